@@ -46,7 +46,7 @@ type Shape = (usize, usize);
 pub struct LocalStatus {
     /// The configuration that connects to it.
     pub config: PathBuf,
-    /// Whether all servers answer, and serve all slots.
+    /// Whether all servers answer, also those that were added to the ones in the folder, and serve all slots.
     pub is_up: bool,
     /// Whether all slots are served, although servers may be missing that others have taken the place of.
     pub is_served: bool,
@@ -255,12 +255,19 @@ impl Folder {
                 hint: String::new(),
             });
         }
-        let found: Vec<_> = nodes.iter().map(|node| (node, node.look())).collect();
+        let others = self.others(nodes)?;
+        let nodes = nodes.iter().chain(&others);
+        let found: Vec<_> = nodes.map(|node| (node, node.look())).collect();
         let answering = || found.iter().filter(|(_, found)| found.is_some());
         // What servers say of others is some seconds old: each is asked for its own.
-        let served: BTreeSet<_> = answering().flat_map(|(node, _)| node.slots()).collect();
+        let owners: Vec<_> = answering()
+            .map(|(node, _)| (node, node.slots()))
+            .filter(|(_, slots)| !slots.is_empty())
+            .collect();
+        let served: BTreeSet<_> = owners.iter().flat_map(|(_, slots)| slots).collect();
+        // One that was just added, and has no slots yet, need not know the others.
         let is_served =
-            served.len() == form::SLOTS && answering().all(|(node, _)| node.has_all_slots());
+            served.len() == form::SLOTS && owners.iter().all(|(node, _)| node.has_all_slots());
         Ok(LocalStatus {
             config: self.config(),
             is_up: is_served && answering().count() == found.len(),
@@ -270,6 +277,14 @@ impl Folder {
                 .map(|(node, found)| found.unwrap_or_else(|| node.unheard()))
                 .collect(),
         })
+    }
+
+    /// The servers that were added to the cluster and are not in the folder, as those in it know them.
+    fn others(&self, nodes: &[Node]) -> Result<Vec<Node>, EventsError> {
+        let mut known: BTreeSet<_> = nodes.iter().flat_map(Node::known).collect();
+        known.retain(|(address, _)| nodes.iter().all(|node| node.address != *address));
+        let place = |place| Node::at(self.path.clone(), place, &self.password());
+        known.into_iter().map(place).collect()
     }
 
     /// Notes how to connect. What was acknowledged is to be there whichever server ends, where there are replicas.

@@ -64,6 +64,15 @@ impl Node {
             host: "127.0.0.1".into(),
             port,
         };
+        Self::at(folder, (address, bus), password)
+    }
+
+    /// One at an address, which need not have its data in the folder.
+    pub fn at(
+        folder: PathBuf,
+        (address, bus): (Address, u16),
+        password: &Path,
+    ) -> Result<Self, EventsError> {
         let mut settings = Settings::parse(&format!("redis://{address}"))?;
         let set = settings.set("password_file", &password.display().to_string());
         set.map_err(|why| EventsError::engine(&folder.display().to_string(), "read it", why))?;
@@ -105,8 +114,10 @@ impl Node {
         let noted = fs::read_to_string(self.folder.join("nodes.conf")).unwrap_or_default();
         // id, address, flags, master, ping, pong, epoch, link, and slots
         let has_slots = |line: &&str| line.split(' ').nth(8).is_some_and(|slot| !slot.is_empty());
-        let masters = noted.lines().filter(|line| !line.starts_with("vars"));
-        let masters = masters.filter(has_slots).count().max(1);
+        let all = noted.lines().filter(|line| !line.starts_with("vars"));
+        // Others may have been added to those in the folder.
+        let n = all.clone().count().max(n);
+        let masters = all.filter(has_slots).count().max(1);
         (masters, (n / masters).saturating_sub(1))
     }
 
@@ -262,6 +273,28 @@ impl Node {
             Some(first.parse().ok()?..=last.parse().ok()?)
         });
         ranges.flatten().collect()
+    }
+
+    /// The addresses, and ports of the bus, of all servers of its cluster that it knows, itself among them.
+    pub fn known(&self) -> Vec<(Address, u16)> {
+        let known = self.ask(&["CLUSTER", "NODES"]).unwrap_or_default();
+        let address = |line: &str| {
+            // ip:port@bus, and from version 7 on its name
+            let (address, bus) = line.split(' ').nth(1)?.split_once('@')?;
+            let bus = bus.split(',').next()?.parse().ok()?;
+            let host = address.rsplit_once(':')?;
+            let place = Address {
+                host: host.0.into(),
+                port: host.1.parse().ok()?,
+            };
+            // One that does not know its own address is where it was asked.
+            let host = match place.host.as_str() {
+                "" => self.address.host.clone(),
+                _ => place.host,
+            };
+            (place.port != 0).then_some((Address { host, ..place }, bus))
+        };
+        known.lines().filter_map(address).collect()
     }
 
     /// What is known of it if it does not answer.

@@ -157,6 +157,157 @@ fn a_server_that_was_killed_is_missed_before_the_others_know() {
     }
 }
 
+/// A server that is none of a folder's.
+struct Added {
+    process: std::process::Child,
+    port: u16,
+}
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Added {
+    fn start(folder: &Path, password: &str) -> Self {
+        fs::create_dir(folder).unwrap();
+        // the port of its bus is 10,000 above
+        let ports = std::iter::repeat_with(femtobarn_testkit::free_port);
+        let port = ports.take(1000).find(|port| *port < 50_000).unwrap();
+        let config = format!(
+            "bind 127.0.0.1\nport {port}\ndir {}\nsave ''\nappendonly yes\ncluster-enabled yes\n\
+             requirepass {password}\nmasterauth {password}\nrepl-diskless-sync-delay 0\n",
+            folder.display()
+        );
+        let file = folder.join("redis.conf");
+        fs::write(&file, config).unwrap();
+        let mut command = std::process::Command::new("redis-server");
+        let command = command.arg(file).stdout(std::process::Stdio::null());
+        let process = command.spawn().unwrap();
+        Self { process, port }
+    }
+
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
+/// Whether `redis-cli` went well, and what it printed.
+fn redis_cli(password: &str, words: &[&str]) -> (bool, String) {
+    let mut command = std::process::Command::new("redis-cli");
+    let done = command.args(words).env("REDISCLI_AUTH", password).output();
+    let done = done.unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    (done.status.success(), said)
+}
+
+/// Asks until something is so, as the servers of a cluster hear of each other a little later.
+#[track_caller]
+fn until(is_so: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed().as_secs() < 60);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// `fb store status` said "NOT up" once a server that is not in the folder had some of the slots.
+#[test]
+fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
+    if !can_start_redis() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let _ended = Ended(path.clone());
+    let before = up(&path, &LocalOptions::default()).unwrap();
+    let config = before.config.to_str().unwrap().to_owned();
+    let first = before.nodes[0].address.clone();
+    let password = fs::read_to_string(path.join("password")).unwrap();
+    let password = password.trim();
+    let cli = |words: &[&str]| {
+        let (is_good, said) = redis_cli(password, words);
+        assert!(is_good, "{words:?}: {said}");
+        said
+    };
+    let store = connect(&config).unwrap();
+    let parents: Vec<_> = (0..50).map(|run| Parent::run(Uuid([1; 16]), run)).collect();
+    let mut batch = Batch::default();
+    parents.iter().for_each(|parent| batch.create(*parent, 3));
+    store.write(&batch).unwrap();
+    let has_all = || {
+        let has = |parent| store.contains(parent, &[3]).unwrap() == [true];
+        parents.iter().all(has)
+    };
+
+    // Adding a server, as the guide says.
+    let added = Added::start(&folder.path().join("added"), password);
+    until(|| std::net::TcpStream::connect(added.address()).is_ok());
+    cli(&["--cluster", "add-node", &added.address(), &first]);
+    until(|| status(&path).unwrap().nodes.len() == 4);
+    assert!(status(&path).unwrap().is_up);
+    // Slots can be moved when all have heard of it.
+    let n_know = || {
+        let said = cli(&["--cluster", "call", &first, "CLUSTER", "INFO"]);
+        said.matches("cluster_known_nodes:4").count()
+    };
+    until(|| n_know() == 4);
+    until(|| redis_cli(password, &["--cluster", "check", &first]).0);
+    let id = |address: &str| {
+        let port = address.rsplit_once(':').unwrap().1;
+        cli(&["-p", port, "CLUSTER", "MYID"]).trim().to_owned()
+    };
+    let old = id(&added.address());
+    let reshard = ["--cluster", "reshard", &first, "--cluster-from", "all"];
+    let to = [
+        "--cluster-to",
+        &old,
+        "--cluster-slots",
+        "400",
+        "--cluster-yes",
+    ];
+    cli(&[&reshard[..], &to[..]].concat());
+    let found = status(&path).unwrap();
+    assert!(found.is_up && found.is_served, "{found:?}");
+    assert_eq!(found.nodes[3].address, added.address());
+    assert_eq!(found.nodes[3].role, Some(Role::Master));
+    assert!(has_all());
+    assert_eq!(connect(&config).unwrap().n_targets(), 4);
+    assert!(up(&path, &LocalOptions::default()).unwrap().is_up);
+
+    // Another takes its place.
+    let new = Added::start(&folder.path().join("new"), password);
+    until(|| std::net::TcpStream::connect(new.address()).is_ok());
+    let add = ["--cluster", "add-node", &new.address(), &first];
+    cli(&[&add[..], &["--cluster-slave", "--cluster-master-id", &old]].concat());
+    let port = new.port.to_string();
+    until(|| cli(&["-p", &port, "INFO", "replication"]).contains("master_link_status:up"));
+    assert_eq!(status(&path).unwrap().nodes.len(), 5);
+    // All have to know that it is a replica, as they vote, and then that it has the slots.
+    let all_say = |role: &str| {
+        let known = cli(&["--cluster", "call", &first, "CLUSTER", "NODES"]);
+        let place = format!("{}@", new.address());
+        let mut lines = known.lines().filter(|line| line.contains(&place));
+        lines.clone().count() == 5 && lines.all(|line| line.contains(role))
+    };
+    until(|| all_say("slave"));
+    cli(&["-p", &port, "CLUSTER", "FAILOVER"]);
+    until(|| all_say("master"));
+    cli(&["--cluster", "del-node", &first, &old]);
+    drop(added);
+    until(|| status(&path).unwrap().nodes.len() == 4);
+    assert!(status(&path).unwrap().is_up);
+    assert!(has_all());
+
+    // One that was added and is gone is missed.
+    drop(new);
+    let found = status(&path).unwrap();
+    assert_eq!((found.is_up, found.is_served), (false, false));
+    assert_eq!(found.nodes[3].role, None);
+}
+
 /// Whether a process has ended, although nobody has waited for it.
 fn is_zombie(process: rustix::process::Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));

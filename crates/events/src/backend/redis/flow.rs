@@ -18,6 +18,8 @@ use crate::EventsError;
 
 /// How long a server may be quiet until the others are asked whether it is still one of them.
 const SUSPECT: Duration = Duration::from_millis(1500);
+/// For how long replicas are waited for until that is told.
+const SOON: Duration = Duration::from_secs(1);
 /// How long to wait until a command is tried again.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
@@ -262,20 +264,40 @@ impl<'a> Flow<'a> {
     }
 
     /// Waits until as many replicas have what was written by this flow; gives how many have. None if a server was lost,
-    /// so that nobody can tell.
+    /// so that nobody can tell. What it waits for is told soon; once it was in vain, it does not wait long for a while.
     pub fn wait_for_replicas(&mut self, wanted: usize) -> Result<Option<usize>, EventsError> {
-        let patience = self
-            .nodes
-            .settings
-            .failover
-            .min(self.nodes.settings.timeout);
+        let settings = &self.nodes.settings;
+        let patience = settings.failover.min(settings.timeout);
+        let mut fewest = self.count_replicas(wanted, patience.min(SOON))?;
+        let is_lacking = !self.has_lost && !self.lacking.is_empty();
+        if is_lacking && patience > SOON && !self.nodes.has_waited_in_vain() {
+            self.tell_lacking(wanted, patience);
+            fewest = self.count_replicas(wanted, patience - SOON)?;
+            self.nodes.note_waited(!self.lacking.is_empty());
+        }
+        Ok((!self.has_lost).then_some(fewest))
+    }
+
+    fn count_replicas(&mut self, wanted: usize, patience: Duration) -> Result<usize, EventsError> {
         let (n, millis) = (wanted.to_string(), patience.as_millis().to_string());
         let wait = packed(&[b"WAIT", n.as_bytes(), millis.as_bytes()]);
         let answers = self.ask_all(&wait, patience)?;
         let fewest = answers.iter().map(|(_, n)| *n).min();
         let lacking = answers.into_iter().filter(|(_, n)| *n < wanted);
         self.lacking = lacking.map(|(address, _)| address).collect();
-        Ok((!self.has_lost).then_some(fewest.unwrap_or(usize::MAX)))
+        Ok(fewest.unwrap_or(usize::MAX))
+    }
+
+    fn tell_lacking(&self, wanted: usize, patience: Duration) {
+        let url = &self.nodes.settings.url;
+        let mut lacking: Vec<_> = self.lacking.iter().map(|at| at.to_string()).collect();
+        lacking.sort_unstable();
+        let (lacking, seconds) = (lacking.join(", "), patience.as_secs_f64());
+        let text = format!(
+            "{url}: waiting up to {seconds:.0} s for replicas of {lacking}: write_concern=replicas:{wanted} wants {wanted} of \
+             each server; start them, or add them. A new server gets its replica first, and slots afterwards"
+        );
+        femtobarn_io::notice(&format!("{url} replicas"), &text);
     }
 
     /// Sends one command to all servers that were used; gives the numbers that they answer, but for those that were lost.

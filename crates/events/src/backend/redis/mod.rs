@@ -49,6 +49,7 @@ use crate::{
     ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use emptied::Mark;
+use failure::refused;
 use flow::Flow;
 use keys::{ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
 use nodes::Nodes;
@@ -117,7 +118,11 @@ impl RedisBackend {
                 self.check_can_make(&key)?;
                 Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?)
             }
-            (found, _) => found,
+            (Some(found), Mode::Append) => {
+                self.check_is_master(&key)?;
+                Some(found)
+            }
+            (found, Mode::Read) => found,
         };
         match found {
             Some(found) if found == LAYOUT => {
@@ -142,6 +147,24 @@ impl RedisBackend {
                 what: "event store".into(),
                 hint: String::new(),
             }),
+        }
+    }
+
+    /// Fails if the server is a replica, which takes no writes; not if it does not say.
+    fn check_is_master(&self, key: &Tagged) -> Result<(), EventsError> {
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"INFO", b"replication"]);
+        let mut is_replica = false;
+        let asked = Flow::new(&self.nodes).run("connect", &orders, false, &mut |_, reply| {
+            is_replica = reply.text().lines().any(|line| line == "role:slave");
+            Ok(())
+        });
+        match self.nodes.topology().master(key.slot) {
+            Some(node) if asked.is_ok() && is_replica => {
+                let said = "READONLY it is a replica";
+                Err(refused(&self.nodes.settings.url, node, "connect", said))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -122,6 +122,8 @@ pub struct Nodes {
     idle: Mutex<Idle>,
     /// By what it is noticed that a server has lost what it had.
     pub known: Known,
+    /// When replicas were waited for in vain last.
+    waited: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -180,6 +182,7 @@ impl Nodes {
             topology: Mutex::new(Arc::new(Topology::single(first.unwrap_or(nowhere)))),
             idle: Mutex::default(),
             known: Known::default(),
+            waited: Mutex::default(),
             settings,
         };
         let mut said = Said::default();
@@ -201,6 +204,16 @@ impl Nodes {
             doing: doing.into(),
             said: said.text(),
         }
+    }
+
+    /// Notes whether replicas were waited for in vain.
+    pub fn note_waited(&self, is_vain: bool) {
+        *lock(&self.waited) = is_vain.then(Instant::now);
+    }
+
+    /// Whether that was of late, so that it will most likely be again.
+    pub fn has_waited_in_vain(&self) -> bool {
+        lock(&self.waited).is_some_and(|when| when.elapsed() < self.settings.failover)
     }
 
     /// Who has what, as far as is known.

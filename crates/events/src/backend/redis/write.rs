@@ -180,8 +180,8 @@ impl RedisBackend {
         lacking: &[Arc<Address>],
     ) -> EventsError {
         let said = format!("{found} of {wanted} replicas have it");
-        let advice = "it is written, but may be lost with its server: start the replicas again and write it again, \
-                      or ask for fewer (write_concern)";
+        let advice = "it is written, but may be lost with its server: start the replicas again (a new server gets its replica \
+                      before its slots) and write it again, or ask for fewer (write_concern)";
         self.without_replicas("make sure of what was written", said, advice, lacking)
     }
 

@@ -105,7 +105,6 @@ fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
     let topology = store.nodes.topology();
     let slot = store.keys(parent).slot;
     let masters = &topology.masters;
-    let id = |address: &Address| tell(address.port, &["CLUSTER", "MYID"]);
     // Who has it, as the servers say: others may have moved it since.
     let mut said = super::super::nodes::Said::default();
     store
@@ -113,8 +112,12 @@ fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
         .refresh(topology.generation, None, None, &mut said);
     let from = store.nodes.topology().master(slot).unwrap().clone();
     let others: Vec<_> = masters.iter().filter(|at| **at != from).collect();
-    let to = others[turn % others.len()];
-    let (slot, from_id, to_id) = (slot.to_string(), id(&from), id(to));
+    move_slot_to(slot, &from, others[turn % others.len()]);
+}
+
+fn move_slot_to(slot: u16, from: &Address, to: &Address) {
+    let id = |address: &Address| tell(address.port, &["CLUSTER", "MYID"]);
+    let (slot, from_id, to_id) = (slot.to_string(), id(from), id(to));
     assert_eq!(
         tell(
             to.port,
@@ -139,7 +142,7 @@ fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
         let moved = tell(from.port, &["MIGRATE", host, &port, &keys, "0", "10000"]);
         assert!(moved == "OK" || moved == "NOKEY", "{moved}");
     }
-    for at in [to, &from] {
+    for at in [to, from] {
         assert_eq!(
             tell(at.port, &["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]),
             "OK"
@@ -388,4 +391,80 @@ fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged(
     let fresh = RedisBackend::connect(&format!("redis://{}/", address(5))).unwrap();
     check_acknowledged(&fresh, &all);
     assert!(!all.is_empty());
+}
+
+/// Writers stood still for a minute or two, and nothing said why.
+#[test]
+fn a_new_master_without_a_replica_is_told_at_once() {
+    let Some(servers) = start("redis-cluster") else {
+        return;
+    };
+    let url = format!(
+        "{}?write_concern=replicas:1&timeout=8&failover=8",
+        url(servers.port)
+    );
+    let store = RedisBackend::connect(&url).unwrap();
+    let parent = parents()[0];
+    let write = |event| {
+        let mut batch = Batch::default();
+        batch.create(parent, event);
+        let started = Instant::now();
+        (store.write(&batch), started.elapsed())
+    };
+    write(0).0.unwrap();
+    // One that was a replica is a master without slots and replicas from now on, and gets a slot.
+    let slot = store.keys(&parent).slot;
+    let topology = store.nodes.topology();
+    let from = topology.master(slot).unwrap();
+    let is_replica = |port: &&u16| tell(**port, &["ROLE"]).starts_with("slave");
+    let mut replicas = servers.servers.iter().filter(is_replica);
+    let mut replica =
+        || Address::parse(&format!("127.0.0.1:{}", replicas.next().unwrap())).unwrap();
+    let (new, other) = (&replica(), &replica());
+    assert_eq!(tell(new.port, &["CLUSTER", "RESET"]), "OK");
+    let meet = ["CLUSTER", "MEET", "127.0.0.1", &from.port.to_string()];
+    assert_eq!(tell(new.port, &meet), "OK");
+    let id = tell(new.port, &["CLUSTER", "MYID"]);
+    let is_known = |port: u16| {
+        let nodes = tell(port, &["CLUSTER", "NODES"]);
+        let mut own = nodes.lines().filter(|line| line.starts_with(&id));
+        own.any(|line| line.contains("master") && line.contains(" connected"))
+    };
+    let started = Instant::now();
+    let is_ok = || tell(new.port, &["CLUSTER", "INFO"]).contains("cluster_state:ok");
+    while !(is_ok() && servers.servers.iter().all(|port| is_known(*port))) {
+        assert!(started.elapsed() < Duration::from_secs(60));
+        thread::sleep(Duration::from_millis(50));
+    }
+    move_slot_to(slot, from, new);
+    told();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write(1));
+        let words = format!("for replicas of {new}: write_concern=replicas:1");
+        let started = Instant::now();
+        while !told().contains(&words) {
+            assert!(started.elapsed() < Duration::from_secs(7), "{}", told());
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!writer.is_finished());
+        let error = writer.join().unwrap().0.unwrap_err();
+        assert_eq!(error.kind(), "too-few-replicas", "{error}");
+        let words = ["it is written", "gets its replica before its slots"];
+        assert!(
+            words.iter().all(|word| error.to_string().contains(word)),
+            "{error}"
+        );
+    });
+    // It is not waited for anew each time.
+    let (again, took) = write(2);
+    assert_eq!(again.unwrap_err().kind(), "too-few-replicas");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    // When it has one, all goes on.
+    assert_eq!(tell(other.port, &["CLUSTER", "REPLICATE", &id]), "OK");
+    let started = Instant::now();
+    while write(3).0.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+    let there = store.contains(&parent, &[0, 1, 2, 3]).unwrap();
+    assert_eq!(there, [true; 4]);
 }

@@ -23,6 +23,13 @@ fn url(port: u16) -> String {
     format!("redis://127.0.0.1:{port}/")
 }
 
+/// What was told of late, one notice a line. Whoever wants to know calls it before as well.
+fn told() -> String {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    femtobarn_io::tell_notices_by(|text| TOLD.lock().unwrap().push(text.to_owned()));
+    TOLD.lock().unwrap().join("\n")
+}
+
 /// Sends a server one command; what it answers, with the elements of arrays between spaces.
 fn tell(port: u16, words: &[&str]) -> String {
     let settings = Settings::parse(&url(port)).unwrap();
