@@ -1471,7 +1471,7 @@ def test_failures_of_any_rank_end_the_job_on_all(url: str, ranks: int, tmp_path:
     lines = said.stdout.splitlines()
     assert "ProcessError: ProcessError" not in said.stdout
     for what in (
-        "corrupt: .*this file is no checkpoint",
+        "corrupt: .*not a checkpoint",
         "workers: .*workers must be 1 or more",
         "folder: .*there is no folder",
         "one rank: .*'other'",
