@@ -6,8 +6,8 @@ get_filename_component(_femtobarn_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." AB
 if(NOT TARGET femtobarn::femtobarn)
     add_library(femtobarn::femtobarn SHARED IMPORTED)
     set_target_properties(femtobarn::femtobarn PROPERTIES
-        IMPORTED_LOCATION "${_femtobarn_prefix}/lib/libfemtobarn_c.so"
-        IMPORTED_NO_SONAME TRUE
+        IMPORTED_LOCATION "${_femtobarn_prefix}/lib/@SONAME@"
+        IMPORTED_SONAME "@SONAME@"
         INTERFACE_INCLUDE_DIRECTORIES "${_femtobarn_prefix}/include"
         INTERFACE_COMPILE_FEATURES cxx_std_17
         INTERFACE_LINK_LIBRARIES Threads::Threads)

@@ -13,18 +13,22 @@ hepnos_version=0.7.2
 
 cargo build --release --locked --quiet -p femtobarn-capi
 mkdir -p "$prefix"/{lib/pkgconfig,share/cmake/{femtobarn,hepnos},include}
-# Not `cp` over a library that a program has mapped: it would change under it.
-install -m 644 "$target/release/libfemtobarn_c.so" "$prefix/lib/libfemtobarn_c.so"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
+# The name that programs ask for, as crates/capi/build.rs says it. Not `cp` over a library that a program has mapped: it
+# would change under it.
+soname=libfemtobarn_c.so.$(cut -d. -f1,2 <<<"$version")
+rm -f "$prefix/lib/libfemtobarn_c.so"
+install -m 644 "$target/release/libfemtobarn_c.so" "$prefix/lib/$soname"
+ln -s "$soname" "$prefix/lib/libfemtobarn_c.so"
 rm -rf "$prefix"/include/{femtobarn,hepnos}
 cp -r include/. "$prefix/include/"
 
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 mpi=$(for name in ompi-cxx ompi mpich; do pkg-config --exists "$name" 2>/dev/null && echo "$name" && break; done || true)
 fmt=$(pkg-config --exists fmt 2>/dev/null && echo ' -lfmt' || true)
 for name in femtobarn hepnos; do
     sed -e "s|@VERSION@|$version|; s|@HEPNOS_VERSION@|$hepnos_version|; s|@MPI@|$mpi|; s|@FMT@|$fmt|" \
         "cmake/$name.pc.in" >"$prefix/lib/pkgconfig/$name.pc"
-    cp "cmake/$name-config.cmake" "$prefix/share/cmake/$name/"
+    sed "s|@SONAME@|$soname|" "cmake/$name-config.cmake" >"$prefix/share/cmake/$name/$name-config.cmake"
 done
 # config_version NAME VERSION: what find_package asks, so that it takes this version and those before
 config_version() {

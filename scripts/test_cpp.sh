@@ -56,6 +56,31 @@ each_header_by_itself() {
     echo 'each header compiles by itself'
 }
 
+# Frameworks load it beside libraries that link the same crates: it shows the C ABI alone, and has a name of its interface.
+exports_and_soname() {
+    local library=$work/prefix/lib/libfemtobarn_c.so foreign soname
+    foreign=$(comm -23 <(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u) \
+        <(grep -oE '\bfb_[a-z0-9_]+\(' include/femtobarn.h | tr -d '(' | sort -u))
+    [ -z "$foreign" ] || { echo "symbols that are not in femtobarn.h: $foreign" && exit 1; }
+    soname=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+    [ -n "$soname" ] && [ "$(readlink "$library")" = "$soname" ] || { echo "its SONAME is '$soname'" && exit 1; }
+    readelf -d "$work/bin/store" | grep -q "(NEEDED).*\[$soname\]"
+    echo "exports the C ABI alone, as $soname"
+}
+
+# Another library of the process has functions of the same names as crates in ours: each calls its own.
+beside_another() {
+    cat >"$work/other.c" <<'END'
+#include <stdlib.h>
+unsigned long crc_fast_checksum(void) { abort(); }
+void *ZSTD_createCCtx(void) { abort(); }
+int mdb_env_create(void) { abort(); }
+END
+    cc -shared -fPIC "$work/other.c" -o "$work/libother.so"
+    echo '--- beside a library with the same symbols'
+    LD_PRELOAD=$work/libother.so "$work/bin/01_store_and_load" "$(folder)"
+}
+
 # Each program gets a store of its own.
 run() {
     local name=$1
@@ -117,6 +142,8 @@ with_python() {
 scripts/install_cpp.sh "$work/prefix"
 each_header_by_itself
 compile_all
+exports_and_soname
+beside_another
 run type_names
 for name in store references hepnos_containers hepnos_products hepnos_processor; do
     run "$name" memory:

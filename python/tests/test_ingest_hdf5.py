@@ -1037,7 +1037,10 @@ def run_cpp(
         subprocess.run(command, cwd=root, check=True)
     (folder / "program.cpp").write_text(program)
     command = ["c++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "program.cpp", f"-I{root / 'include'}"]
-    command += [f"-L{library}", f"-Wl,-rpath,{library}", "-lfemtobarn_c", *libraries, "-o", "program"]
+    soname = "libfemtobarn_c.so." + ".".join(fb.__version__.split(".")[:2])
+    (folder / soname).unlink(missing_ok=True)
+    (folder / soname).symlink_to(library / "libfemtobarn_c.so")
+    command += [f"-L{library}", f"-Wl,-rpath,{folder}", "-lfemtobarn_c", *libraries, "-o", "program"]
     subprocess.run(command, cwd=folder, check=True)
     done = subprocess.run([folder / "program", *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

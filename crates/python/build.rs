@@ -1,0 +1,7 @@
+//! How the extension module is linked: with nothing visible but what Python calls.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // what crates export for C is for nobody else, and may be in the process twice
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
+}
