@@ -66,7 +66,9 @@ pub(crate) fn beside(file: &RootFile, path: &str) -> Result<Vec<LeftBehind>, Roo
         if own.len() == rest.len() || directory.get(rest).is_some() {
             return Ok(out);
         }
-        above = path.get(..path.len() - rest.len() + own.len()).unwrap_or(path);
+        above = path
+            .get(..path.len() - rest.len() + own.len())
+            .unwrap_or(path);
     }
 }
 

@@ -14,8 +14,8 @@ pub(crate) enum Refused {
 /// The place that a redirect names, without user and password.
 ///
 /// # Errors
-/// If there is no such place, or it has no TLS while the one before has, unless that is allowed.
-pub(crate) fn redirected(from: &Url, location: &str, may_leave_tls: bool) -> Result<Url, Refused> {
+/// If there is no such place, or it has no TLS while the one before has.
+pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refused> {
     let mut next = from.join(location).map_err(|_| Refused::Nowhere)?;
     if !matches!(next.scheme(), "http" | "https") || !next.has_host() {
         return Err(Refused::Nowhere);
@@ -23,7 +23,7 @@ pub(crate) fn redirected(from: &Url, location: &str, may_leave_tls: bool) -> Res
     next.set_fragment(None);
     let cleared = next.set_username("").and(next.set_password(None));
     cleared.map_err(|()| Refused::Nowhere)?;
-    if from.scheme() == "https" && next.scheme() == "http" && !may_leave_tls {
+    if from.scheme() == "https" && next.scheme() == "http" {
         return Err(Refused::LeavesTls(next));
     }
     Ok(next)

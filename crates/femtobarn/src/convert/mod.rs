@@ -20,9 +20,9 @@ mod natural;
 mod origins;
 mod output;
 mod parts;
-mod report;
 mod plain;
 mod replace;
+mod report;
 mod reshape;
 mod steps;
 mod table_file;
@@ -42,11 +42,11 @@ use femtobarn_rntuple::write::{Digest, WriteOptions};
 
 pub(crate) use attributes::Attributes;
 pub use certificate::{Certificate, ComparedColumn};
-pub use report::{Converted, ConvertedNTuple};
 pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 pub use replace::Replace;
+pub use report::{Converted, ConvertedNTuple};
 
 use crate::left_behind::AllLeftBehind;
 use crate::unseen::{Unseen, shown};

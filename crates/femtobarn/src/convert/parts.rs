@@ -47,7 +47,10 @@ impl Part {
     fn left(&self, reason: &str, left: &mut AllLeftBehind) {
         let (path, class) = &self.object;
         for input in &self.inputs {
-            left.add(LeftBehind::object(path, class, reason), Some(&input.shown()));
+            left.add(
+                LeftBehind::object(path, class, reason),
+                Some(&input.shown()),
+            );
         }
     }
 
@@ -187,7 +190,9 @@ pub(super) fn open(
     let is_one = parts.len() == 1;
     for (at, part) in parts.into_iter().enumerate() {
         let own = unreadable.iter().filter(|(of, ..)| *of == at);
-        let own: Vec<_> = own.map(|(_, name, why)| (name.clone(), why.clone())).collect();
+        let own: Vec<_> = own
+            .map(|(_, name, why)| (name.clone(), why.clone()))
+            .collect();
         let opened = Source::open_part(&part.inputs, output, &part.options(options), &own);
         let mut source = opened.map_err(|error| (at, error))?;
         let own = std::mem::take(&mut source.unmatched);
@@ -202,7 +207,10 @@ pub(super) fn open(
         if is_one || source.fields.iter().any(has_data) {
             out.push((at, part, source));
         } else if let Some((field, why)) = source.skipped.first() {
-            part.left(&format!("nothing of it can be converted: {field}: {why}"), left);
+            part.left(
+                &format!("nothing of it can be converted: {field}: {why}"),
+                left,
+            );
         } else if is_chosen {
             part.left("no field of it is asked for", left);
         } else {
@@ -218,7 +226,12 @@ pub(super) fn open(
 /// The ntuples that a file is converted to, with their numbers of entries.
 pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError> {
     let (mut left, options) = (AllLeftBehind::default(), ConvertOptions::default());
-    let parts = find(std::slice::from_ref(input), Format::Root, &options, &mut left)?;
+    let parts = find(
+        std::slice::from_ref(input),
+        Format::Root,
+        &options,
+        &mut left,
+    )?;
     let each = parts.into_iter().map(|part| {
         let source = Source::open(&part.inputs, Format::Root, &options)?;
         Ok((part.name.unwrap_or(part.object.0), source.n_entries))

@@ -65,10 +65,13 @@ impl Converted {
     pub fn notes(&self) -> impl Iterator<Item = (String, &str)> {
         let are_several = self.ntuples.len() > 1;
         self.ntuples.iter().flat_map(move |ntuple| {
-            ntuple.notes.iter().map(move |(field, note)| match are_several {
-                true => (format!("{}:{field}", ntuple.name), note.as_str()),
-                false => (field.clone(), note.as_str()),
-            })
+            ntuple
+                .notes
+                .iter()
+                .map(move |(field, note)| match are_several {
+                    true => (format!("{}:{field}", ntuple.name), note.as_str()),
+                    false => (field.clone(), note.as_str()),
+                })
         })
     }
 

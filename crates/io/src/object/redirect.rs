@@ -32,7 +32,7 @@ pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
 /// If it is not one that only reads, or it would leave TLS.
 pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, HttpError> {
     let asked_of = Url::parse(&asked.uri().to_string()).map_err(|_| refused("nowhere", ""))?;
-    let next = redirected(&asked_of, location, false).map_err(|why| match why {
+    let next = redirected(&asked_of, location).map_err(|why| match why {
         Refused::Nowhere => refused("nowhere", ""),
         Refused::LeavesTls(place) => refused(&server(&place), ", which has no TLS"),
     })?;

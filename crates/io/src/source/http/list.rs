@@ -9,8 +9,8 @@ use super::failure::HttpError;
 use super::request::{Answer, Call, Question};
 use super::{index, propfind};
 
-/// More than the list of a million files takes.
-const LARGEST_LIST: usize = 1 << 30;
+/// What the list of several hundred thousand files takes; as of XRootD.
+const LARGEST_LIST: usize = 256 << 20;
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 

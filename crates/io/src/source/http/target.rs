@@ -184,14 +184,14 @@ impl Target {
     /// Where a redirect leads to. The user and password of the URL stay with its server.
     ///
     /// # Errors
-    /// If it leads nowhere, or out of TLS. Doors of the grid (`davs`) hand transfers to pools without TLS, by places that they
-    /// have signed.
+    /// If it leads nowhere, or out of TLS, also for doors of the grid (`davs`): who is on the way could put other bytes there.
     pub fn next(&self, place: &Url, location: &str) -> Result<Url, &'static str> {
-        let mut next =
-            redirected(place, location, self.is_dav).map_err(|refused| match refused {
-                Refused::Nowhere => NOWHERE,
-                Refused::LeavesTls(_) => "a redirect from https to http, which is not followed",
-            })?;
+        let mut next = redirected(place, location).map_err(|refused| match refused {
+            Refused::Nowhere => NOWHERE,
+            Refused::LeavesTls(_) => {
+                "a redirect from https to http, which is not followed: open what has TLS, or the http URL itself"
+            }
+        })?;
         if next.origin() == self.start.origin() {
             let (user, password) = (self.start.username(), self.start.password());
             let named = next.set_username(user).and(next.set_password(password));
@@ -367,6 +367,23 @@ mod tests {
             assert_eq!(target.refused(&place), refused.is_some(), "{url}");
             assert_eq!(sent().as_deref(), refused, "{url} at {place}");
         }
+    }
+
+    /// Doors of `davs` could hand over to places without TLS.
+    #[test]
+    fn no_redirect_leads_out_of_tls() {
+        for url in ["davs://h/f", "https://h/f"] {
+            let target = target(url, None);
+            let place = Url::parse("https://h/f").unwrap();
+            for to in ["http://h/f", "http://pool:2880/f?signed=x"] {
+                let error = target.next(&place, to).unwrap_err();
+                assert!(error.contains("from https to http"), "{error}");
+            }
+            assert!(target.next(&place, "https://pool:2880/f").is_ok());
+        }
+        let plain = target("dav://h/f", None);
+        let place = Url::parse("http://h/f").unwrap();
+        assert!(plain.next(&place, "http://pool/f").is_ok());
     }
 
     #[test]
