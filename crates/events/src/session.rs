@@ -348,6 +348,10 @@ impl Backend for Session {
         self.opened()?.0.remove_note(key)
     }
 
+    fn check(&self) -> Result<Vec<String>, EventsError> {
+        self.opened()?.0.check()
+    }
+
     fn queues(&self) -> &dyn Queues {
         self
     }

@@ -39,7 +39,8 @@ struct Reading<'s> {
 }
 
 impl DataStore {
-    /// Reads all containers and products, compares the checksums of products, and looks whether their objects are there and
+    /// Looks whether all is there that was stored (of a store in a folder: all pages of its file, and the numbers of keys that
+    /// it notes), reads all containers and products, compares the checksums of products, and looks whether their objects are there and
     /// have their sizes.
     ///
     /// # Errors
@@ -51,6 +52,9 @@ impl DataStore {
             objects: None,
             found: Verified::default(),
         };
+        for damage in self.backend().check()? {
+            reading.damaged(&damage);
+        }
         reading.datasets(&self.root())?;
         Ok(reading.found)
     }

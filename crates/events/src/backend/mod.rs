@@ -207,6 +207,12 @@ pub trait Backend: Send + Sync + Debug {
     /// Forgets what was noted, if something was.
     fn remove_note(&self, key: &str) -> Result<(), EventsError>;
 
+    /// Looks whether what finds products and containers is as it was written; says what is not. Errors are those of not being
+    /// able to look.
+    fn check(&self) -> Result<Vec<String>, EventsError> {
+        Ok(Vec::new())
+    }
+
     /// What keeps its queues.
     fn queues(&self) -> &dyn Queues;
 }

@@ -9,24 +9,27 @@
     reason = "LMDB maps a file that other processes may write to; heed leaves it to us to say that they do it by LMDB"
 )]
 
+mod check;
 mod full;
 mod open;
+mod pages;
 mod put;
 mod queues;
+mod snapshot;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod together;
 mod walk;
+mod writing;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ops::{Bound, Deref};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heed::types::Bytes;
-use heed::{Env, MdbError, RoTxn, RwTxn, WithoutTls};
+use heed::{Env, MdbError, RwTxn, WithoutTls};
 
 use crate::forked::Process;
 use crate::{
@@ -35,10 +38,13 @@ use crate::{
 };
 use open::{DataFile, WriterLock};
 pub use open::{Mode, check_there, open};
+use pages::{Damage, Entries, Found, Tree};
 use queues::DirQueues;
-use tables::{Table, Tables, hex};
+use snapshot::{Map, Snapshot};
+use tables::{Name, Table, Tables, children, hex};
 use together::{Outcome, SMALL, Together};
 use walk::{Alike, Walk};
+use writing::Writing;
 
 /// A store in a folder, to be written or to be read.
 pub struct DirBackend {
@@ -59,7 +65,11 @@ impl Deref for DirBackend {
 pub struct Shared {
     url: String,
     env: Env<WithoutTls>,
-    tables: Tables,
+    /// None if it was opened to be read.
+    tables: Option<Tables>,
+    map: Map,
+    /// Whether it notes how many keys it has.
+    is_counted: bool,
     queues: DirQueues,
     together: Together,
     /// What tells the file from a copy of it.
@@ -105,34 +115,43 @@ impl DirBackend {
         self.process.check(what, "open it again")
     }
 
-    fn reading(&self) -> Result<RoTxn<'_, WithoutTls>, EventsError> {
+    fn reading(&self) -> Result<Snapshot<'_>, EventsError> {
         self.check_process()?;
-        let reading = self.env.read_txn();
-        reading.map_err(self.engine("begin to read"))
+        let txn = self.env.read_txn().map_err(self.engine("begin to read"))?;
+        let snapshot = Snapshot::new(txn, self.file.file(), &self.map);
+        let snapshot = snapshot.map_err(|error| self.engine("read its file")(error.into()))?;
+        snapshot.ok_or_else(|| self.damaged()(Damage::of_metadata()))
+    }
+
+    /// The error that a page is damaged.
+    fn damaged(&self) -> impl Fn(Damage) -> EventsError {
+        |damage| damage.error(&self.url)
     }
 
     /// Does something in a transaction, and commits it.
     fn change<T>(
         &self,
         doing: &'static str,
-        change: impl FnOnce(&mut RwTxn<'_>) -> Result<T, heed::Error>,
+        change: impl FnOnce(&mut Writing<'_>) -> Result<T, heed::Error>,
     ) -> Result<T, EventsError> {
         self.check_process()?;
         self.check_writes(doing)?;
         self.file.check(&self.url, doing)?;
-        let mut txn = self.env.write_txn().map_err(self.engine(doing))?;
-        let result = change(&mut txn).map_err(self.engine(doing))?;
-        txn.commit().map_err(self.engine(doing))?;
+        let tables = self.tables.ok_or_else(|| EventsError::ReadOnly {
+            url: self.url.clone(),
+            doing,
+        })?;
+        let mut writing = Writing::new(&self.env, tables).map_err(self.engine(doing))?;
+        let result = change(&mut writing).map_err(self.engine(doing))?;
+        writing.commit().map_err(self.engine(doing))?;
         self.is_dirty.store(true, Ordering::Release);
         Ok(result)
     }
 
     /// Writes batches in one transaction; if that fails, each by itself, so that none suffers from another.
     fn write_all(&self, batches: &[&Batch]) -> Vec<Outcome> {
-        let put = |txn: &mut RwTxn<'_>| {
-            let each = batches
-                .iter()
-                .map(|batch| put::put(&self.tables, txn, batch));
+        let put = |writing: &mut Writing<'_>| {
+            let each = batches.iter().map(|batch| put::put(writing, batch));
             each.collect::<Result<Vec<_>, _>>()
         };
         match self.change("write", put) {
@@ -140,14 +159,10 @@ impl DirBackend {
             Err(error) if batches.len() == 1 => vec![Err(error)],
             Err(_) => {
                 let alone =
-                    |batch: &&Batch| self.change("write", |txn| put::put(&self.tables, txn, batch));
+                    |batch: &&Batch| self.change("write", |writing| put::put(writing, batch));
                 batches.iter().map(alone).collect()
             }
         }
-    }
-
-    fn children(&self, parent: &Parent) -> (Table, Vec<u8>) {
-        self.tables.children(parent)
     }
 
     fn entry(&self, key: &[u8], value: &[u8]) -> Result<DataSetEntry, EventsError> {
@@ -170,23 +185,17 @@ fn set_event(key: &mut [u8], event: u64) {
     }
 }
 
-/// Removes everything whose key begins with some bytes.
-fn remove_below(table: Table, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<(), heed::Error> {
-    remove_those(table, txn, prefix, |_| true).map(drop)
-}
-
-/// Removes, of what has a key that begins with some bytes, that of which the rest of the key is wanted; gives how much that
-/// was.
+/// Removes what has a key that begins with some bytes and is wanted; gives how much that was.
 fn remove_those(
     table: Table,
     txn: &mut RwTxn<'_>,
     prefix: &[u8],
-    is_wanted: impl Fn(&[u8]) -> bool,
+    mut is_wanted: impl FnMut(&[u8]) -> bool,
 ) -> Result<u64, heed::Error> {
     let mut keys = table.prefix_iter_mut(txn, prefix)?.lazily_decode_data();
     let mut n = 0;
     while let Some((key, _)) = keys.next().transpose()? {
-        if is_wanted(key.get(prefix.len()..).unwrap_or_default()) {
+        if is_wanted(key) {
             // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
             unsafe { keys.del_current()? };
             n += 1;
@@ -196,23 +205,20 @@ fn remove_those(
 }
 
 /// The datasets of which something is kept, and to which no name leads; none if where a name leads is damaged.
-fn nameless(
-    tables: &Tables,
-    txn: &RoTxn<'_, WithoutTls>,
-) -> Result<Option<BTreeSet<Uuid>>, heed::Error> {
+fn nameless(snapshot: &Snapshot<'_>) -> Result<Option<BTreeSet<Uuid>>, Damage> {
     let mut named = HashSet::new();
-    for entry in tables.datasets.iter(txn)? {
+    for entry in snapshot.table(Name::DataSets)?.from(&[])? {
         let Some(entry) = DataSetEntry::from_bytes(entry?.1) else {
             return Ok(None);
         };
         named.insert(entry.uuid);
     }
     let mut found = BTreeSet::new();
-    for table in tables.by_dataset() {
+    for table in Name::BY_DATASET {
+        let table = snapshot.table(table)?;
         let mut from = Some([0; 16]);
         while let Some(start) = from {
-            let range = (Bound::Included(&start[..]), Bound::Unbounded);
-            let key = table.range(txn, &range)?.next().transpose()?;
+            let key = table.from(&start)?.next().transpose()?;
             let Some(uuid) = key.and_then(|(key, _)| key.first_chunk::<16>()) else {
                 break;
             };
@@ -226,6 +232,15 @@ fn nameless(
         }
     }
     Ok(Some(found))
+}
+
+/// The entries whose keys begin with some bytes.
+fn below<'a>(tree: Tree<'a>, prefix: &'a [u8]) -> Result<impl Iterator<Item = Found<'a>>, Damage> {
+    let is_below = |entry: &Found<'_>| {
+        let key = entry.as_ref().map(|(key, _)| key);
+        key.map_or(true, |key| key.starts_with(prefix))
+    };
+    Ok(tree.from(prefix)?.take_while(is_below))
 }
 
 impl Backend for DirBackend {
@@ -262,7 +277,7 @@ impl Backend for DirBackend {
         self.check_process()?;
         self.check_writes("write")?; // who reads has no batch written by one who writes
         if batch.n_bytes() > SMALL {
-            return self.change("write", |txn| put::put(&self.tables, txn, batch));
+            return self.change("write", |writing| put::put(writing, batch));
         }
         let poisoned = || EventsError::Poisoned {
             url: self.url.clone(),
@@ -286,10 +301,10 @@ impl Backend for DirBackend {
             return Ok(there);
         }
         let key = path.to_bytes();
-        let datasets = self.tables.datasets;
-        let there = self.change("create a dataset", |txn| {
-            let there = datasets.get_or_put(txn, &key, &uuid.0)?;
-            Ok(there.map(<[u8]>::to_vec))
+        let there = self.change("create a dataset", |writing| {
+            let is_new = writing.put_new(Name::DataSets, &key, &uuid.0)?;
+            let there = writing.get(Name::DataSets, &key)?.map(<[u8]>::to_vec);
+            Ok(there.filter(|_| !is_new))
         })?;
         match there {
             None => Ok(DataSetEntry::live(uuid)),
@@ -302,11 +317,12 @@ impl Backend for DirBackend {
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         self.file.check(&self.url, "look for a dataset")?;
-        let txn = self.reading()?;
+        let snapshot = self.reading()?;
+        let datasets = snapshot.table(Name::DataSets);
+        let datasets = datasets.map_err(self.damaged())?;
         let one = |path: &DataSetPath| {
             let key = path.to_bytes();
-            let found = self.tables.datasets.get(&txn, &key);
-            let found = found.map_err(self.engine("look for a dataset"))?;
+            let found = datasets.get(&key).map_err(self.damaged())?;
             found.map(|bytes| self.entry(&key, bytes)).transpose()
         };
         paths.iter().map(one).collect()
@@ -320,14 +336,13 @@ impl Backend for DirBackend {
     ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         const DOING: &str = "list datasets";
         self.file.check(&self.url, DOING)?;
-        let txn = self.reading()?;
+        let snapshot = self.reading()?;
         let prefix = parent.prefix();
         let from = [&prefix, after.unwrap_or_default().as_bytes()].concat();
-        let range = (Bound::Included(from.as_slice()), Bound::Unbounded);
-        let keys = self.tables.datasets.range(&txn, &range);
+        let datasets = snapshot.table(Name::DataSets).map_err(self.damaged())?;
         let mut found = Vec::new();
-        for entry in keys.map_err(self.engine(DOING))? {
-            let (key, value) = entry.map_err(self.engine(DOING))?;
+        for entry in datasets.from(&from).map_err(self.damaged())? {
+            let (key, value) = entry.map_err(self.damaged())?;
             let Some(name) = key.strip_prefix(prefix.as_slice()) else {
                 break;
             };
@@ -348,38 +363,37 @@ impl Backend for DirBackend {
         from: DataSetEntry,
         to: Option<DataSetEntry>,
     ) -> Result<(), EventsError> {
-        let datasets = self.tables.datasets;
         let key = path.to_bytes();
-        self.change("remove a dataset", |txn| {
-            if datasets.get(txn, &key)? != Some(&from.to_bytes()) {
+        self.change("remove a dataset", |writing| {
+            if writing.get(Name::DataSets, &key)? != Some(&from.to_bytes()) {
                 return Ok(());
             }
             match to {
-                Some(to) => datasets.put(txn, &key, &to.to_bytes()),
-                None => datasets.delete(txn, &key).map(drop),
+                Some(to) => writing.put(Name::DataSets, &key, &to.to_bytes()),
+                None => writing.delete(Name::DataSets, &key).map(drop),
             }
         })
     }
 
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
-        const DOING: &str = "list what a container holds";
-        let txn = self.reading()?;
+        let snapshot = self.reading()?;
         let one = |scan: &Scan| {
-            let (table, prefix) = self.children(&scan.parent);
-            let mut last = prefix.clone();
-            last.extend_from_slice(&ABSENT.to_be_bytes());
+            let (table, prefix) = children(&scan.parent);
             let from = [&prefix, scan.from.to_be_bytes().as_slice()].concat();
-            let range = (
-                Bound::Included(from.as_slice()),
-                Bound::Excluded(last.as_slice()),
-            );
-            let keys = table.range(&txn, &range).map_err(self.engine(DOING))?;
+            let table = snapshot.table(table).map_err(self.damaged())?;
+            let keys = table.from(&from).map_err(self.damaged())?;
             let mut numbers = Vec::new();
             for entry in keys.take(scan.limit) {
-                let (key, _) = entry.map_err(self.engine(DOING))?;
-                let number = key.get(prefix.len()..).and_then(|n| n.try_into().ok());
-                let number = number.ok_or_else(|| self.bad_key("containers", key))?;
-                numbers.push(u64::from_be_bytes(number));
+                let (key, _) = entry.map_err(self.damaged())?;
+                let Some(number) = key.strip_prefix(prefix.as_slice()) else {
+                    break;
+                };
+                let number = number.try_into();
+                let number = number.map_err(|_| self.bad_key("containers", key))?;
+                match u64::from_be_bytes(number) {
+                    ABSENT => break,
+                    number => numbers.push(number),
+                }
             }
             Ok(numbers)
         };
@@ -387,39 +401,39 @@ impl Backend for DirBackend {
     }
 
     fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
-        let txn = self.reading()?;
-        let (table, prefix) = self.children(parent);
+        let snapshot = self.reading()?;
+        let (table, prefix) = children(parent);
+        let table = snapshot.table(table).map_err(self.damaged())?;
         let one = |number: &u64| {
             let key = [&prefix, number.to_be_bytes().as_slice()].concat();
-            let found = table.get(&txn, &key);
-            let found = found.map_err(self.engine("look for a container"))?;
+            let found = table.get(&key).map_err(self.damaged())?;
             Ok(found.is_some())
         };
         numbers.iter().map(one).collect()
     }
 
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
-        let (table, prefix) = self.children(parent);
-        self.change("remove containers", |txn| {
+        let (table, prefix) = children(parent);
+        self.change("remove containers", |writing| {
             for number in numbers {
                 let key = [&prefix, number.to_be_bytes().as_slice()].concat();
-                table.delete(txn, &key)?;
+                writing.delete(table, &key)?;
             }
             Ok(())
         })
     }
 
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
-        let txn = self.reading()?;
-        let products = self.tables.products;
+        let snapshot = self.reading()?;
+        let products = snapshot.table(Name::Products).map_err(self.damaged())?;
         for mut alike in Alike::of(wanted) {
-            let mut walk = alike.is_sorted().then(|| Walk::new(products, &txn));
+            let mut walk = alike.is_sorted().then(|| Walk::new(products));
             alike.each(|w, e, key| {
                 let stored = match &mut walk {
                     Some(walk) => walk.find(key),
-                    None => products.get(&txn, key),
+                    None => products.get(key),
                 };
-                visit(w, e, stored.map_err(self.engine("load products"))?)
+                visit(w, e, stored.map_err(self.damaged())?)
             })?;
         }
         Ok(())
@@ -431,18 +445,16 @@ impl Backend for DirBackend {
         event: u64,
         label: Option<&str>,
     ) -> Result<Vec<ProductName>, EventsError> {
-        const DOING: &str = "list products";
-        let txn = self.reading()?;
+        let snapshot = self.reading()?;
         let prefix = parent.member(event).to_bytes();
         let wanted = match label {
             Some(label) => [prefix.as_slice(), label.as_bytes(), b"#"].concat(),
             None => prefix.to_vec(),
         };
-        let keys = self.tables.products.prefix_iter(&txn, &wanted);
-        let keys = keys.map_err(self.engine(DOING))?.lazily_decode_data();
+        let products = snapshot.table(Name::Products).map_err(self.damaged())?;
         let mut names = Vec::new();
-        for entry in keys {
-            let (key, _) = entry.map_err(self.engine(DOING))?;
+        for entry in below(products, &wanted).map_err(self.damaged())? {
+            let (key, _) = entry.map_err(self.damaged())?;
             let name = key.get(prefix.len()..).and_then(ProductName::from_bytes);
             names.push(name.ok_or_else(|| self.bad_key("products", key))?);
         }
@@ -452,13 +464,12 @@ impl Backend for DirBackend {
     }
 
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
-        const DOING: &str = "count products";
-        let txn = self.reading()?;
-        let keys = self.tables.products.prefix_iter(&txn, &parent.to_bytes());
-        let keys = keys.map_err(self.engine(DOING))?.lazily_decode_data();
+        let snapshot = self.reading()?;
+        let products = snapshot.table(Name::Products).map_err(self.damaged())?;
         let mut counts: BTreeMap<Vec<u8>, (u64, bool)> = BTreeMap::new();
-        for entry in keys {
-            let (key, _) = entry.map_err(self.engine(DOING))?;
+        let prefix = parent.to_bytes();
+        for entry in below(products, &prefix).map_err(self.damaged())? {
+            let (key, _) = entry.map_err(self.damaged())?;
             let own = ABSENT.to_be_bytes();
             let (event, name) = key
                 .get(Parent::LENGTH..)
@@ -491,51 +502,50 @@ impl Backend for DirBackend {
         event: u64,
         name: Option<&ProductName>,
     ) -> Result<(), EventsError> {
-        let mut key = Cow::from(parent.member(event).to_bytes().to_vec());
-        let products = self.tables.products;
-        self.change("remove products", |txn| {
+        let mut key = parent.member(event).to_bytes().to_vec();
+        self.change("remove products", |writing| {
             let Some(name) = name else {
-                return remove_below(products, txn, &key);
+                return writing.remove_below(Name::Products, &key);
             };
-            key.to_mut().extend_from_slice(name.as_str().as_bytes());
-            products.delete(txn, &key).map(drop)
+            key.extend_from_slice(name.as_str().as_bytes());
+            writing.delete(Name::Products, &key).map(drop)
         })
     }
 
     fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
-        let products = self.tables.products;
         let is_wanted = |rest: &[u8]| {
             rest.split_at_checked(8).is_some_and(|(event, this)| {
                 this == name.as_str().as_bytes() && event != ABSENT.to_be_bytes()
             })
         };
-        self.change("remove products", |txn| {
-            remove_those(products, txn, &parent.to_bytes(), is_wanted)
+        self.change("remove products", |writing| {
+            writing.remove_those(Name::Products, &parent.to_bytes(), is_wanted)
         })
     }
 
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
-        let (table, prefix) = self.children(parent);
-        let products = self.tables.products;
-        self.change("empty a container", |txn| {
-            remove_below(products, txn, &parent.to_bytes())?;
-            remove_below(table, txn, &prefix)
+        let (table, prefix) = children(parent);
+        self.change("empty a container", |writing| {
+            writing.remove_below(Name::Products, &parent.to_bytes())?;
+            writing.remove_below(table, &prefix)
         })
     }
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
-        let tables = &self.tables;
-        let removed = self.change("remove what is left of deleted datasets", |txn| {
-            let Some(removed) = nameless(tables, txn)? else {
-                return Ok(None);
+        let removed = self.change("remove what is left of deleted datasets", |writing| {
+            // Nobody else writes meanwhile, and nothing was written yet.
+            let found = self.reading().map(|snapshot| nameless(&snapshot));
+            let Ok(Ok(Some(removed))) = &found else {
+                return Ok(found.map(|found| found.map(|_| None)));
             };
-            for uuid in &removed {
-                for table in tables.by_dataset() {
-                    remove_below(table, txn, &uuid.0)?;
+            for uuid in removed {
+                for table in Name::BY_DATASET {
+                    writing.remove_below(table, &uuid.0)?;
                 }
             }
-            Ok(Some(removed))
+            Ok(found)
         })?;
+        let removed = removed?.map_err(self.damaged())?;
         removed.ok_or_else(|| self.bad_key("datasets", b"of a value that is no UUID"))
     }
 
@@ -543,32 +553,34 @@ impl Backend for DirBackend {
         if let Some(noted) = self.noted(key)? {
             return Ok(noted);
         }
-        let notes = self.tables.notes;
-        self.change("note something", |txn| {
-            let there = notes.get_or_put(txn, key.as_bytes(), value)?;
+        self.change("note something", |writing| {
+            writing.put_new(Name::Notes, key.as_bytes(), value)?;
+            let there = writing.get(Name::Notes, key.as_bytes())?;
             Ok(there.unwrap_or(value).to_vec())
         })
     }
 
     fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
-        let txn = self.reading()?;
-        let noted = self.tables.notes.get(&txn, key.as_bytes());
-        let noted = noted.map_err(self.engine("read a note"))?;
+        let snapshot = self.reading()?;
+        let notes = snapshot.table(Name::Notes).map_err(self.damaged())?;
+        let noted = notes.get(key.as_bytes()).map_err(self.damaged())?;
         Ok(noted.map(<[u8]>::to_vec))
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
-        let notes = self.tables.notes;
-        self.change("note something", |txn| {
-            notes.put(txn, key.as_bytes(), value)
+        self.change("note something", |writing| {
+            writing.put(Name::Notes, key.as_bytes(), value)
         })
     }
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
-        let notes = self.tables.notes;
-        self.change("forget a note", |txn| {
-            notes.delete(txn, key.as_bytes()).map(|_| ())
+        self.change("forget a note", |writing| {
+            writing.delete(Name::Notes, key.as_bytes()).map(drop)
         })
+    }
+
+    fn check(&self) -> Result<Vec<String>, EventsError> {
+        Ok(check::check(&self.reading()?, self.is_counted))
     }
 
     fn queues(&self) -> &dyn Queues {

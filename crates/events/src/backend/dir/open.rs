@@ -12,15 +12,20 @@ use std::time::SystemTime;
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 
+use super::pages::Damage;
 use super::queues::DirQueues;
-use super::tables::Tables;
+use super::snapshot::{Map, Meta, Snapshot};
+use super::tables::{Name, Tables};
 use super::together::Together;
+use super::writing::Writing;
 use super::{DirBackend, Shared};
 use crate::EventsError;
 use crate::forked::Process;
 
 /// The version of the layout, as the store notes it.
-const LAYOUT: &str = "1";
+const LAYOUT: &str = "2";
+/// Those that are read and written. The first has no counts.
+const LAYOUTS: [&str; 2] = ["1", LAYOUT];
 /// Where it is noted.
 const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
 /// As much as the file may grow to: memory that is mapped, not used.
@@ -144,38 +149,28 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         Mode::Append => Some(WriterLock::take(path, &url)?),
         Mode::Read => None,
     };
-    let env = environment(path, mode, Tables::N).map_err(failed)?;
+    let env = environment(path, mode, Name::ALL.len()).map_err(failed)?;
     env.clear_stale_readers().map_err(failed)?;
-    let tables = if mode == Mode::Append {
-        let mut txn = env.write_txn().map_err(failed)?;
-        let tables = Tables::create(&env, &mut txn).map_err(failed)?;
-        if is_new {
-            let layout = tables.notes.put(&mut txn, LAYOUT_NOTE, LAYOUT.as_bytes());
-            layout.map_err(failed)?;
-        }
-        txn.commit().map_err(failed)?;
-        Some(tables)
-    } else {
-        let txn = env.read_txn().map_err(failed)?;
-        let tables = Tables::open(&env, &txn).map_err(failed)?;
-        txn.commit().map_err(failed)?; // else the tables would be closed with it
-        tables
+    let layout = match is_new {
+        true => Some(LAYOUT.into()),
+        false => layout(&env, &data, mode, &url)?,
     };
-    let layout = |tables: Tables| {
-        let txn = env.read_txn()?;
-        let found = tables.notes.get(&txn, LAYOUT_NOTE)?;
-        Ok(found.map(|found| String::from_utf8_lossy(found).into_owned()))
-    };
-    let found = tables.map(layout).transpose().map_err(failed)?.flatten();
-    let (Some(tables), Some(LAYOUT)) = (tables, found.as_deref()) else {
+    if !layout
+        .as_deref()
+        .is_some_and(|found| LAYOUTS.contains(&found))
+    {
         return Err(EventsError::Layout {
             url,
-            expected: format!("an event store of layout {LAYOUT}"),
-            found: found.map_or_else(
+            expected: format!("an event store of layout {}", LAYOUTS.join(" or ")),
+            found: layout.map_or_else(
                 || "an LMDB of something else".into(),
                 |found| format!("layout {found}"),
             ),
         });
+    }
+    let tables = match mode {
+        Mode::Read => None,
+        Mode::Append => Some(tables(&env, is_new).map_err(failed)?),
     };
     let file = || DataFile::of(path).map_err(|error| failed(error.into()));
     let [file, of_queues] = [file()?, file()?];
@@ -185,6 +180,8 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         url,
         env,
         tables,
+        map: Map::default(),
+        is_counted: layout.as_deref() == Some(LAYOUT),
         seat: seat(&data),
         file,
         process: Process::this(),
@@ -194,6 +191,49 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         shared: Arc::new(shared),
         writer,
     })
+}
+
+/// The tables to be written to; of a new store, made.
+fn tables(env: &Env<WithoutTls>, is_new: bool) -> Result<Tables, heed::Error> {
+    if is_new {
+        let mut writing = Writing::first(env)?;
+        writing.put(Name::Notes, LAYOUT_NOTE, LAYOUT.as_bytes())?;
+        return writing.commit();
+    }
+    let mut txn = env.write_txn()?;
+    let tables = Tables::create(env, &mut txn)?;
+    txn.commit()?;
+    Ok(tables)
+}
+
+/// The version of the layout that a file notes. What LMDB reads before it writes is looked at first.
+fn layout(
+    env: &Env<WithoutTls>,
+    data: &Path,
+    mode: Mode,
+    url: &str,
+) -> Result<Option<String>, EventsError> {
+    let failed = |error: heed::Error| EventsError::engine(url, "open it", error);
+    let txn = env.read_txn().map_err(failed)?;
+    let map = Map::default();
+    let file = File::open(data).map_err(|error| failed(error.into()))?;
+    let snapshot = Snapshot::new(txn, &file, &map).map_err(|error| failed(error.into()))?;
+    let Some(snapshot) = snapshot else {
+        return Err(Damage::of_metadata().error(url));
+    };
+    let read = || {
+        if mode == Mode::Append {
+            snapshot.free()?.walk(true, |_, _| Ok(()), |_, _| Ok(()))?;
+        }
+        let main = snapshot.main()?;
+        main.walk(false, |_, _| Ok(()), |_, _| Ok(()))?;
+        if main.table(Name::Notes.text())?.is_none() {
+            return Ok(None);
+        }
+        snapshot.table(Name::Notes)?.get(LAYOUT_NOTE)
+    };
+    let found = read().map_err(|damage: Damage| damage.error(url))?;
+    Ok(found.map(|found| String::from_utf8_lossy(found).into_owned()))
 }
 
 fn file_id(data: &Path) -> Option<FileId> {
@@ -207,6 +247,10 @@ pub struct DataFile(File);
 impl DataFile {
     fn of(folder: &Path) -> io::Result<Self> {
         File::open(folder.join(DATA)).map(Self)
+    }
+
+    pub fn file(&self) -> &File {
+        &self.0
     }
 
     /// Fails if the folder was removed: nobody will find what is written to a file without a name.
@@ -257,38 +301,17 @@ fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
 /// LMDB believes what its file says of its size; a file that was cut would be read behind its end.
 fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
     let failed = |error: std::io::Error| EventsError::engine(url, "read its file", error);
-    let mut file = File::open(data).map_err(failed)?;
+    let file = File::open(data).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     let layout = |found: String| EventsError::Layout {
         url: url.into(),
         expected: "an event store".into(),
         found,
     };
-    // Two pages of metadata: each has a header of 16 bytes, magic, version, address, size of the map, two tables of 48
-    // bytes (the first begins with the size of a page), the last page and the transaction (mdb.c, MDB_meta).
-    let mut head = [0; 8192];
-    let mut have = 0;
-    while let Some(rest) = head.get_mut(have..).filter(|rest| !rest.is_empty()) {
-        match file.read(rest).map_err(failed)? {
-            0 => break,
-            n => have += n,
-        }
-    }
-    let number = |at: usize| {
-        let bytes = head.get(at..at + 8)?.try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
+    let Some(meta) = Meta::newest(&file).map_err(failed)? else {
+        return Err(layout("a file that is none of LMDB, or is damaged".into()));
     };
-    let page = number(16 + 24).map_or(0, |page| page & 0xffff_ffff);
-    if have < 4096 || !(512..=65536).contains(&page) {
-        return Err(layout("a file that is none of LMDB".into()));
-    }
-    let mut last = (0, 0);
-    for at in [0, usize::try_from(page).unwrap_or_default()] {
-        let meta = at + 16;
-        let (page, transaction) = (number(meta + 24 + 96), number(meta + 24 + 104));
-        last = last.max((transaction.unwrap_or_default(), page.unwrap_or_default()));
-    }
-    let expected = last.1.saturating_add(1).saturating_mul(page);
+    let expected = meta.file_size();
     if size < expected {
         return Err(layout(format!(
             "a file of {size} bytes that says it has {expected}: it was cut"
@@ -298,7 +321,11 @@ fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
 }
 
 /// Opens LMDB in a folder.
-pub fn environment(path: &Path, mode: Mode, n_tables: u32) -> Result<Env<WithoutTls>, heed::Error> {
+pub fn environment(
+    path: &Path,
+    mode: Mode,
+    n_tables: usize,
+) -> Result<Env<WithoutTls>, heed::Error> {
     let wanted = std::env::var("FEMTOBARN_STORE_MAP_SIZE").ok();
     let mut size = wanted
         .and_then(|text| text.parse().ok())
@@ -307,7 +334,7 @@ pub fn environment(path: &Path, mode: Mode, n_tables: u32) -> Result<Env<Without
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options
             .map_size(size)
-            .max_dbs(n_tables)
+            .max_dbs(u32::try_from(n_tables).unwrap_or(u32::MAX))
             .max_readers(READERS);
         // A crash of the machine may undo what was not flushed, but leaves the file whole; one of the process undoes
         // nothing.

@@ -3,62 +3,56 @@
 //! A leaf that overflows is cut in two halves by LMDB, one that overflows by appending is left full. Keys that come in
 //! their order behind all others therefore make full leaves.
 
-use heed::{MdbError, PutFlags, RwTxn};
-
-use super::tables::{Table, Tables};
+use super::tables::{Name, children};
+use super::writing::Writing;
 use crate::{Batch, Overwrite, ProductId, Written};
 
 /// A table that is written to in one transaction.
 struct Appender {
-    table: Table,
+    table: Name,
     /// The last key; none in an empty table.
     last: Option<Vec<u8>>,
 }
 
 impl Appender {
-    fn new(table: Table, txn: &RwTxn<'_>) -> Result<Self, heed::Error> {
-        let last = table.last(txn)?.map(|(key, _)| key.to_vec());
+    fn new(table: Name, writing: &Writing<'_>) -> Result<Self, heed::Error> {
+        let last = writing.last(table)?.map(<[u8]>::to_vec);
         Ok(Self { table, last })
     }
 
     /// Puts a value; says whether it did, which it does not if it is to keep what is there.
     fn put(
         &mut self,
-        txn: &mut RwTxn<'_>,
+        writing: &mut Writing<'_>,
         (key, value): (&[u8], &[u8]),
         overwrite: Overwrite,
     ) -> Result<bool, heed::Error> {
         if self.last.as_deref().is_none_or(|last| key > last) {
-            self.table
-                .put_with_flags(txn, PutFlags::APPEND, key, value)?;
+            writing.append(self.table, key, value)?;
             let last = self.last.get_or_insert_default();
             last.clear();
             last.extend_from_slice(key);
             return Ok(true);
         }
-        let flags = match overwrite {
-            Overwrite::Replace => PutFlags::empty(),
-            Overwrite::Keep => PutFlags::NO_OVERWRITE,
-        };
-        match self.table.put_with_flags(txn, flags, key, value) {
-            Err(heed::Error::Mdb(MdbError::KeyExist)) => Ok(false),
-            put => put.map(|()| true),
+        match overwrite {
+            Overwrite::Replace => writing.put(self.table, key, value).map(|()| true),
+            Overwrite::Keep => writing.put_new(self.table, key, value),
         }
     }
 }
 
 /// Writes the products of a batch, then its containers.
-pub fn put(tables: &Tables, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Written, heed::Error> {
-    let written = products(tables, txn, batch)?;
-    containers(tables, txn, batch)?;
+pub fn put(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::Error> {
+    let written = products(writing, batch)?;
+    containers(writing, batch)?;
     Ok(written)
 }
 
-fn products(tables: &Tables, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Written, heed::Error> {
+fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::Error> {
     let mut written = Written::default();
     let mut groups: Vec<_> = batch.products().iter().collect();
     groups.sort_by(|a, b| (a.parent, a.name.as_str()).cmp(&(b.parent, b.name.as_str())));
-    let mut table = Appender::new(tables.products, txn)?;
+    let mut table = Appender::new(Name::Products, writing)?;
     let mut key = Vec::new();
     // Of products that are placed together, those of one event are beside each other.
     for together in groups.chunk_by(|a, b| a.parent == b.parent) {
@@ -78,7 +72,7 @@ fn products(tables: &Tables, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Writt
             key.extend_from_slice(&container.to_bytes());
             key.extend_from_slice(group.name.as_str().as_bytes());
             let entry = (key.as_slice(), batch.stored(range));
-            if !table.put(txn, entry, batch.overwrite())? {
+            if !table.put(writing, entry, batch.overwrite())? {
                 written.kept.push(ProductId {
                     container,
                     name: group.name.clone(),
@@ -89,23 +83,23 @@ fn products(tables: &Tables, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Writt
     Ok(written)
 }
 
-fn containers(tables: &Tables, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<(), heed::Error> {
+fn containers(writing: &mut Writing<'_>, batch: &Batch) -> Result<(), heed::Error> {
     let mut all: Vec<_> = batch.items().iter().collect();
     all.sort_by_key(|items| (items.parent.item_type(), items.parent));
     for of_type in all.chunk_by(|a, b| a.parent.item_type() == b.parent.item_type()) {
         let Some(first) = of_type.first() else {
             continue;
         };
-        let mut table = Appender::new(tables.children(&first.parent).0, txn)?;
+        let mut table = Appender::new(children(&first.parent).0, writing)?;
         for items in of_type {
-            let (_, mut key) = tables.children(&items.parent);
+            let (_, mut key) = children(&items.parent);
             let prefix = key.len();
             let mut numbers = items.numbers.clone();
             numbers.sort_unstable();
             for number in numbers {
                 key.truncate(prefix);
                 key.extend_from_slice(&number.to_be_bytes());
-                table.put(txn, (&key, &[]), Overwrite::Replace)?;
+                table.put(writing, (&key, &[]), Overwrite::Replace)?;
             }
         }
     }

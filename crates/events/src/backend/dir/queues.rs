@@ -9,7 +9,7 @@ use heed::{Env, RwTxn, WithoutTls};
 
 use super::full;
 use super::open::{DataFile, Mode, environment};
-use super::{Database, remove_below};
+use super::{Database, remove_those};
 use crate::{EventsError, Popped, Queues, Uuid};
 
 /// How often an empty queue is looked at.
@@ -160,8 +160,8 @@ impl Queues for DirQueues {
 
     fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
         self.change("destroy a queue", |opened, txn| {
-            remove_below(opened.values, txn, &key(queue))?;
-            remove_below(opened.producers, txn, &key(queue))?;
+            remove_those(opened.values, txn, &key(queue), |_| true)?;
+            remove_those(opened.producers, txn, &key(queue), |_| true)?;
             opened.queues.delete(txn, &key(queue))
         })
     }

@@ -1,80 +1,100 @@
 //! The tables of a store in LMDB, and their keys.
 
-use heed::{Env, RoTxn, RwTxn, WithoutTls};
+use heed::{Env, RwTxn, WithoutTls};
 
 use super::Database;
 use crate::{ItemType, Parent};
 
-/// One table.
+/// One table, as LMDB writes to it.
 pub type Table = Database;
+
+/// Which table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Name {
+    DataSets,
+    Runs,
+    Subruns,
+    Events,
+    Products,
+    Notes,
+}
+
+impl Name {
+    pub const ALL: [Self; 6] = [
+        Self::DataSets,
+        Self::Runs,
+        Self::Subruns,
+        Self::Events,
+        Self::Products,
+        Self::Notes,
+    ];
+
+    /// Those whose keys begin with the UUID of a dataset.
+    pub const BY_DATASET: [Self; 4] = [Self::Runs, Self::Subruns, Self::Events, Self::Products];
+
+    /// Its name in the file.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::DataSets => "datasets",
+            Self::Runs => "runs",
+            Self::Subruns => "subruns",
+            Self::Events => "events",
+            Self::Products => "products",
+            Self::Notes => "notes",
+        }
+    }
+
+    /// Whether its values have no checksum of their own.
+    pub const fn is_unsealed(self) -> bool {
+        matches!(self, Self::DataSets | Self::Notes)
+    }
+}
 
 /// All of them.
 #[derive(Clone, Copy)]
-pub struct Tables {
-    pub datasets: Table,
-    runs: Table,
-    subruns: Table,
-    events: Table,
-    pub products: Table,
-    pub notes: Table,
-}
-
-/// Their names in the file.
-const NAMES: [&str; Tables::N as usize] =
-    ["datasets", "runs", "subruns", "events", "products", "notes"];
+pub struct Tables([Table; Self::N]);
 
 impl Tables {
     /// How many there are.
-    pub const N: u32 = 6;
+    pub const N: usize = Name::ALL.len();
 
     /// Opens them, and makes those that are not there.
     pub fn create(env: &Env<WithoutTls>, txn: &mut RwTxn<'_>) -> Result<Self, heed::Error> {
-        let mut made = Vec::new();
-        for name in NAMES {
-            made.push(env.create_database(txn, Some(name))?);
+        let mut create = |name: Name| env.create_database(txn, Some(name.text()));
+        let [a, b, c, d, e, f] = Name::ALL;
+        Ok(Self([
+            create(a)?,
+            create(b)?,
+            create(c)?,
+            create(d)?,
+            create(e)?,
+            create(f)?,
+        ]))
+    }
+
+    pub fn of(&self, name: Name) -> Table {
+        let [datasets, runs, subruns, events, products, notes] = self.0;
+        match name {
+            Name::DataSets => datasets,
+            Name::Runs => runs,
+            Name::Subruns => subruns,
+            Name::Events => events,
+            Name::Products => products,
+            Name::Notes => notes,
         }
-        Ok(Self::of(&made).unwrap_or_else(|| unreachable!("there are as many as names")))
     }
+}
 
-    /// Opens them; none if one is not there.
-    pub fn open(env: &Env<WithoutTls>, txn: &RoTxn<'_>) -> Result<Option<Self>, heed::Error> {
-        let mut found = Vec::new();
-        for name in NAMES {
-            found.extend(env.open_database(txn, Some(name))?);
-        }
-        Ok(Self::of(&found))
-    }
-
-    fn of(tables: &[Table]) -> Option<Self> {
-        let &[datasets, runs, subruns, events, products, notes] = tables else {
-            return None;
-        };
-        Some(Self {
-            datasets,
-            runs,
-            subruns,
-            events,
-            products,
-            notes,
-        })
-    }
-
-    /// Those whose keys begin with the UUID of a dataset.
-    pub fn by_dataset(&self) -> [Table; 4] {
-        [self.runs, self.subruns, self.events, self.products]
-    }
-
-    /// The table of a container's children, and what their keys begin with.
-    pub fn children(&self, parent: &Parent) -> (Table, Vec<u8>) {
-        let (table, length) = match parent.item_type() {
-            ItemType::DataSet => (self.runs, 16),
-            ItemType::Run => (self.subruns, 24),
-            ItemType::SubRun | ItemType::Event => (self.events, 32),
-        };
-        let mut key = parent.to_bytes().to_vec();
-        key.truncate(length);
-        (table, key)
-    }
+/// The table of a container's children, and what their keys begin with.
+pub fn children(parent: &Parent) -> (Name, Vec<u8>) {
+    let (table, length) = match parent.item_type() {
+        ItemType::DataSet => (Name::Runs, 16),
+        ItemType::Run => (Name::Subruns, 24),
+        ItemType::SubRun | ItemType::Event => (Name::Events, 32),
+    };
+    let mut key = parent.to_bytes().to_vec();
+    key.truncate(length);
+    (table, key)
 }
 
 /// Bytes as messages show them.

@@ -1,12 +1,8 @@
 //! Loading what lies close together: from key to key, and by a jump only where it is far.
 
 use std::cmp::Ordering;
-use std::ops::Bound;
 
-use heed::types::Bytes;
-use heed::{RoRange, RoTxn, WithoutTls};
-
-use super::{Table, set_event};
+use super::{Damage, Entries, Tree, set_event};
 use crate::{ABSENT, Wanted};
 
 /// How many keys are passed over before a jump costs less.
@@ -14,25 +10,23 @@ const MOST_STEPS: usize = 8;
 
 /// A place in a table, which only goes forward.
 pub struct Walk<'t> {
-    table: Table,
-    txn: &'t RoTxn<'t, WithoutTls>,
-    keys: Option<RoRange<'t, Bytes, Bytes>>,
+    table: Tree<'t>,
+    keys: Option<Entries<'t>>,
     here: Option<(&'t [u8], &'t [u8])>,
 }
 
 impl<'t> Walk<'t> {
     /// Before its first key.
-    pub fn new(table: Table, txn: &'t RoTxn<'t, WithoutTls>) -> Self {
+    pub fn new(table: Tree<'t>) -> Self {
         Self {
             table,
-            txn,
             keys: None,
             here: None,
         }
     }
 
     /// The value of a key, which follows all keys that were asked for before, or is the last of them.
-    pub fn find(&mut self, key: &[u8]) -> Result<Option<&'t [u8]>, heed::Error> {
+    pub fn find(&mut self, key: &[u8]) -> Result<Option<&'t [u8]>, Damage> {
         if let Some(keys) = &mut self.keys {
             for _ in 0..MOST_STEPS {
                 match self.here.map(|(here, value)| (here.cmp(key), value)) {
@@ -43,8 +37,7 @@ impl<'t> Walk<'t> {
                 }
             }
         }
-        let from = (Bound::Included(key), Bound::Unbounded);
-        let keys = self.keys.insert(self.table.range(self.txn, &from)?);
+        let keys = self.keys.insert(self.table.from(key)?);
         self.here = keys.next().transpose()?;
         let found = self.here.filter(|(here, _)| *here == key);
         Ok(found.map(|(_, value)| value))

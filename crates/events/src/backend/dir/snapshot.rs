@@ -1,0 +1,187 @@
+//! One state of a store's file, to be read by [`pages`](super::pages).
+//!
+//! A read transaction of LMDB keeps the pages of the state that was the newest when it began, and of all later ones, from
+//! being written over; it reads nothing but the two pages of metadata.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use heed::{RoTxn, WithoutTls};
+use memmap2::{Mmap, MmapOptions};
+
+use super::pages::{Damage, Pages, Root, Tree, u32_at, u64_at};
+use super::tables::Name;
+
+/// A page of metadata (`MDB_meta`): its header of 16 bytes, magic (4), version (4), address (8), size of the map (8), the
+/// roots of the free pages and of the tables (48 each; the first begins with the size of a page), the number of the last
+/// page (8) and of the transaction (8).
+const META: usize = 152;
+const MAGIC: u32 = 0xBEEF_C0DE;
+const VERSION: u32 = 1;
+/// The flags of the tree of free pages: its keys are numbers.
+const NUMBERS: u16 = 0x08;
+const SMALLEST_MAP: usize = 1 << 24;
+
+/// What the newest page of metadata says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meta {
+    pub page_size: usize,
+    pub last: u64,
+    pub transaction: u64,
+    free: Root,
+    main: Root,
+}
+
+impl Meta {
+    /// The newest of a file; none if it is none of LMDB.
+    pub fn newest(file: &File) -> io::Result<Option<Self>> {
+        loop {
+            let Some(first) = Self::read(file, 0, None)? else {
+                return Ok(None);
+            };
+            let second = Self::read(file, first.page_size, Some(first.page_size))?;
+            let Some(second) = second else {
+                return Ok(None);
+            };
+            // one that is being written is read again
+            let again = Self::read(file, 0, None)?;
+            if again != Some(first)
+                || Self::read(file, first.page_size, Some(first.page_size))? != Some(second)
+            {
+                continue;
+            }
+            return Ok(Some(match first.transaction > second.transaction {
+                true => first,
+                false => second,
+            }));
+        }
+    }
+
+    fn read(file: &File, at: usize, page_size: Option<usize>) -> io::Result<Option<Self>> {
+        let mut bytes = [0; META];
+        match file.read_exact_at(&mut bytes, at as u64) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        Ok(Self::parse(&bytes, page_size))
+    }
+
+    fn parse(bytes: &[u8], expected: Option<usize>) -> Option<Self> {
+        let (free, main) = (bytes.get(40..88)?, bytes.get(88..136)?);
+        let meta = Self {
+            page_size: usize::try_from(u32_at(free, 0)?).ok()?,
+            last: u64_at(bytes, 136)?,
+            transaction: u64_at(bytes, 144)?,
+            free: Root::parse(free)?,
+            main: Root::parse(main)?,
+        };
+        let is_sound = u32_at(bytes, 16)? == MAGIC
+            && u32_at(bytes, 20)? == VERSION
+            && meta.page_size.is_power_of_two()
+            && (512..=65536).contains(&meta.page_size)
+            && expected.is_none_or(|expected| expected == meta.page_size)
+            && meta.free.flags == NUMBERS
+            && meta.main.flags == 0;
+        is_sound.then_some(meta)
+    }
+
+    /// How many bytes a file with all of its pages has.
+    pub fn file_size(&self) -> u64 {
+        self.last
+            .saturating_add(1)
+            .saturating_mul(self.page_size as u64)
+    }
+}
+
+/// The file in memory, which grows.
+#[derive(Default)]
+pub struct Map {
+    newest: Mutex<Option<Mapped>>,
+}
+
+#[derive(Clone)]
+struct Mapped {
+    map: Arc<Mmap>,
+    /// How many bytes the file had.
+    size: u64,
+}
+
+impl Map {
+    fn of(&self, file: &File, needed: u64) -> io::Result<Mapped> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(newest) = &mut *newest
+            && newest.map.len() as u64 >= needed
+        {
+            if newest.size < needed {
+                newest.size = file.metadata()?.len();
+            }
+            return Ok(newest.clone());
+        }
+        let size = file.metadata()?.len();
+        let within = usize::try_from(size).map_err(io::Error::other)?;
+        let larger = within.saturating_mul(2).max(SMALLEST_MAP);
+        let map = |length| {
+            // SAFETY: nothing behind `size` is read, which the file has, as LMDB never cuts it. What is read belongs to a
+            // state that a read transaction keeps from being written over.
+            unsafe { MmapOptions::new().len(length).map(file) }
+        };
+        let map = Arc::new(map(larger).or_else(|_| map(within))?);
+        Ok(newest.insert(Mapped { map, size }).clone())
+    }
+}
+
+/// A state of the store.
+pub struct Snapshot<'e> {
+    _txn: RoTxn<'e, WithoutTls>,
+    mapped: Mapped,
+    pub meta: Meta,
+}
+
+impl<'e> Snapshot<'e> {
+    /// The newest one; none if the file is none of LMDB.
+    pub fn new(
+        txn: RoTxn<'e, WithoutTls>,
+        file: &File,
+        map: &Map,
+    ) -> Result<Option<Self>, io::Error> {
+        let Some(meta) = Meta::newest(file)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            mapped: map.of(file, meta.file_size())?,
+            _txn: txn,
+            meta,
+        }))
+    }
+
+    fn tree(&self, root: Root) -> Result<Tree<'_>, Damage> {
+        let there = self.mapped.size / self.meta.page_size as u64;
+        let pages = Pages {
+            bytes: &self.mapped.map,
+            page_size: self.meta.page_size,
+            end: self.meta.last.saturating_add(1).min(there),
+        };
+        Tree::new(pages, root)
+    }
+
+    /// The tree of free pages.
+    pub fn free(&self) -> Result<Tree<'_>, Damage> {
+        self.tree(self.meta.free)
+    }
+
+    /// The tree of tables.
+    pub fn main(&self) -> Result<Tree<'_>, Damage> {
+        self.tree(self.meta.main)
+    }
+
+    /// A table.
+    pub fn table(&self, name: Name) -> Result<Tree<'_>, Damage> {
+        let root = self.main()?.table(name.text())?;
+        self.tree(root.ok_or(Damage {
+            page: 0,
+            what: "leads to no table of a name that a store has",
+        })?)
+    }
+}
