@@ -284,6 +284,47 @@ class DataStore:
         """
         return Swept(*self._core.sweep(age))
 
+    @staticmethod
+    def compact(url: str | os.PathLike[str]) -> tuple[int, int]:
+        """Write the file of a store in a folder anew, without the room of what was deleted.
+
+        Deleting does not make the file smaller: what is written later takes the room. The new file takes the place of
+        the old one when it is whole and on the disk, so that a crash leaves one of them. The disk must have room for
+        both.
+
+        Parameters
+        ----------
+        url : str or path
+            ``dir:PATH``, or a path that ends in ``.json``, which says where it is.
+
+        Returns
+        -------
+        tuple of int
+            The bytes of the file before and after.
+
+        Raises
+        ------
+        FileError
+            If a process has the store open, this one included.
+        FormatError
+            If the store is damaged.
+        UsageError
+            If it is not a store in a folder.
+
+        Examples
+        --------
+        >>> import femtobarn as fb, tempfile
+        >>> url = f"dir:{tempfile.mkdtemp()}/store"
+        >>> with fb.DataStore.connect(url) as store:
+        ...     run = store.create_dataset("a").create_run(1)
+        ...     run.store("noise", bytes(1_000_000))
+        ...     run.delete_product("noise")
+        >>> before, after = fb.DataStore.compact(url)
+        >>> after < before / 10
+        True
+        """
+        return _core.Store.compact(os.fspath(url))
+
     def sweep_nameless(self) -> int:
         """Remove what is left of datasets that have no name, as whoever wrote while others deleted them leaves it.
 

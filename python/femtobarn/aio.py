@@ -535,6 +535,11 @@ class DataStore(Twin[_datastore.DataStore]):
         )
         return _Connecting(cls, connect, threads)
 
+    @staticmethod
+    @like(_datastore.DataStore.compact)
+    async def compact(url: str | os.PathLike[str]) -> tuple[int, int]:
+        return await asyncio.to_thread(_datastore.DataStore.compact, url)
+
     @property
     def url(self) -> str:
         """Where it is."""

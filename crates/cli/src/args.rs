@@ -108,6 +108,8 @@ pub enum StoreAction {
     Rm(StoreRmArgs),
     /// Read everything in a store, and say what is damaged; exit code 1 if something is
     Verify(StoreVerifyArgs),
+    /// Write the file of a store in a folder anew, without the room of what was deleted; nobody may have it open
+    Compact(StoreCompactArgs),
     /// Delete objects beside a store that no product refers to, as crashes leave them, or what is left of deleted datasets
     Sweep(StoreSweepArgs),
     /// Say that the objects beside a store were moved to another place, with their names
@@ -166,6 +168,13 @@ pub struct StoreRmArgs {
 #[derive(Debug, Args)]
 pub struct StoreVerifyArgs {
     /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreCompactArgs {
+    /// The store: dir:PATH, or its configuration
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use femtobarn::events;
 use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
 use femtobarn::events::{
     DataStore, EventsError, ObjectOptions, connect, connect_to_read, objects_moved,
@@ -29,6 +30,7 @@ pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32
         StoreAction::Ls(args) => store_ls::run(args, json, out),
         StoreAction::Rm(args) => store_rm::run(args, json, out),
         StoreAction::Verify(args) => store_verify::run(args, json, out),
+        StoreAction::Compact(args) => compact(&args.store, json, out),
         StoreAction::Sweep(args) => sweep(args, json, out),
         StoreAction::Moved(args) => moved(args, json, out),
         StoreAction::ForgetClass(args) => forget_class(args, json, out),
@@ -68,6 +70,17 @@ fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
 /// Opens a store to be changed, which is not made if it is not there.
 pub fn existing(store: &str) -> Result<DataStore, EventsError> {
     DataStore::connect_existing(store, ObjectOptions::default())
+}
+
+fn compact(store: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let done = events::compact(store)?;
+    if json {
+        out.json(&json!({"store": store, "before": done.before, "after": done.after}))?;
+    } else {
+        let [before, after] = [done.before, done.after].map(units::bytes);
+        writeln!(out, "{}: {before} before, {after} now", printable(store))?;
+    }
+    Ok(code::FINE)
 }
 
 fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {

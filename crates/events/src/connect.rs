@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::check_dir;
 use crate::backend::redis_settings::{Settings, shown, unknown};
+use crate::backend::{check_dir, compact_dir};
 use crate::forked::Process;
-use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, local, open_dir};
+use crate::objects::{objects_moved, own_place};
+use crate::{
+    Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisBackend, local, open_dir,
+};
 
 /// What a URL of a store begins with.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
@@ -61,6 +64,35 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
         Some(("dir", rest)) => check_dir(Path::new(folder(store, rest)?.0)),
         _ => open(store, Some(Mode::Read)).map(drop),
     }
+}
+
+/// Writes the file of a store in a folder anew: without the room of what was deleted, which LMDB keeps for what is written
+/// later, and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
+///
+/// # Errors
+///
+/// If it is no store in a folder, if it is open anywhere, if it is damaged, or if the place of its large products is
+/// another store's. If claiming that place again fails, the store is compacted, and `fb store moved` claims it.
+pub fn compact(store: &str) -> Result<Compacted, EventsError> {
+    if is_config(store) {
+        return compact(Config::read(Path::new(store))?.url());
+    }
+    let Some(("dir", rest)) = store.split_once(':') else {
+        let url = shown(store);
+        let what = format!("{url}: only a store in a folder (dir:PATH) can be compacted");
+        return Err(EventsError::Usage { what });
+    };
+    let path = Path::new(folder(store, rest)?.0);
+    check_dir(path)?;
+    let objects = own_place(&*open_dir(path, Mode::Append)?)?;
+    let compacted = compact_dir(path)?;
+    if let Some(base) = objects {
+        // The file is another one now, as a copy is.
+        let backend = open_dir(path, Mode::Append)?;
+        objects_moved(&*backend, &base)?;
+        backend.flush()?;
+    }
+    Ok(compacted)
 }
 
 /// Connects, in a mode if one is wanted.

@@ -40,13 +40,13 @@ pub use backend::conformance;
 #[doc(hidden)]
 pub use backend::fuzz;
 pub use backend::{
-    Backend, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend, Refusal,
-    Scan, Visit, Wanted, Written, open_dir,
+    Backend, Compacted, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend,
+    Refusal, Scan, Visit, Wanted, Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
-pub use connect::{connect, connect_to_read};
+pub use connect::{compact, connect, connect_to_read};
 pub use entry::DataSetEntry;
 pub use error::EventsError;
 pub use event_products::RemovedProducts;

@@ -7,8 +7,8 @@ mod redis;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
-pub(crate) use dir::check_there as check_dir;
-pub use dir::{DirBackend, Mode, open as open_dir};
+pub use dir::{Compacted, DirBackend, Mode, open as open_dir};
+pub(crate) use dir::{check_there as check_dir, compact as compact_dir};
 pub use memory::MemoryBackend;
 pub use redis::{RedisBackend, Refusal, fuzz};
 pub(crate) use redis::{local_parts, settings as redis_settings};

@@ -426,6 +426,15 @@ pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError>
     owner::check_free(&folder, url)
 }
 
+/// Where the objects of a store are, if it has some; fails if that place is another's.
+pub fn own_place(backend: &dyn Backend) -> Result<Option<String>, EventsError> {
+    let Some((base, _)) = noted(backend)? else {
+        return Ok(None);
+    };
+    owner::claim(&folder(backend.url(), &base, BTreeMap::new())?, backend)?;
+    Ok(Some(base))
+}
+
 /// Notes that all objects of a store are at another place now, to which somebody has moved them with their names; or that it
 /// is the store to which those of the same place belong. Gives where they were.
 ///

@@ -175,6 +175,13 @@ impl Store {
         Ok(Self { store, types })
     }
 
+    /// Writes the file of a store in a folder anew; gives its bytes before and after.
+    #[staticmethod]
+    fn compact(py: Python<'_>, url: &str) -> PyResult<(u64, u64)> {
+        let done = detached(py, || femtobarn::events::compact(url))?;
+        Ok((done.before, done.after))
+    }
+
     #[getter]
     fn url(&self) -> &str {
         self.store.url()

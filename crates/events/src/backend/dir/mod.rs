@@ -10,6 +10,7 @@
 )]
 
 mod check;
+mod compact;
 mod full;
 mod open;
 mod pages;
@@ -36,6 +37,7 @@ use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, ProductName,
     Queues, Scan, Uuid, Visit, Wanted, Written,
 };
+pub use compact::{Compacted, compact};
 use open::{DataFile, WriterLock};
 pub use open::{Mode, check_there, open};
 use pages::{Damage, Entries, Found, Tree};

@@ -12,9 +12,10 @@ use std::time::SystemTime;
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 
+use super::compact::FolderLock;
 use super::pages::Damage;
 use super::queues::DirQueues;
-use super::snapshot::{Map, Meta, Snapshot};
+use super::snapshot::{HEAD, Map, Meta, Snapshot};
 use super::tables::{Name, Tables};
 use super::together::Together;
 use super::writing::Writing;
@@ -23,18 +24,18 @@ use crate::EventsError;
 use crate::forked::Process;
 
 /// The version of the layout, as the store notes it.
-const LAYOUT: &str = "2";
+pub const LAYOUT: &str = "2";
 /// Those that are read and written. The first has no counts.
 const LAYOUTS: [&str; 2] = ["1", LAYOUT];
 /// Where it is noted.
-const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
+pub const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
 /// As much as the file may grow to: memory that is mapped, not used.
 const MAP_SIZE: usize = 1 << 40;
 /// How many threads of all processes may read at once.
 const READERS: u32 = 2048;
 
 /// LMDB's file.
-const DATA: &str = "data.mdb";
+pub const DATA: &str = "data.mdb";
 
 /// How a store is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +45,16 @@ pub enum Mode {
     Append,
     /// To be read, beside processes that write.
     Read,
+}
+
+impl Mode {
+    /// A crash of the machine may undo what was not flushed, but leaves the file whole; one of the process undoes nothing.
+    pub fn flags(self) -> EnvFlags {
+        match self {
+            Self::Append => EnvFlags::NO_META_SYNC,
+            Self::Read => EnvFlags::NO_META_SYNC | EnvFlags::READ_ONLY,
+        }
+    }
 }
 
 /// The stores that this process has open: LMDB's file must be opened once.
@@ -118,6 +129,14 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     Ok(store)
 }
 
+/// Whether this process has the store in a folder open.
+pub fn is_open(path: &Path) -> bool {
+    let all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let opened = file_id(&path.join(DATA)).and_then(|id| all.as_ref()?.get(&id));
+    let shared = opened.and_then(|opened| opened.shared.upgrade());
+    shared.is_some_and(|shared| shared.process.is_this())
+}
+
 /// Fails if a folder has no store.
 pub fn check_there(path: &Path) -> Result<(), EventsError> {
     let url = || format!("dir:{}", path.display());
@@ -138,6 +157,7 @@ fn not_there(url: &str, error: std::io::Error) -> EventsError {
 
 fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsError> {
     let failed = |error: heed::Error| EventsError::engine(&url, "open it", error);
+    let _folder = FolderLock::take(path, &url, FlockOperation::NonBlockingLockShared)?;
     let data = path.join(DATA);
     let is_new = !data.exists();
     if is_new {
@@ -149,7 +169,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         Mode::Append => Some(WriterLock::take(path, &url)?),
         Mode::Read => None,
     };
-    let env = environment(path, mode, Name::ALL.len()).map_err(failed)?;
+    let env = environment(path, mode.flags(), Name::ALL.len()).map_err(failed)?;
     env.clear_stale_readers().map_err(failed)?;
     let layout = match is_new {
         true => Some(LAYOUT.into()),
@@ -308,7 +328,10 @@ fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
         expected: "an event store".into(),
         found,
     };
-    let Some(meta) = Meta::newest(&file).map_err(failed)? else {
+    let mut head = Vec::new();
+    let mut beginning = (&file).take(HEAD as u64);
+    beginning.read_to_end(&mut head).map_err(failed)?;
+    let Some(meta) = Meta::newest(&head) else {
         return Err(layout("a file that is none of LMDB, or is damaged".into()));
     };
     let expected = meta.file_size();
@@ -323,7 +346,7 @@ fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
 /// Opens LMDB in a folder.
 pub fn environment(
     path: &Path,
-    mode: Mode,
+    flags: EnvFlags,
     n_tables: usize,
 ) -> Result<Env<WithoutTls>, heed::Error> {
     let wanted = std::env::var("FEMTOBARN_STORE_MAP_SIZE").ok();
@@ -336,13 +359,7 @@ pub fn environment(
             .map_size(size)
             .max_dbs(u32::try_from(n_tables).unwrap_or(u32::MAX))
             .max_readers(READERS);
-        // A crash of the machine may undo what was not flushed, but leaves the file whole; one of the process undoes
-        // nothing.
-        let mut flags = EnvFlags::NO_META_SYNC;
-        if mode == Mode::Read {
-            flags |= EnvFlags::READ_ONLY;
-        }
-        // SAFETY: NO_META_SYNC and READ_ONLY leave the file whole, whatever happens. The file is only written by LMDB,
+        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with others has no name yet. The file is only written by LMDB,
         // whose locks all processes respect (this folder has a layout that says so).
         let opened = unsafe {
             options.flags(flags);
@@ -410,7 +427,7 @@ impl Drop for WriterLock {
 }
 
 impl WriterLock {
-    fn take(path: &Path, url: &str) -> Result<Self, EventsError> {
+    pub fn take(path: &Path, url: &str) -> Result<Self, EventsError> {
         let failed =
             |error: std::io::Error| EventsError::engine(url, "open it to be written", error);
         let mut options = OpenOptions::new();

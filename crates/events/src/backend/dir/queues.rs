@@ -66,7 +66,7 @@ impl DirQueues {
         std::fs::create_dir_all(&self.folder)
             .map_err(|error| EventsError::engine(url, "make the folder of queues", error))?;
         let open = || {
-            let env = environment(&self.folder, Mode::Append, 3)?;
+            let env = environment(&self.folder, Mode::Append.flags(), 3)?;
             env.clear_stale_readers()?;
             let mut txn = env.write_txn()?;
             let [queues, values, producers] = [

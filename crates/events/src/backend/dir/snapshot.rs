@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heed::{RoTxn, WithoutTls};
@@ -22,6 +21,8 @@ const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 /// The flags of the tree of free pages: its keys are numbers.
 const NUMBERS: u16 = 0x08;
+/// As much of a file has both pages of metadata.
+pub const HEAD: usize = 2 << 16;
 const SMALLEST_MAP: usize = 1 << 24;
 
 /// What the newest page of metadata says.
@@ -35,37 +36,30 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The newest of a file; none if it is none of LMDB.
-    pub fn newest(file: &File) -> io::Result<Option<Self>> {
+    /// The newest of the beginning of a file; none if it is none of LMDB.
+    pub fn newest(head: &[u8]) -> Option<Self> {
         loop {
-            let Some(first) = Self::read(file, 0, None)? else {
-                return Ok(None);
-            };
-            let second = Self::read(file, first.page_size, Some(first.page_size))?;
-            let Some(second) = second else {
-                return Ok(None);
-            };
+            let first = Self::copy(head, 0)?;
+            let page_size = Self::parse(&first, None)?.page_size;
+            let second = Self::copy(head, page_size)?;
             // one that is being written is read again
-            let again = Self::read(file, 0, None)?;
-            if again != Some(first)
-                || Self::read(file, first.page_size, Some(first.page_size))? != Some(second)
-            {
+            if (Self::copy(head, 0)?, Self::copy(head, page_size)?) != (first, second) {
                 continue;
             }
-            return Ok(Some(match first.transaction > second.transaction {
+            let [first, second] = [first, second].map(|page| Self::parse(&page, Some(page_size)));
+            let (first, second) = first.zip(second)?;
+            return Some(match first.transaction > second.transaction {
                 true => first,
                 false => second,
-            }));
+            });
         }
     }
 
-    fn read(file: &File, at: usize, page_size: Option<usize>) -> io::Result<Option<Self>> {
-        let mut bytes = [0; META];
-        match file.read_exact_at(&mut bytes, at as u64) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            read => read?,
-        }
-        Ok(Self::parse(&bytes, page_size))
+    /// A copy of what others may be writing.
+    fn copy(head: &[u8], at: usize) -> Option<[u8; META]> {
+        let page: &[u8; META] = head.get(at..)?.first_chunk()?;
+        // SAFETY: it is a reference to as many bytes; each value of these is one.
+        Some(unsafe { std::ptr::read_volatile(page) })
     }
 
     fn parse(bytes: &[u8], expected: Option<usize>) -> Option<Self> {
@@ -109,26 +103,40 @@ struct Mapped {
 }
 
 impl Map {
-    fn of(&self, file: &File, needed: u64) -> io::Result<Mapped> {
+    /// The newest state, and the file with all of it; none if the file is none of LMDB.
+    fn newest(&self, file: &File) -> io::Result<Option<(Meta, Mapped)>> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(newest) = &mut *newest
-            && newest.map.len() as u64 >= needed
-        {
-            if newest.size < needed {
-                newest.size = file.metadata()?.len();
-            }
-            return Ok(newest.clone());
+        let mapped = match &mut *newest {
+            Some(mapped) => mapped,
+            none => none.insert(Mapped::new(file)?),
+        };
+        let head = usize::try_from(mapped.size).ok();
+        let head = head.and_then(|size| mapped.map.get(..size.min(HEAD)));
+        let Some(meta) = head.and_then(Meta::newest) else {
+            return Ok(None);
+        };
+        if (mapped.map.len() as u64) < meta.file_size() {
+            *mapped = Mapped::new(file)?;
+        } else if mapped.size < meta.file_size() {
+            mapped.size = file.metadata()?.len();
         }
+        Ok(Some((meta, mapped.clone())))
+    }
+}
+
+impl Mapped {
+    /// The file as it is, and room to grow.
+    fn new(file: &File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let within = usize::try_from(size).map_err(io::Error::other)?;
         let larger = within.saturating_mul(2).max(SMALLEST_MAP);
         let map = |length| {
             // SAFETY: nothing behind `size` is read, which the file has, as LMDB never cuts it. What is read belongs to a
-            // state that a read transaction keeps from being written over.
+            // state that a read transaction keeps from being written over, but for the metadata, which are copied.
             unsafe { MmapOptions::new().len(length).map(file) }
         };
-        let map = Arc::new(map(larger).or_else(|_| map(within))?);
-        Ok(newest.insert(Mapped { map, size }).clone())
+        let map = Arc::new(map(larger).or_else(|_| map(within.max(1)))?);
+        Ok(Self { map, size })
     }
 }
 
@@ -146,12 +154,10 @@ impl<'e> Snapshot<'e> {
         file: &File,
         map: &Map,
     ) -> Result<Option<Self>, io::Error> {
-        let Some(meta) = Meta::newest(file)? else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            mapped: map.of(file, meta.file_size())?,
+        let newest = map.newest(file)?;
+        Ok(newest.map(|(meta, mapped)| Self {
             _txn: txn,
+            mapped,
             meta,
         }))
     }
