@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::forked::Process;
+use crate::forked::{Forked, Process};
 use crate::{DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted};
 
 /// What is loaded with events, and how much at a time.

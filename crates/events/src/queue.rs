@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::forked::Process;
+use crate::forked::{Forked, Process};
 use crate::{DataStore, EventsError, LONGEST_NAME, Popped, Uuid};
 
 /// For how long a producer is believed that does not say again that it is there: so long others wait for one that died.

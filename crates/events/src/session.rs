@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::forked::Process;
+use crate::forked::{Forked, Process};
 use crate::removed::{Removal, Removed, inside};
 use crate::{
     Backend, Batch, DataSetEntry, DataSetPath, Descriptor, EventsError, NameCount, Parent, Popped,

@@ -2,7 +2,7 @@
 
 use std::{mem, thread};
 
-use crate::forked::Process;
+use crate::forked::{Forked, Process};
 use crate::writers::Writers;
 use crate::{
     Batch, DataStore, Descriptor, EventsError, Overwrite, Parent, ProductId, ProductName, Written,

@@ -32,6 +32,7 @@
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod forked;
 pub mod units;
 
 mod coalesce;

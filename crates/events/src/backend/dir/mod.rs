@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use heed::types::Bytes;
 use heed::{Env, MdbError, RwTxn, WithoutTls};
 
-use crate::forked::Process;
+use crate::forked::{Forked, Process};
 use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, ProductName,
     Queues, Scan, Uuid, Visit, Wanted, Written,
