@@ -59,6 +59,9 @@ impl Segment {
 /// Threads that ask for page lists, each of another file.
 const ASKING: usize = 16;
 
+/// Of as many parts, a plan holds whole page lists; of more, what it needs of them.
+const WHOLE: usize = 16;
+
 /// Fetches page lists that are not there yet, those of several files at the same time where waiting for one would take long.
 fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
     let is_far = |part: &&Part| part.reader.source().cost().concurrency > 1;
@@ -83,6 +86,10 @@ pub fn segments(parts: &[Part]) -> Result<Vec<Segment>, RNTupleError> {
         }
         let from = out.len();
         for (first_cluster, list) in part.reader.page_lists(part.start..part.stop)? {
+            let list = match parts.len() > WHOLE {
+                true => Arc::new(list.only(part.binding.all_columns())),
+                false => list,
+            };
             for (position, summary) in list.clusters().iter().enumerate() {
                 let low = part.start.max(summary.first_entry);
                 let high = part.stop.min(summary.end());

@@ -281,6 +281,11 @@ impl Binding {
         )
     }
 
+    /// The columns of all slots.
+    pub fn all_columns(&self) -> Vec<u32> {
+        self.0.iter().flatten().copied().collect()
+    }
+
     /// The columns of a slot.
     pub fn columns(&self, slot: usize) -> &[u32] {
         self.0.get(slot).map_or(&[], Vec::as_slice)

@@ -72,6 +72,8 @@ pub struct PageList {
     clusters: Vec<ClusterSummary>,
     columns: Vec<Vec<ColumnPages>>,
     pages: Vec<Page>,
+    /// The ids of the columns, ascending, if only some are here.
+    ids: Option<Vec<u32>>,
 }
 
 impl PageList {
@@ -106,7 +108,34 @@ impl PageList {
             clusters,
             columns,
             pages,
+            ids: None,
         })
+    }
+
+    /// The same clusters with these columns alone.
+    pub fn only(&self, mut ids: Vec<u32>) -> Self {
+        ids.sort_unstable();
+        ids.dedup();
+        let mut pages = Vec::new();
+        let mut own = |cluster: usize| {
+            // those that this list is too old for are the last ones
+            let columns = ids.iter().map_while(|&id| self.column(cluster, id));
+            let columns = columns.map(|&column| {
+                let first_page = u32::try_from(pages.len()).unwrap_or(u32::MAX);
+                pages.extend_from_slice(self.pages(&column));
+                ColumnPages {
+                    first_page,
+                    ..column
+                }
+            });
+            columns.collect()
+        };
+        Self {
+            clusters: self.clusters.clone(),
+            columns: (0..self.clusters.len()).map(&mut own).collect(),
+            pages,
+            ids: Some(ids),
+        }
     }
 
     /// A list of clusters and, for each, the pages and the compression of each column.
@@ -143,7 +172,11 @@ impl PageList {
 
     /// A column's pages in a cluster; none where the page list is older than the column.
     pub fn column(&self, cluster: usize, column: u32) -> Option<&ColumnPages> {
-        self.columns.get(cluster)?.get(column as usize)
+        let at = match &self.ids {
+            None => column as usize,
+            Some(ids) => ids.binary_search(&column).ok()?,
+        };
+        self.columns.get(cluster)?.get(at)
     }
 
     /// Number of columns listed for a cluster.
@@ -247,4 +280,52 @@ fn column_pages(list: &mut Cursor<'_>, pages: &mut Vec<Page>) -> Result<ColumnPa
         element_offset,
         compression,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(offset: u64) -> Page {
+        Page {
+            n_elements: 1,
+            has_checksum: false,
+            locator: Locator {
+                kind: LocatorKind::File,
+                size: 8,
+                offset,
+            },
+        }
+    }
+
+    #[test]
+    fn some_columns_of_a_list_have_the_pages_that_they_have_in_all_of_it() {
+        let cluster = |first_entry: u64, n_columns: u64| {
+            let n_entries = 10;
+            let of = |column: u64| {
+                let pages = (0..column % 3).map(|n| page(100 * first_entry + 10 * column + n));
+                (pages.collect(), 505)
+            };
+            let summary = ClusterSummary {
+                first_entry,
+                n_entries,
+            };
+            (summary, (0..n_columns).map(of).collect())
+        };
+        // columns 6 and 7 were added behind the first cluster
+        let whole = PageList::new(vec![cluster(0, 6), cluster(10, 8)]);
+        let some = whole.only(vec![7, 2, 5, 2, 0]);
+        assert_eq!(some.clusters(), whole.clusters());
+        for cluster in 0..2 {
+            for column in 0..9 {
+                let pages = |list: &PageList| {
+                    let found = list.column(cluster, column);
+                    found.map(|found| (list.pages(found).to_vec(), found.compression))
+                };
+                let expected = [0, 2, 5, 7].contains(&column).then(|| pages(&whole));
+                assert_eq!(pages(&some), expected.flatten(), "{cluster} {column}");
+            }
+        }
+        assert!(some.n_bytes() < whole.n_bytes());
+    }
 }
