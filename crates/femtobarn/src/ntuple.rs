@@ -1,10 +1,11 @@
 //! One or many files as one ntuple.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use femtobarn_io::forked::lock;
 use femtobarn_io::{ByteSource, SourceMeta, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
@@ -15,7 +16,7 @@ use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::LeftOut;
 use crate::odd::{odd_one, telling, without_common_field};
-use crate::open::{KnownHeaders, OpenOptions, open_reader_of};
+use crate::open::{OpenOptions, open_reader_of};
 use crate::opening::open_all;
 
 /// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
@@ -124,7 +125,7 @@ impl NTuple {
         path: Option<&str>,
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let reader = open_reader_of(source, path, &options, &KnownHeaders::default())?;
+        let reader = open_reader_of(source, path, &options)?;
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 
@@ -240,8 +241,7 @@ impl NTuple {
     /// objects are not what their file says. [`NTuple::left_out`] names them from then on. One that is named is an error.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
         let left_out = self.left_out();
-        let selected = || self.selected.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = &*selected()
+        if let Some(last) = &*lock(&self.selected)
             && last.selection.paths.as_deref() == paths
             && Arc::ptr_eq(&last.left_out, &left_out)
         {
@@ -260,7 +260,7 @@ impl NTuple {
                 Some(_) => Lenience::Refuse,
             },
         };
-        *selected() = Some(Selected {
+        *lock(&self.selected) = Some(Selected {
             left_out,
             selection: selection.clone(),
         });
@@ -413,11 +413,36 @@ impl NTuple {
         self.n_selected.load(Relaxed)
     }
 
-    /// Number of distinct schemas that are held: files of the same header share theirs.
-    pub fn n_schemas(&self) -> usize {
+    /// The kind of each file: files of the same header share their schema, and are of the same kind. Kinds are numbered as they
+    /// come.
+    pub fn kinds(&self) -> Vec<usize> {
+        let mut known = HashMap::new();
         let schemas = self.readers.iter();
         let schemas = schemas.map(|reader| Arc::as_ptr(&reader.descriptor().schema));
-        schemas.collect::<HashSet<_>>().len()
+        let kinds = schemas.map(|schema| {
+            let next = known.len();
+            *known.entry(schema).or_insert(next)
+        });
+        kinds.collect()
+    }
+
+    /// Whether all files of both have one schema, and all of its fields.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let readers = self.readers.iter().chain(&other.readers);
+        let mut schemas = readers.map(|reader| &reader.descriptor().schema);
+        let Some(first) = schemas.next() else {
+            return false;
+        };
+        schemas.all(|schema| Arc::ptr_eq(schema, first))
+            && [self, other]
+                .map(Self::left_out)
+                .iter()
+                .all(|out| out.is_empty())
+    }
+
+    /// Number of distinct schemas that are held.
+    pub fn n_schemas(&self) -> usize {
+        self.kinds().into_iter().max().map_or(0, |last| last + 1)
     }
 
     /// Bytes that page lists take which were read and are still held.

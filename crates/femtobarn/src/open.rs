@@ -1,14 +1,14 @@
 //! Opening files and finding ntuples in them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta,
     is_of_xrootd, is_remote, open_remote,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
+use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
@@ -41,29 +41,6 @@ pub struct OpenOptions {
     pub settings: BTreeMap<String, String>,
     /// The states that files must have, in their order: for who opens again what was open. A file without one may be in any.
     pub states: Vec<SourceMeta>,
-}
-
-/// The headers of files that were opened together: those of one dataset have the same, which is parsed and held once.
-#[derive(Debug, Default)]
-pub(crate) struct KnownHeaders(Mutex<Arc<Vec<KnownHeader>>>);
-
-impl KnownHeaders {
-    /// As many are compared with each file's, at most.
-    const MOST: usize = 32;
-
-    fn all(&self) -> Arc<Vec<KnownHeader>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    fn add(&self, header: &KnownHeader) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < Self::MOST && !all.iter().any(|known| known.is_same(header)) {
-            Arc::make_mut(&mut all).push(header.clone());
-        }
-    }
 }
 
 /// Opens the source behind a path or a URL (see [`open_remote`]), with the settings of environment and file.
@@ -139,11 +116,10 @@ pub(crate) fn open_reader(
     url: &str,
     path: Option<&str>,
     options: &OpenOptions,
-    known: &KnownHeaders,
 ) -> Result<Option<Reader>, RNTupleError> {
     let settings = Settings::new(url, options.settings.clone())?;
     while_it_grows(url, &settings, |source| {
-        open_reader_of(source, path, options, known)
+        open_reader_of(source, path, options)
     })
 }
 
@@ -153,9 +129,8 @@ pub(crate) fn open_reader_as(
     url: &str,
     path: Option<&str>,
     options: &OpenOptions,
-    headers: &KnownHeaders,
 ) -> Result<Option<Reader>, RNTupleError> {
-    let reader = open_reader(url, path, options, headers)?;
+    let reader = open_reader(url, path, options)?;
     // another replica of a federation, or a cache, has a time of its own
     let known = known.map(|known| SourceMeta {
         modified: known.modified.filter(|_| !is_of_xrootd(url)),
@@ -174,7 +149,6 @@ pub(crate) fn open_reader_of(
     source: Arc<dyn ByteSource>,
     path: Option<&str>,
     options: &OpenOptions,
-    known: &KnownHeaders,
 ) -> Result<Option<Reader>, RNTupleError> {
     let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
     let file = RootFile::open(metadata.clone())?;
@@ -206,19 +180,15 @@ pub(crate) fn open_reader_of(
         return Err(not_an_rntuple(source.url(), path, &key));
     }
     let metadata = (&*metadata, &file);
-    let headers = known.all();
-    let reader = reader_of(source, metadata, (&path, &key), options.reader, &headers)?;
-    known.add(reader.header());
-    Ok(Some(reader))
+    reader_of(source, metadata, (&path, &key), options.reader).map(Some)
 }
 
-/// Opens the ntuple that a key of a file stands for; it may have a header that is known.
+/// Opens the ntuple that a key of a file stands for.
 pub(crate) fn reader_of(
     source: Arc<dyn ByteSource>,
     (metadata, file): (&dyn ByteSource, &RootFile),
     (path, key): (&str, &Key),
     options: ReaderOptions,
-    known: &[KnownHeader],
 ) -> Result<Reader, RNTupleError> {
     let anchor = Anchor::parse(&file.read_object(key)?).map_err(|error| RNTupleError::Spec {
         url: source.url().into(),
@@ -227,7 +197,7 @@ pub(crate) fn reader_of(
         offset: key.payload_offset(),
         source: error,
     })?;
-    Reader::open_known(source, metadata, path, anchor, options, known)
+    Reader::open(source, metadata, path, anchor, options)
 }
 
 /// The error of a missing name, with only those names as hints that can be opened, if there are any.

@@ -9,7 +9,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 
 use crate::ntuple::NTuple;
-use crate::open::{KnownHeaders, OpenOptions, open_reader_as};
+use crate::open::{OpenOptions, open_reader_as};
 
 /// Files opened at the same time.
 const THREADS: usize = 8;
@@ -25,12 +25,11 @@ pub(crate) fn open_all(
     let tasks = Mutex::new(files.iter().enumerate());
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let opened: Mutex<Vec<(usize, Opened)>> = Mutex::default();
-    let headers = KnownHeaders::default();
     let together = Together::of_this_thread();
     let work = || {
         while let Some((index, (url, path))) = next() {
             let known = options.states.get(index);
-            let open = || open_reader_as(known, url, path.as_deref(), options, &headers);
+            let open = || open_reader_as(known, url, path.as_deref(), options);
             let reader = together.work(open);
             let is_error = reader.is_err();
             // noted before others end because of it: what failed first is the reason

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use femtobarn_codec::xxh3;
 use femtobarn_io::{ByteSource, IoError};
 
 use crate::cursor::{Cursor, Place};
@@ -106,7 +107,28 @@ impl RootFile {
         }
     }
 
+    /// A hash of the streamer infos as they are stored: files with the same one have the same.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn streamer_info_hash(&self) -> Result<u64, RootFileError> {
+        let Some((record, key)) = self.streamer_info_record()? else {
+            return Ok(0);
+        };
+        // the key has the time of writing
+        let stored = record.get(usize::from(key.key_len)..).unwrap_or_default();
+        Ok(xxh3(stored) ^ u64::from(key.key_len))
+    }
+
     fn streamer_info_payload(&self) -> Result<Option<(Bytes, u16)>, RootFileError> {
+        let Some((record, key)) = self.streamer_info_record()? else {
+            return Ok(None);
+        };
+        let payload = payload_of(self.source.url(), &record, &key)?;
+        Ok(Some((payload, key.key_len)))
+    }
+
+    fn streamer_info_record(&self) -> Result<Option<(Bytes, Key)>, RootFileError> {
         const WHAT: &str = "streamer info record";
         let (seek, n_bytes) = (self.header.seek_info, self.header.n_bytes_info);
         if seek == 0 || n_bytes == 0 {
@@ -119,8 +141,7 @@ impl RootFile {
         )?;
         let url = self.source.url();
         let key = Key::parse(&mut Cursor::new(&record, seek, Place { url, what: WHAT }))?;
-        let payload = payload_of(url, &record, &key)?;
-        Ok(Some((payload, key.key_len)))
+        Ok(Some((record, key)))
     }
 
     /// The object that describes the classes, as it is in its record, and the length of that record's key.

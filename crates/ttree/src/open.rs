@@ -1,16 +1,17 @@
 //! Opening a tree.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::storage::Storage;
-use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rntuple::read::{Known, KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::{Key, RootFile};
 
-use crate::descriptor::{Owner, describe};
-use crate::model::{self, BranchId, TreeModel};
+use crate::descriptor::{Described, Owner, describe, descriptor};
+use crate::model::{self, BranchId, Filling, TreeModel};
 use crate::object::Infos;
 use crate::read::TreeStorage;
 
@@ -28,20 +29,22 @@ pub struct Tree;
 impl Tree {
     /// The model of the tree that a reader reads; none if it reads something else.
     pub fn model(reader: &Reader) -> Option<&TreeModel> {
-        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
-        Some(storage.model())
+        Some(storage(reader)?.model())
+    }
+
+    /// What is in its branches.
+    pub fn filling(reader: &Reader) -> Option<&Filling> {
+        Some(storage(reader)?.filling())
     }
 
     /// The top-level field that shows the values of a branch; none if it has none of its own, or they cannot be read.
     pub fn field(reader: &Reader, branch: BranchId) -> Option<FieldId> {
-        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
-        storage.data(branch).map(|data| data.field)
+        storage(reader)?.data(branch).map(|data| data.field)
     }
 
     /// The branch that a column is read from, or whose values are its lengths.
     pub fn branch(reader: &Reader, column: u32) -> Option<BranchId> {
-        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
-        storage.owner(column).map(|owner| match owner {
+        storage(reader)?.owner(column).map(|owner| match owner {
             Owner::Branch { branch, .. } | Owner::Counter(branch) => branch,
         })
     }
@@ -49,8 +52,65 @@ impl Tree {
     /// For each member of a record, the bases that it is of, the outermost first; none if no two members have one name, as
     /// those of a class with a base by two ways.
     pub fn bases(reader: &Reader, record: FieldId) -> Option<&[Vec<String>]> {
-        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
-        storage.bases(record)
+        storage(reader)?.bases(record)
+    }
+}
+
+fn storage(reader: &Reader) -> Option<&TreeStorage> {
+    reader.storage()?.as_any().downcast_ref()
+}
+
+/// What trees of files that were written alike have in common.
+#[derive(Debug)]
+pub(crate) struct Common {
+    infos: Arc<Infos>,
+    pub model: TreeModel,
+    pub described: Described,
+    aliases: Arc<HashMap<String, FieldId>>,
+    header: KnownHeader,
+}
+
+/// Those of files that are open.
+static COMMON: Known<Common> = Known::new();
+
+/// The streamer infos of files that are open, with the hash of their stored bytes.
+static INFOS: Known<Infos> = Known::new();
+
+impl Common {
+    /// Of a tree that `writer` wrote; if a file that is open has the same, it is shared.
+    fn of(model: TreeModel, infos: Arc<Infos>, writer: &str, filling: &Filling) -> Arc<Self> {
+        let is_same = |known: &Self, model: &TreeModel| {
+            Arc::ptr_eq(&known.infos, &infos)
+                && known.described.schema.writer == writer
+                && known.model == *model
+        };
+        if let Some(known) = COMMON.find(|known| is_same(known, &model)) {
+            return known;
+        }
+        let mut described = describe(&model, &infos, writer.to_owned());
+        let aliases = Arc::new(std::mem::take(&mut described.aliases));
+        let header = KnownHeader::none(&descriptor(described.schema.clone(), filling));
+        let made = Arc::new(Self {
+            infos: infos.clone(),
+            model,
+            described,
+            aliases,
+            header,
+        });
+        COMMON.add(made.clone(), |known| is_same(known, &made.model))
+    }
+}
+
+/// The streamer infos of a file; if a file that is open has the same, they are shared.
+fn infos_of(file: &RootFile) -> Result<Arc<Infos>, RNTupleError> {
+    let hash = file.streamer_info_hash()?;
+    let is_same = |known: &Infos| known.hash == hash;
+    match INFOS.find(is_same) {
+        Some(known) => Ok(known),
+        None => {
+            let infos = Infos::new(file.streamer_infos()?, hash);
+            Ok(INFOS.add(Arc::new(infos), is_same))
+        }
     }
 }
 
@@ -62,16 +122,15 @@ pub fn open(
     path: &str,
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
-    let infos = Infos::new(file.streamer_infos()?);
+    let infos = infos_of(file)?;
     let object = file.read_object(key)?;
-    let model = model::build(&infos, &key.class_name, &object, key.key_len).map_err(|error| {
-        RNTupleError::Object {
-            url: source.url().into(),
-            ntuple: path.into(),
-            structure: format!("the {}", key.class_name),
-            offset: key.seek_key,
-            source: Box::new(error),
-        }
+    let built = model::build(&infos, &key.class_name, &object, key.key_len);
+    let (model, filling) = built.map_err(|error| RNTupleError::Object {
+        url: source.url().into(),
+        ntuple: path.into(),
+        structure: format!("the {}", key.class_name),
+        offset: key.seek_key,
+        source: Box::new(error),
     })?;
     let version = file.header().version % 1_000_000;
     let writer = format!(
@@ -80,12 +139,11 @@ pub fn open(
         version / 100 % 100,
         version % 100
     );
-    let described = describe(&model, &infos, writer);
-    let (descriptor, aliases) = (described.descriptor, described.aliases);
-    let (owners, data, bases) = (described.owners, described.data, described.bases);
-    let storage = TreeStorage::new(model, owners, data, bases, object, &descriptor);
-    let storage: Arc<dyn Storage> = Arc::new(storage);
-    let reader = Reader::of_storage(source, path, descriptor, storage, aliases, options);
+    let common = Common::of(model, infos, &writer, &filling);
+    let descriptor = descriptor(common.described.schema.clone(), &filling);
+    let (header, aliases) = (common.header.clone(), common.aliases.clone());
+    let storage: Arc<dyn Storage> = Arc::new(TreeStorage::new(common, filling, object));
+    let reader = Reader::of_storage(source, path, descriptor, header, storage, aliases, options);
     // it says where the baskets are, as header, footer and page lists do of an RNTuple
     let record = key.record();
     reader.note_metadata(record.end.saturating_sub(record.start));

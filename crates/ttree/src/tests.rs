@@ -43,13 +43,19 @@ fn arrays(reader: &Arc<Reader>, path: &str, start: u64, stop: u64) -> Result<Arr
 fn the_model_says_what_the_tree_is() {
     let reader = opened(bytes_of("leaves_many_baskets"), "leaves").unwrap();
     let model = Tree::model(&reader).unwrap();
-    assert_eq!((model.n_entries, model.class_name.as_str()), (60, "TTree"));
-    assert_eq!(model.clusters, [0, 20, 40, 60]);
-    let jag = model.branches.iter().find(|b| b.name == "jag").unwrap();
+    let filling = Tree::filling(&reader).unwrap();
+    assert_eq!(
+        (filling.n_entries, model.class_name.as_str()),
+        (60, "TTree")
+    );
+    assert_eq!(filling.clusters, [0, 20, 40, 60]);
+    let at = model.branches.iter().position(|b| b.name == "jag").unwrap();
+    let jag = &model.branches[at];
     let (counter, _) = jag.leaves[0].count.unwrap();
     assert_eq!(model.branches[counter].name, "n");
-    assert!(jag.baskets.len() > 1);
-    assert_eq!(jag.baskets.last().unwrap().end(), 60);
+    let baskets = filling.contents(at).baskets;
+    assert!(baskets.len() > 1);
+    assert_eq!(baskets.last().unwrap().end(), 60);
 }
 
 #[test]
@@ -90,7 +96,7 @@ fn leaves_need_no_description() {
     let model = |without: &str| {
         let mut infos = file.streamer_infos().unwrap();
         infos.retain(|info| info.name != without);
-        let infos = crate::object::Infos::new(infos);
+        let infos = crate::object::Infos::new(infos, 0);
         crate::model::build(&infos, "TTree", &object, key.key_len)
     };
     let whole = format!("{:?}", model("").unwrap());

@@ -73,7 +73,7 @@ pub(super) fn why_apart(
 fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
     for reader in ntuple.readers() {
         let Some((Some(maximum), field)) =
-            find(reader, counter).map(|(leaf, field)| (leaf.maximum, field))
+            find(reader, counter).map(|(branch, field)| (maximum(reader, branch), field))
         else {
             continue;
         };
@@ -115,14 +115,19 @@ fn n_negative(ntuple: &NTuple, counter: &str) -> Result<usize, RNTupleError> {
     Ok(n)
 }
 
-/// The leaf of a counter in a file, and its field.
-fn find<'r>(reader: &'r Reader, counter: &str) -> Option<(&'r Leaf, FieldId)> {
+/// The branch of a counter in a file, and its field.
+fn find(reader: &Reader, counter: &str) -> Option<(BranchId, FieldId)> {
     let tree = Tree::model(reader)?;
     // those of objects may have the same name
-    let ids = tree.top_level.iter().copied().chain(0..tree.branches.len());
-    let mut leaves = ids.filter_map(|id| Some((tree.branch(id)?.leaves.first()?, id)));
-    let (leaf, id) = leaves.find(|(leaf, _)| leaf.name == counter)?;
-    Some((leaf, Tree::field(reader, id)?))
+    let mut ids = tree.top_level.iter().copied().chain(0..tree.branches.len());
+    let leaf = |id: BranchId| tree.branch(id)?.leaves.first();
+    let id = ids.find(|&id| leaf(id).is_some_and(|leaf| leaf.name == counter))?;
+    Some((id, Tree::field(reader, id)?))
+}
+
+/// The largest value that a counter has, as the file says.
+fn maximum(reader: &Reader, counter: BranchId) -> Option<i64> {
+    Tree::filling(reader)?.contents(counter).maximum
 }
 
 /// All values of a field of a file.

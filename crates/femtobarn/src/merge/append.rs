@@ -73,7 +73,7 @@ impl Job<'_> {
         let Some(key) = key.filter(|key| key.class_name == RNTUPLE_CLASS) else {
             return Ok(None);
         };
-        let ntuple = existing.opened.reader(path, key, &[])?;
+        let ntuple = existing.opened.reader(path, key)?;
         insist_on_all_fields(&ntuple, &self.fields)?;
         existing
             .n_entries

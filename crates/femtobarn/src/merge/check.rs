@@ -113,7 +113,7 @@ fn told(error: RNTupleError, inputs: &[Input]) -> RNTupleError {
             is_meant && key.class_name == RNTUPLE_CLASS
         });
         let (path, key) = found.next()?;
-        opened.reader(&path, &key, &[]).ok().map(Arc::new)
+        opened.reader(&path, &key).ok().map(Arc::new)
     };
     let readers = inputs.iter().take(MOST_COMPARED).filter_map(reader);
     let readers: Vec<_> = readers.collect();

@@ -24,7 +24,7 @@ use super::paths::Paths;
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
-use crate::open::{KnownHeaders, OpenOptions, RNTUPLE_CLASS, open_reader_of};
+use crate::open::{OpenOptions, RNTUPLE_CLASS, open_reader_of};
 use crate::pattern::Patterns;
 use crate::proof::ProofOptions;
 use crate::unseen::{Unseen, shown};
@@ -316,13 +316,7 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
 /// The ntuple of an input that is joined.
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = input.open_source()?;
-    let known = KnownHeaders::default();
-    let found = open_reader_of(
-        source,
-        input.path.as_deref(),
-        &OpenOptions::default(),
-        &known,
-    )?;
+    let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
     let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {

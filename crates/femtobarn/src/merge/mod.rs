@@ -321,10 +321,9 @@ impl<'o> Job<'o> {
         Ok(())
     }
 
-    /// Opens an ntuple; most have the header that the last one had.
+    /// Opens an ntuple; most have the header that the last one had, which is kept until then.
     fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        let known = self.headers.get(path).map_or(&[][..], std::slice::from_ref);
-        let reader = opened.reader(path, key, known)?;
+        let reader = opened.reader(path, key)?;
         self.headers
             .insert(path.to_owned(), reader.header().clone());
         Ok(reader)

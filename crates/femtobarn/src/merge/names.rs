@@ -58,7 +58,7 @@ fn names_of(input: &Input) -> Result<Vec<(String, Vec<String>)>, RNTupleError> {
         if key.class_name != RNTUPLE_CLASS {
             continue;
         }
-        let reader = opened.reader(&path, &key, &[])?;
+        let reader = opened.reader(&path, &key)?;
         let names = reader.paths().iter().flatten().cloned().collect();
         out.push((path, names));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use femtobarn_histogram::Infos;
 use femtobarn_io::{ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
+use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
 
 use crate::convert::Input;
@@ -38,16 +38,11 @@ impl Opened {
         })
     }
 
-    /// Opens an ntuple, which may have a header that is known.
-    pub fn reader(
-        &self,
-        path: &str,
-        key: &Key,
-        known: &[KnownHeader],
-    ) -> Result<Reader, RNTupleError> {
+    /// Opens an ntuple.
+    pub fn reader(&self, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
         let metadata = (&*self.metadata, &self.file);
         let options = ReaderOptions::default();
-        reader_of(self.source.clone(), metadata, (path, key), options, known)
+        reader_of(self.source.clone(), metadata, (path, key), options)
     }
 
     /// How the file describes its classes, read once.

@@ -200,7 +200,7 @@ fn lacking(
             if key.class_name != RNTUPLE_CLASS || known.contains(&path) {
                 continue;
             }
-            let reader = opened.reader(&path, &key, &[])?;
+            let reader = opened.reader(&path, &key)?;
             let mut names = reader.descriptor().field_names();
             if names.any(|name| fields.takes(name)) {
                 out.push(NTupleProof::lacking(path.clone(), &input.shown()));
@@ -222,7 +222,7 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
     let mut out = Vec::new();
     for (path, key) in wanted(&opened.file, output.path.as_deref())? {
         if key.class_name == RNTUPLE_CLASS {
-            let reader = opened.reader(&path, &key, &[])?;
+            let reader = opened.reader(&path, &key)?;
             out.push((path, Arc::new(reader)));
         }
     }
@@ -254,7 +254,7 @@ fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> 
             ),
         });
     }
-    let reader = opened.reader(plain(path), &key, &[])?;
+    let reader = opened.reader(plain(path), &key)?;
     Ok(Some(Arc::new(reader)))
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
+use femtobarn_io::forked::lock;
 use femtobarn_io::{ByteSource, HeldSource, Stage};
 
 use super::Reader;
@@ -13,7 +14,7 @@ use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, PageList};
 
 /// The page list of a cluster group.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Group {
     /// Its bytes as stored, if they came with the opening.
     stored: Option<Bytes>,
@@ -47,12 +48,14 @@ impl Kept {
         }
     }
 
-    /// Adds a page list; the last one stays, however large it is.
-    fn add(&mut self, held: &Arc<Held>, n_bytes: u64) {
+    /// Adds a page list, and gives those that are to make room; the last one stays, however large it is.
+    #[must_use]
+    fn add(&mut self, held: &Arc<Held>, n_bytes: u64) -> Vec<Arc<Held>> {
+        let mut oldest = Vec::new();
         self.lists.push_back((Arc::downgrade(held), n_bytes));
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes <= self.budget {
-            return;
+            return oldest;
         }
         // those of files that were closed are gone
         self.lists.retain(|(held, _)| held.strong_count() > 0);
@@ -60,18 +63,21 @@ impl Kept {
         // some room for the next ones, which need not look at all of them again
         while self.n_bytes > self.budget / 4 * 3
             && self.lists.len() > 1
-            && let Some((oldest, n_bytes)) = self.lists.pop_front()
+            && let Some((held, n_bytes)) = self.lists.pop_front()
         {
             self.n_bytes -= n_bytes;
-            if let Some(oldest) = oldest.upgrade() {
-                lock(&oldest).take();
-            }
+            oldest.extend(held.upgrade());
         }
+        oldest
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Keeps a page list that was read; the oldest make room for it.
+fn keep(list: &Arc<Held>, n_bytes: u64) {
+    let oldest = lock(&READ).add(list, n_bytes);
+    for held in oldest {
+        lock(&held).take();
+    }
 }
 
 impl Group {
@@ -82,14 +88,6 @@ impl Group {
         Self {
             stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
             list: Arc::default(),
-        }
-    }
-
-    /// Of a page list that is known.
-    pub fn known(list: Arc<PageList>) -> Self {
-        Self {
-            stored: None,
-            list: Arc::new(Mutex::new(Some(list))),
         }
     }
 }
@@ -134,6 +132,17 @@ impl Reader {
         Ok(self.load_groups(&[group])?.pop().flatten())
     }
 
+    /// Keeps a page list that was read, as long as there is room.
+    fn keep(&self, group: usize, list: &Arc<PageList>) {
+        if let Some(group) = self.groups.get(group) {
+            // another thread may have been first, with the same list
+            let was_held = lock(&group.list).replace(list.clone()).is_some();
+            if !was_held {
+                keep(&group.list, list.n_bytes());
+            }
+        }
+    }
+
     /// The page lists of groups, none of one that is not there.
     fn load_groups(&self, groups: &[usize]) -> Result<Vec<Option<Arc<PageList>>>, RNTupleError> {
         let held = |&i: &usize| lock(&self.groups.get(i)?.list).clone();
@@ -143,6 +152,14 @@ impl Reader {
             .filter(|(i, list)| list.is_none() && **i < self.groups.len())
             .map(|(&i, list)| (i, list))
             .unzip();
+        if let Some(storage) = self.storage() {
+            for (index, place) in missing.into_iter().zip(places) {
+                let list = storage.page_list();
+                self.keep(index, &list);
+                *place = Some(list);
+            }
+            return Ok(lists);
+        }
         let links: Vec<EnvelopeLink> = missing
             .iter()
             .filter_map(|&i| self.descriptor().cluster_groups.get(i))
@@ -171,13 +188,7 @@ impl Reader {
                     .map_err(|contradiction| self.contradicted(contradiction))?;
             }
             let list = Arc::new(list);
-            if let Some(group) = self.groups.get(index) {
-                // another thread may have been first, with the same list
-                let was_held = lock(&group.list).replace(list.clone()).is_some();
-                if !was_held {
-                    lock(&READ).add(&group.list, list.n_bytes());
-                }
-            }
+            self.keep(index, &list);
             *place = Some(list);
         }
         Ok(lists)
@@ -190,7 +201,9 @@ mod tests {
 
     fn held(kept: &mut Kept, n_bytes: u64) -> Arc<Held> {
         let held: Arc<Held> = Arc::new(Mutex::new(Some(Arc::default())));
-        kept.add(&held, n_bytes);
+        for oldest in kept.add(&held, n_bytes) {
+            lock(&oldest).take();
+        }
         held
     }
 

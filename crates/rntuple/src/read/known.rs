@@ -1,22 +1,65 @@
 //! Headers that are known: thousands of files of one dataset have the same, which is parsed once.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use femtobarn_codec::xxh3;
+use femtobarn_io::forked::lock;
 
 use super::envelopes::Context;
 use crate::RNTupleError;
 use crate::schema::{Descriptor, FieldId, FieldNames, field_paths};
 use crate::spec::{Anchor, Footer, Header};
 
+/// What was made of the metadata of files that are open: others may have the same, which they then share.
+#[derive(Debug)]
+pub struct Known<T>(Mutex<VecDeque<Weak<T>>>);
+
+impl<T> Known<T> {
+    /// As many are compared with each file's, at most.
+    const MOST: usize = 32;
+
+    /// Nothing yet.
+    #[expect(clippy::new_without_default, reason = "made for statics")]
+    pub const fn new() -> Self {
+        Self(Mutex::new(VecDeque::new()))
+    }
+
+    /// The one that is meant, if a file that is open has it.
+    pub fn find(&self, is_meant: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+        let known: Vec<Arc<T>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        known.into_iter().find(|known| is_meant(known))
+    }
+
+    /// Adds one that was not found; of the same ones that several threads add, all get the first.
+    pub fn add(&self, made: Arc<T>, is_same: impl Fn(&T) -> bool) -> Arc<T> {
+        let mut known = lock(&self.0);
+        let mut there = known.iter().filter_map(Weak::upgrade);
+        if let Some(first) = there.find(|known| is_same(known)) {
+            return first;
+        }
+        known.retain(|known| known.strong_count() > 0);
+        if known.len() == Self::MOST {
+            known.pop_front();
+        }
+        known.push_back(Arc::downgrade(&made));
+        made
+    }
+}
+
+/// The headers of files that are open.
+static HEADERS: Known<Parsed> = Known::new();
+
 /// A header that was parsed, and what was made of it.
 #[derive(Debug, Clone)]
-pub struct KnownHeader {
+pub struct KnownHeader(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
     /// Of its stored bytes; zero if there are none.
     hash: u64,
-    descriptor: Arc<Descriptor>,
-    pub(super) named: Arc<Named>,
+    descriptor: Descriptor,
+    named: Named,
 }
 
 /// The names of an ntuple's fields.
@@ -29,19 +72,21 @@ pub(super) struct Named {
 
 impl KnownHeader {
     /// Of an ntuple that has no header in a file.
-    pub(super) fn none(descriptor: &Descriptor) -> Self {
-        Self {
+    pub fn none(descriptor: &Descriptor) -> Self {
+        Self(Arc::new(Parsed {
             hash: 0,
             named: Named::new(descriptor, FieldNames::new(descriptor)),
-            descriptor: Arc::new(without_clusters(descriptor)),
-        }
+            descriptor: without_clusters(descriptor),
+        }))
     }
 
-    /// Whether another one is of the same bytes.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.is_of(other.hash, &other.descriptor.anchor)
+    /// The names of the fields.
+    pub(super) fn named(&self) -> &Named {
+        &self.0.named
     }
+}
 
+impl Parsed {
     /// Whether this is the header of an ntuple, and all of its schema.
     fn is_of(&self, hash: u64, anchor: &Anchor) -> bool {
         let sizes = |anchor: &Anchor| (anchor.n_bytes_header, anchor.len_header);
@@ -50,12 +95,12 @@ impl KnownHeader {
 }
 
 impl Named {
-    fn new(descriptor: &Descriptor, names: FieldNames) -> Arc<Self> {
-        Arc::new(Self {
+    fn new(descriptor: &Descriptor, names: FieldNames) -> Self {
+        Self {
             paths: field_paths(descriptor, &names),
             names,
             by_path: OnceLock::new(),
-        })
+        }
     }
 
     /// Fields by their paths. Of equal paths the one of a top-level field wins, else the first.
@@ -81,7 +126,6 @@ impl Named {
 pub(super) fn describe(
     context: &Context<'_>,
     anchor: Anchor,
-    known: &[KnownHeader],
 ) -> Result<(Descriptor, KnownHeader), RNTupleError> {
     let links = [anchor.header(), anchor.footer()];
     let stored = context.stored(&links, "header or footer")?;
@@ -93,26 +137,39 @@ pub(super) fn describe(
     let footer = Footer::parse(&footer);
     let footer = footer.map_err(|error| context.malformed("footer", anchor.seek_footer, error))?;
     let at = anchor.seek_header;
-    if let Some(known) = known.iter().find(|known| known.is_of(hash, &anchor)) {
+    let like = |known: Arc<Parsed>| -> Result<Option<(Descriptor, KnownHeader)>, RNTupleError> {
         let descriptor = Descriptor::like(&known.descriptor, anchor, &footer);
         let descriptor = descriptor.map_err(|error| context.malformed("schema", at, error))?;
-        if let Some(descriptor) = descriptor {
-            return Ok((descriptor, known.clone()));
-        }
+        Ok(descriptor.map(|descriptor| (descriptor, KnownHeader(known))))
+    };
+    let is_it = |known: &Parsed| !known.descriptor.extended && known.is_of(hash, &anchor);
+    if let Some(known) = HEADERS.find(is_it)
+        && let Some(known) = like(known)?
+    {
+        return Ok(known);
     }
     let header = context.decompress(header.clone(), &anchor.header(), "header")?;
     let header = Header::parse(&header);
     let header = header.map_err(|error| context.malformed("header", at, error))?;
-    let descriptor = Descriptor::new(anchor, header, footer);
+    let descriptor = Descriptor::new(anchor, header, footer.clone());
     let descriptor = descriptor.map_err(|error| context.malformed("schema", at, error))?;
     let names = FieldNames::new(&descriptor);
     let descriptor = descriptor.without_unreadable(&names);
-    let header = KnownHeader {
+    let made = Arc::new(Parsed {
         hash,
         named: Named::new(&descriptor, names),
-        descriptor: Arc::new(without_clusters(&descriptor)),
-    };
-    Ok((descriptor, header))
+        descriptor: without_clusters(&descriptor),
+    });
+    if !descriptor.extended {
+        let first = HEADERS.add(made.clone(), is_it);
+        // another thread may have been first
+        if !Arc::ptr_eq(&first, &made)
+            && let Some(known) = like(first)?
+        {
+            return Ok(known);
+        }
+    }
+    Ok((descriptor, KnownHeader(made)))
 }
 
 fn without_clusters(descriptor: &Descriptor) -> Descriptor {

@@ -35,7 +35,7 @@ pub(crate) use plan::check_pages;
 pub use cache::{PageCache, PageKey};
 pub use engine::{Progress, ReadOptions, Tick, read};
 pub use explain::{ColumnCost, Explanation, OpeningCost, explain};
-pub use known::KnownHeader;
+pub use known::{Known, KnownHeader};
 pub use plan::{Part, Segment, segments};
 pub use reader::{Reader, ReaderOptions};
 pub use selection::{Binding, ReadSchema, decoded_bytes};

@@ -46,31 +46,20 @@ pub struct Reader {
     stats: Arc<Stats>,
     storage: Option<Arc<dyn Storage>>,
     /// Other names of fields.
-    aliases: HashMap<String, FieldId>,
+    aliases: Arc<HashMap<String, FieldId>>,
 }
 
 impl Reader {
     /// Reads header and footer in one vector read. `metadata` may be a layer over `source` that holds parts of it
     /// in memory (page lists among them are kept);
-    /// `path` is the object's path in its file, for messages.
+    /// `path` is the object's path in its file, for messages. The header of a file that is open is not parsed again: its schema
+    /// is shared.
     pub fn open(
         source: Arc<dyn ByteSource>,
         metadata: &dyn ByteSource,
         path: &str,
         anchor: Anchor,
         options: ReaderOptions,
-    ) -> Result<Self, RNTupleError> {
-        Self::open_known(source, metadata, path, anchor, options, &[])
-    }
-
-    /// The same; a header that is known is not parsed again, and its schema is shared.
-    pub fn open_known(
-        source: Arc<dyn ByteSource>,
-        metadata: &dyn ByteSource,
-        path: &str,
-        anchor: Anchor,
-        options: ReaderOptions,
-        known: &[KnownHeader],
     ) -> Result<Self, RNTupleError> {
         let stats = Arc::new(Stats::default());
         let context = Context {
@@ -80,7 +69,7 @@ impl Reader {
             max_key_size: anchor.max_key_size,
             stats: &stats,
         };
-        let (descriptor, header) = describe(&context, anchor, known)?;
+        let (descriptor, header) = describe(&context, anchor)?;
         Ok(Self {
             header,
             groups: descriptor
@@ -94,24 +83,25 @@ impl Reader {
             descriptor,
             stats,
             storage: None,
-            aliases: HashMap::new(),
+            aliases: Arc::default(),
         })
     }
 
-    /// A reader of columns that are stored in another way; `aliases` are other names of fields.
+    /// A reader of columns that are stored in another way; readers of the same fields share the `header` that was made of one
+    /// of them ([`KnownHeader::none`]). `aliases` are other names of fields.
     pub fn of_storage(
         source: Arc<dyn ByteSource>,
         path: &str,
         descriptor: Descriptor,
+        header: KnownHeader,
         storage: Arc<dyn Storage>,
-        aliases: HashMap<String, FieldId>,
+        aliases: Arc<HashMap<String, FieldId>>,
         options: ReaderOptions,
     ) -> Self {
-        let list = storage.page_list();
         let groups = descriptor.cluster_groups.iter();
-        let groups = groups.map(|_| Group::known(list.clone()));
+        let groups = groups.map(|_| Group::default());
         Self {
-            header: KnownHeader::none(&descriptor),
+            header,
             groups: groups.collect(),
             path: path.to_owned(),
             source: source.at_stage(Stage::Data).unwrap_or(source),
@@ -191,17 +181,23 @@ impl Reader {
 
     /// Names of the fields as members.
     pub fn names(&self) -> &FieldNames {
-        &self.header.named.names
+        &self.header.named().names
     }
 
     /// Dotted path of every field; none for anonymous ones.
     pub fn paths(&self) -> &[Option<String>] {
-        &self.header.named.paths
+        &self.header.named().paths
     }
 
     /// The path of a field; of an anonymous one, the names of all fields above it and its own.
     pub fn label(&self, id: FieldId) -> String {
-        let path = self.header.named.paths.get(id as usize).cloned().flatten();
+        let path = self
+            .header
+            .named()
+            .paths
+            .get(id as usize)
+            .cloned()
+            .flatten();
         path.unwrap_or_else(|| self.descriptor.qualified_name(id))
     }
 
@@ -239,7 +235,7 @@ impl Reader {
     }
 
     fn known_paths(&self) -> &HashMap<String, FieldId> {
-        self.header.named.by_path(&self.descriptor)
+        self.header.named().by_path(&self.descriptor)
     }
 
     fn skip_reason(&self, id: FieldId) -> Option<&str> {

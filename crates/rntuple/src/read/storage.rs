@@ -52,7 +52,8 @@ pub trait Storage: Debug + Send + Sync {
     /// What reading costs, for each slot. What several slots share is counted with the first.
     fn costs(&self, schema: &ReadSchema, part: &Part) -> Result<Vec<Cost>, RNTupleError>;
 
-    /// Clusters and the places of the records in them; a record that several clusters need is listed where it begins.
+    /// Clusters and the places of the records in them; a record that several clusters need is listed where it begins. It is
+    /// made when somebody asks, and kept as long as there is room.
     fn page_list(&self) -> Arc<PageList>;
 
     /// Top-level fields of which only reading tells whether they can be read: those whose values say themselves what they

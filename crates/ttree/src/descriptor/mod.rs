@@ -13,7 +13,7 @@ use femtobarn_rntuple::spec::{
 };
 
 use crate::interp::{Content, Meaning, Record, Shape, meaning};
-use crate::model::{BranchId, TreeModel};
+use crate::model::{BranchId, Filling, TreeModel};
 use crate::object::Infos;
 
 const REPETITIVE: u16 = 1;
@@ -39,7 +39,7 @@ pub(crate) struct Data {
 /// A tree as an ntuple.
 #[derive(Debug)]
 pub(crate) struct Described {
-    pub descriptor: Descriptor,
+    pub schema: Arc<Schema>,
     pub owners: Vec<Owner>,
     pub data: Vec<Option<Data>>,
     /// Other names of fields.
@@ -73,6 +73,33 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
     let values = |id: BranchId| matches!(meanings.get(id), Some(Ok(Meaning::Group)));
     builder.groups(&values);
     builder.finish(writer)
+}
+
+/// A tree of these fields with these entries.
+pub(crate) fn descriptor(schema: Arc<Schema>, filling: &Filling) -> Descriptor {
+    let n_clusters = filling.clusters.len().saturating_sub(1);
+    let group = ClusterGroup {
+        min_entry: 0,
+        entry_span: filling.n_entries,
+        n_clusters: u32::try_from(n_clusters).unwrap_or(u32::MAX),
+        page_list: EnvelopeLink {
+            length: 0,
+            locator: Locator {
+                kind: LocatorKind::File,
+                size: 0,
+                offset: 0,
+            },
+        },
+    };
+    Descriptor {
+        anchor: Anchor::default(),
+        feature_flags: 0,
+        extended: false,
+        extra_type_infos: Vec::new(),
+        cluster_groups: vec![group],
+        attribute_sets: Vec::new(),
+        schema,
+    }
 }
 
 /// The branches that names without a path mean: one at the top, else the first, as ROOT's `TTree::GetBranch` finds it.
@@ -119,11 +146,12 @@ impl Builder<'_> {
             path = format!("{path}#{number}");
         }
         let name = self.own_name(id, &path);
+        let branch = self.model.branch(id);
         let field = match meaning {
             Ok(Meaning::Group) => return,
-            Ok(Meaning::Values { shape, content }) => match self.covers(id) {
-                Ok(()) => self.add_branch(id, &name, shape, content),
-                Err(reason) => return self.skip(name, reason),
+            Ok(Meaning::Values { shape, content }) => match branch.and_then(|b| b.lacks.clone()) {
+                None => self.add_branch(id, &name, shape, content),
+                Some(reason) => return self.skip(name, reason),
             },
             Err(error) => return self.skip(name, error.to_string()),
         };
@@ -151,24 +179,6 @@ impl Builder<'_> {
         let name = names.find(|name| is_free(name)).unwrap_or_default();
         self.names.insert(name.clone());
         name
-    }
-
-    /// Whether a branch has data for all entries.
-    fn covers(&self, id: BranchId) -> Result<(), String> {
-        let Some(branch) = self.model.branch(id) else {
-            return Ok(());
-        };
-        let first = branch
-            .baskets
-            .first()
-            .map_or(0, |basket| basket.first_entry);
-        let end = branch.baskets.last().map_or(0, |basket| basket.end());
-        let n = self.model.n_entries;
-        if n > 0 && (first > 0 || end < n) {
-            let n_own = end.saturating_sub(first);
-            return Err(format!("it has {n_own} of the tree's {n} entries"));
-        }
-        Ok(())
     }
 
     fn skip(&mut self, name: String, reason: String) {
@@ -358,20 +368,6 @@ impl Builder<'_> {
             let (name, type_name) = (&record.name, &record.type_name);
             text.push_str(&format!("{:?} {name} {type_name}\n", field.parent));
         }
-        let n_clusters = self.model.clusters.len().saturating_sub(1);
-        let group = ClusterGroup {
-            min_entry: 0,
-            entry_span: self.model.n_entries,
-            n_clusters: u32::try_from(n_clusters).unwrap_or(u32::MAX),
-            page_list: EnvelopeLink {
-                length: 0,
-                locator: Locator {
-                    kind: LocatorKind::File,
-                    size: 0,
-                    offset: 0,
-                },
-            },
-        };
         let schema = Schema {
             name: self.model.name.clone(),
             description: self.model.title.clone(),
@@ -386,17 +382,8 @@ impl Builder<'_> {
             top_level: self.top_level,
             skipped: self.skipped,
         };
-        let descriptor = Descriptor {
-            anchor: Anchor::default(),
-            feature_flags: 0,
-            extended: false,
-            extra_type_infos: Vec::new(),
-            cluster_groups: vec![group],
-            attribute_sets: Vec::new(),
-            schema: Arc::new(schema),
-        };
         Described {
-            descriptor,
+            schema: Arc::new(schema),
             owners: self.owners,
             data: self.data,
             aliases: self.aliases,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::clusters::{Recorded, clusters};
-use super::{Basket, Branch, BranchId, Leaf, Place, TreeModel};
+use super::{Basket, Branch, BranchId, Contents, Filling, Leaf, Place, TreeModel};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::{Infos, Object, ObjectId, ObjectReader};
@@ -11,49 +11,58 @@ use crate::object::{Infos, Object, ObjectId, ObjectReader};
 /// Branches in branches: deeper than this is damage.
 const DEEPEST: usize = 100;
 
-/// Builds the model of the tree in `bytes`, an object of `class_name` behind a key of `key_len` bytes.
+/// Builds the model of the tree in `bytes`, an object of `class_name` behind a key of `key_len` bytes, and what is in its
+/// branches.
 pub(crate) fn build(
     infos: &Infos,
     class_name: &str,
     bytes: &[u8],
     key_len: u16,
-) -> Result<TreeModel, TreeError> {
+) -> Result<(TreeModel, Filling), TreeError> {
     let mut reader = ObjectReader::new(infos, bytes, key_len);
     let top = reader.top(class_name)?;
     let Some(tree) = reader.objects.get(top) else {
         return unsupported("no tree");
     };
-    let count = |name: &str| tree.int(name).and_then(|n| u64::try_from(n).ok());
+    let n_entries = tree.int("fEntries").and_then(|n| u64::try_from(n).ok());
+    let n_entries = n_entries.unwrap_or(0);
     let mut model = TreeModel {
         name: tree.text("fName").to_owned(),
         title: tree.text("fTitle").to_owned(),
         class_name: class_name.to_owned(),
-        n_entries: count("fEntries").unwrap_or(0),
-        total_bytes: count("fTotBytes").unwrap_or(0),
-        zipped_bytes: count("fZipBytes").unwrap_or(0),
         ..TreeModel::default()
     };
     let mut builder = Builder {
         objects: &reader.objects,
         model: &mut model,
+        n_entries,
+        contents: Vec::new(),
         leaves: HashMap::new(),
         counts: Vec::new(),
         seen: HashMap::new(),
     };
     builder.branches(top, None, 0)?;
     builder.link_counts();
+    let contents = builder.contents;
     let recorded = Recorded {
         range_ends: tree.ints("fClusterRangeEnd"),
         range_sizes: tree.ints("fClusterSize"),
         auto_flush: tree.int("fAutoFlush").unwrap_or(0),
     };
-    model.clusters = clusters(&model, &recorded);
-    Ok(model)
+    let clusters = clusters(n_entries, &contents, &recorded);
+    let Some(filling) = Filling::new(n_entries, clusters, &contents) else {
+        return unsupported("its baskets are too many");
+    };
+    Ok((model, filling))
 }
 
 struct Builder<'b, 's> {
     objects: &'b [Object<'s>],
     model: &'b mut TreeModel,
+    /// Of the tree.
+    n_entries: u64,
+    /// What is in each branch.
+    contents: Vec<Contents>,
     /// Branch and position of each leaf.
     leaves: HashMap<ObjectId, (BranchId, usize)>,
     /// The object of the leaf that counts for a leaf.
@@ -92,8 +101,9 @@ impl Builder<'_, '_> {
             }
             let id = self.model.branches.len();
             self.seen.insert(item, id);
-            let branch = self.branch(item, id, parent);
+            let (branch, contents) = self.branch(item, id, parent);
             self.model.branches.push(branch);
+            self.contents.push(contents);
             match parent.and_then(|parent| self.model.branches.get_mut(parent)) {
                 Some(parent) => parent.children.push(id),
                 None => self.model.top_level.push(id),
@@ -103,9 +113,14 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    fn branch(&mut self, object: ObjectId, id: BranchId, parent: Option<BranchId>) -> Branch {
+    fn branch(
+        &mut self,
+        object: ObjectId,
+        id: BranchId,
+        parent: Option<BranchId>,
+    ) -> (Branch, Contents) {
         let Some(own) = self.objects.get(object) else {
-            return Branch::default();
+            return Default::default();
         };
         let int = |name: &str| own.int(name).unwrap_or(0);
         let text = |name: &str| own.text(name).to_owned();
@@ -122,16 +137,20 @@ impl Builder<'_, '_> {
             kind: int("fType"),
             streamer_type: own.int("fStreamerType").unwrap_or(-1),
             parent,
-            n_entries: u64::try_from(int("fEntries")).unwrap_or(0),
             compression: int("fCompress"),
-            total_bytes: u64::try_from(int("fTotBytes")).unwrap_or(0),
             file_name: text("fFileName"),
             ..Branch::default()
         };
+        let mut contents = Contents {
+            n_entries: u64::try_from(int("fEntries")).unwrap_or(0),
+            total_bytes: u64::try_from(int("fTotBytes")).unwrap_or(0),
+            ..Contents::default()
+        };
         match self.baskets(object, own) {
-            Ok(baskets) => branch.baskets = baskets,
+            Ok(baskets) => contents.baskets = baskets,
             Err(problem) => branch.problem = Some(problem),
         }
+        branch.lacks = contents.lacks(self.n_entries);
         for item in self.items(object, "fLeaves").to_vec().into_iter().flatten() {
             let Some(leaf) = self.objects.get(item) else {
                 continue;
@@ -141,6 +160,9 @@ impl Builder<'_, '_> {
             if let Some(count) = leaf.object("fLeafCount") {
                 self.counts.push((id, at, count));
             }
+            if at == 0 {
+                contents.maximum = leaf.int("fMaximum");
+            }
             branch.leaves.push(Leaf {
                 class_name: leaf.class.clone(),
                 name: leaf.text("fName").to_owned(),
@@ -149,11 +171,10 @@ impl Builder<'_, '_> {
                 size: leaf.int("fLenType").unwrap_or(0),
                 is_unsigned: leaf.int("fIsUnsigned").unwrap_or(0) != 0,
                 type_code: leaf.int("fType").unwrap_or(-1),
-                maximum: leaf.int("fMaximum"),
                 count: None,
             });
         }
-        branch
+        (branch, contents)
     }
 
     fn link_counts(&mut self) {

@@ -1,6 +1,6 @@
 //! Clusters: where a tree's baskets were all written to the file at once.
 
-use super::{Branch, TreeModel};
+use super::Contents;
 
 /// More clusters than these would be no clusters but damage.
 const MOST: u64 = 1 << 20;
@@ -16,16 +16,12 @@ pub(super) struct Recorded<'a> {
 }
 
 /// First entry of each cluster, and the number of entries behind the last.
-pub(super) fn clusters(tree: &TreeModel, recorded: &Recorded<'_>) -> Vec<u64> {
-    let found = from_record(tree.n_entries, recorded).unwrap_or_else(|| from_baskets(tree));
+pub(super) fn clusters(n_entries: u64, branches: &[Contents], recorded: &Recorded<'_>) -> Vec<u64> {
+    let found = from_record(n_entries, recorded).unwrap_or_else(|| from_baskets(branches));
     let mut out = vec![0];
-    out.extend(
-        found
-            .into_iter()
-            .filter(|&at| at > 0 && at < tree.n_entries),
-    );
-    if tree.n_entries > 0 {
-        out.push(tree.n_entries);
+    out.extend(found.into_iter().filter(|&at| at > 0 && at < n_entries));
+    if n_entries > 0 {
+        out.push(n_entries);
     }
     out.dedup();
     out
@@ -55,18 +51,15 @@ fn from_record(n_entries: u64, recorded: &Recorded<'_>) -> Option<Vec<u64>> {
 }
 
 /// The entries at which every branch begins a basket.
-fn from_baskets(tree: &TreeModel) -> Vec<u64> {
-    let starts = |branch: &Branch| -> Vec<u64> {
+fn from_baskets(branches: &[Contents]) -> Vec<u64> {
+    let starts = |branch: &Contents| -> Vec<u64> {
         branch
             .baskets
             .iter()
             .map(|basket| basket.first_entry)
             .collect()
     };
-    let with_data = tree
-        .branches
-        .iter()
-        .filter(|branch| !branch.baskets.is_empty());
+    let with_data = branches.iter().filter(|branch| !branch.baskets.is_empty());
     let common = with_data.map(starts).reduce(|known, other| {
         known
             .into_iter()

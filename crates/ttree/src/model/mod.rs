@@ -2,16 +2,18 @@
 
 mod build;
 mod clusters;
+mod filling;
 
 use std::ops::Range;
 
 pub(crate) use build::build;
+pub use filling::{Contents, Filling};
 
 /// Index of a branch in [`TreeModel::branches`].
 pub type BranchId = usize;
 
-/// A tree.
-#[derive(Debug, Clone, Default)]
+/// A tree, but for what is in its branches: that of files that were written alike is the same.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeModel {
     /// Name.
     pub name: String,
@@ -19,22 +21,14 @@ pub struct TreeModel {
     pub title: String,
     /// Class: TTree, TNtuple, TNtupleD.
     pub class_name: String,
-    /// Number of entries.
-    pub n_entries: u64,
-    /// Bytes of all baskets, decompressed, as the writer counted them.
-    pub total_bytes: u64,
-    /// Bytes of all baskets on disk, as the writer counted them.
-    pub zipped_bytes: u64,
     /// All branches, each in front of those below it.
     pub branches: Vec<Branch>,
     /// The branches directly in the tree.
     pub top_level: Vec<BranchId>,
-    /// First entry of each cluster, and the number of entries behind the last.
-    pub clusters: Vec<u64>,
 }
 
 /// A branch.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Branch {
     /// Name.
     pub name: String,
@@ -64,22 +58,18 @@ pub struct Branch {
     pub children: Vec<BranchId>,
     /// Leaves.
     pub leaves: Vec<Leaf>,
-    /// Entries that it has.
-    pub n_entries: u64,
     /// Compression settings: algorithm × 100 + level.
     pub compression: i64,
-    /// Bytes of its baskets, decompressed, as the writer counted them.
-    pub total_bytes: u64,
     /// Name of the file that has the baskets; empty: the tree's file.
     pub file_name: String,
-    /// Baskets in the order of entries.
-    pub baskets: Vec<Basket>,
     /// Why the record of its baskets makes no sense, if it does not.
     pub problem: Option<String>,
+    /// Which entries it lacks, if it has not all of the tree's.
+    pub lacks: Option<String>,
 }
 
 /// A leaf.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaf {
     /// Class, which says the type.
     pub class_name: String,
@@ -95,8 +85,6 @@ pub struct Leaf {
     pub is_unsigned: bool,
     /// ROOT's number of the type, of a TLeafElement.
     pub type_code: i64,
-    /// The largest value, of a leaf that counts: of arrays, no more items are written.
-    pub maximum: Option<i64>,
     /// The leaf that says how many values there are: its branch, and its position there.
     pub count: Option<(BranchId, usize)>,
 }

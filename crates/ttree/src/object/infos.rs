@@ -7,11 +7,13 @@ use femtobarn_rootfile::StreamerInfo;
 /// Streamer infos by class.
 #[derive(Debug, Default)]
 pub(crate) struct Infos {
+    /// Of the bytes of the file that they were read from.
+    pub hash: u64,
     by_class: HashMap<String, Vec<StreamerInfo>>,
 }
 
 impl Infos {
-    pub fn new(infos: Vec<StreamerInfo>) -> Self {
+    pub fn new(infos: Vec<StreamerInfo>, hash: u64) -> Self {
         let mut by_class: HashMap<String, Vec<StreamerInfo>> = HashMap::new();
         for info in infos {
             by_class.entry(squeezed(&info.name)).or_default().push(info);
@@ -19,7 +21,7 @@ impl Infos {
         for versions in by_class.values_mut() {
             versions.sort_by_key(|info| info.version);
         }
-        Self { by_class }
+        Self { hash, by_class }
     }
 
     fn all(&self, class: &str) -> &[StreamerInfo] {

@@ -7,7 +7,6 @@ use super::counts::{Counters, Counts};
 use super::engine::Read;
 use super::job::{Job, Task};
 use super::origin::Origin;
-use super::storage::baskets_of;
 use crate::interp::{Content, counter_number};
 use crate::model::{BranchId, Place};
 
@@ -22,13 +21,12 @@ impl<'a> Read<'a> {
                     Origin::Counted {
                         branch, counter, ..
                     } => {
-                        let branch = self.branch(part_id, branch)?;
                         // all entries of each basket, so that its size can be compared
-                        let mut own = baskets_of(branch, part.start, part.stop).map(|w| w.basket);
-                        let first = own.next();
-                        let last = own.last().or(first);
-                        let start = first.map_or(part.start, |basket| basket.first_entry);
-                        let stop = last.map_or(part.stop, |basket| basket.end());
+                        let own = self.baskets(part_id, branch, part.start, part.stop)?;
+                        let mut own = own.map(|wanted| wanted.basket);
+                        let first = own.next().map(|basket| (basket.first_entry, basket.end()));
+                        let (start, end) = first.unwrap_or((part.start, part.stop));
+                        let stop = own.last().map_or(end, |basket| basket.end());
                         (counter, start.min(part.start), stop.max(part.stop))
                     }
                     _ => continue,
@@ -55,9 +53,13 @@ impl<'a> Read<'a> {
         let reader = &self.part(part_id)?.reader;
         let branch = self.branch(part_id, counter)?;
         let what = format!("entries of branch {:?}", branch.name);
-        let sizes = baskets_of(branch, start, stop).map(|wanted| match &wanted.basket.place {
-            Place::File { n_bytes, .. } => *n_bytes,
-            Place::Tree { data, .. } => data.len() as u64,
+        let mut end = 0;
+        let sizes = self.baskets(part_id, counter, start, stop)?.map(|wanted| {
+            end = wanted.basket.end();
+            match &wanted.basket.place {
+                Place::File { n_bytes, .. } => *n_bytes,
+                Place::Tree { data, .. } => data.len() as u64,
+            }
         });
         let most = sizes
             .fold(0, u64::saturating_add)
@@ -66,7 +68,6 @@ impl<'a> Read<'a> {
             let most = format!("at most {most}");
             return Err(reader.inconsistent(&what, most, stop - start));
         }
-        let end = branch.baskets.last().map_or(0, |basket| basket.end());
         if stop > end {
             return Err(reader.inconsistent(&what, stop, end));
         }
@@ -89,7 +90,8 @@ impl<'a> Read<'a> {
                 return Err(RNTupleError::internal("a counter that does not count"));
             };
             let (start, stop) = (counts.start, counts.stop());
-            let (baskets, found) = counts.by_basket(branch);
+            let own = self.baskets(part_id, counter, start, stop)?;
+            let (baskets, found) = counts.by_basket(own);
             if found < stop {
                 let what = format!("baskets of branch {:?}", branch.name);
                 let expected = format!("entries {start}..{stop}");
@@ -108,8 +110,9 @@ impl<'a> Read<'a> {
     pub fn correct(&self, counters: &mut Counters) -> Result<(), RNTupleError> {
         let mut jobs = Vec::new();
         for (&(part_id, counter), counts) in counters {
-            let leaf = self.branch(part_id, counter)?.leaves.first();
-            let Some(maximum) = leaf.and_then(|leaf| u64::try_from(leaf.maximum?).ok()) else {
+            let tree = self.trees.get(part_id);
+            let maximum = tree.and_then(|tree| tree.filling().contents(counter).maximum);
+            let Some(maximum) = maximum.and_then(|maximum| u64::try_from(maximum).ok()) else {
                 continue;
             };
             if counts.sums.iter().all(|&count| count <= maximum) {
@@ -118,8 +121,8 @@ impl<'a> Read<'a> {
             let Some((branch_id, size)) = self.counted_by(part_id, counter) else {
                 continue;
             };
-            let branch = self.branch(part_id, branch_id)?;
-            for (wanted, counts) in counts.by_basket(branch).0 {
+            let own = self.baskets(part_id, branch_id, counts.start, counts.stop())?;
+            for (wanted, counts) in counts.by_basket(own).0 {
                 let task = Task::Lengths { size, counts };
                 jobs.push(Job::new((part_id, branch_id), wanted, task));
             }

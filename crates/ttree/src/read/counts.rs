@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use femtobarn_rntuple::RNTupleError;
 
-use super::storage::{Wanted, baskets_of};
-use crate::model::{Branch, BranchId};
+use super::storage::Wanted;
+use crate::model::BranchId;
 
 /// The counts of a range of entries that covers whole baskets of those who need them.
 #[derive(Debug, Default)]
@@ -55,13 +55,15 @@ impl Counts {
         self.start.saturating_add(self.sums.len() as u64)
     }
 
-    /// The counts of the entries in each basket of a branch, and the first entry that none has.
-    pub fn by_basket<'b>(&mut self, branch: &'b Branch) -> (Vec<(Wanted<'b>, &mut [u64])>, u64) {
-        let (start, stop) = (self.start, self.stop());
-        let mut next = start;
+    /// The counts of the entries in each of the baskets that hold entries of the range, and the first entry that none has.
+    pub fn by_basket(
+        &mut self,
+        baskets: impl Iterator<Item = Wanted>,
+    ) -> (Vec<(Wanted, &mut [u64])>, u64) {
+        let mut next = self.start;
         let mut rest = self.sums.as_mut_slice();
         let mut out = Vec::new();
-        for wanted in baskets_of(branch, start, stop) {
+        for wanted in baskets {
             let entries = wanted.entries.clone();
             let n = usize::try_from(entries.end - entries.start).unwrap_or(usize::MAX);
             let own = std::mem::take(&mut rest).split_at_mut_checked(n);

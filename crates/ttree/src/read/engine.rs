@@ -11,7 +11,7 @@ use super::counts::Counters;
 use super::job::Job;
 use super::origin::{Origin, origin};
 use super::pieces::PiecedBranches;
-use super::storage::{TreeStorage, baskets_of, tree_of};
+use super::storage::{TreeStorage, Wanted, tree_of};
 use super::worker::Worker;
 use crate::model::{Branch, BranchId};
 
@@ -94,7 +94,7 @@ impl<'a> Read<'a> {
                 else {
                     continue;
                 };
-                let own = baskets_of(self.branch(id, branch)?, part.start, part.stop);
+                let own = self.baskets(id, branch, part.start, part.stop)?;
                 needed.extend(own.filter_map(|wanted| {
                     let range = wanted.basket.place.range()?;
                     Some(Needed { part: id, range })
@@ -151,5 +151,18 @@ impl<'a> Read<'a> {
         let tree = self.trees.get(part);
         let found = tree.and_then(|tree| tree.model().branch(branch));
         found.ok_or_else(|| RNTupleError::internal("a branch that is not there"))
+    }
+
+    /// The baskets of a branch that hold entries of a range.
+    pub fn baskets(
+        &self,
+        part: usize,
+        branch: BranchId,
+        start: u64,
+        stop: u64,
+    ) -> Result<impl Iterator<Item = Wanted> + use<>, RNTupleError> {
+        let tree = self.trees.get(part);
+        let tree = tree.ok_or_else(|| RNTupleError::internal("a part that is not there"))?;
+        Ok(tree.baskets(branch, start, stop))
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Job<'a> {
     pub branch: BranchId,
     /// The basket's number.
     pub number: usize,
-    pub basket: &'a Basket,
+    pub basket: Basket,
     /// First wanted entry, counted from the basket's first, and one past the last.
     pub low: usize,
     pub high: usize,
@@ -69,20 +69,21 @@ impl Fetched for Job<'_> {
 }
 
 impl<'a> Job<'a> {
-    pub fn new((part, branch): (usize, BranchId), wanted: Wanted<'a>, task: Task<'a>) -> Self {
+    pub fn new((part, branch): (usize, BranchId), wanted: Wanted, task: Task<'a>) -> Self {
         let Wanted {
             number,
             basket,
             entries,
         } = wanted;
         let entry = |at: u64| usize::try_from(at - basket.first_entry).unwrap_or(usize::MAX);
+        let (low, high) = (entry(entries.start), entry(entries.end));
         Self {
             part,
             branch,
             number,
             basket,
-            low: entry(entries.start),
-            high: entry(entries.end),
+            low,
+            high,
             task,
         }
     }

@@ -1,19 +1,16 @@
 //! Baskets as pages, for listings: a basket stands in the cluster in which it begins.
 
-use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::spec::{ClusterSummary, Locator, LocatorKind, Page, PageList};
 
-use crate::descriptor::{Data, Owner};
+use super::TreeStorage;
+use crate::descriptor::{Data, Described, Owner};
 use crate::interp::Content;
-use crate::model::{Basket, Branch, BranchId, Place, TreeModel};
+use crate::model::{Basket, Branch, BranchId, Contents, Place};
 
 /// The clusters of a tree, with the baskets as pages of the last column of each branch.
-pub(crate) fn list(
-    model: &TreeModel,
-    owners: &[Owner],
-    data: &[Option<Data>],
-    descriptor: &Descriptor,
-) -> PageList {
+pub(crate) fn list(tree: &TreeStorage) -> PageList {
+    let (model, filling) = (tree.model(), tree.filling());
+    let Described { owners, schema, .. } = &tree.common().described;
     let mut last: Vec<Option<usize>> = vec![None; model.branches.len()];
     for (column, owner) in owners.iter().enumerate() {
         if let Owner::Branch { branch, .. } = owner
@@ -22,39 +19,31 @@ pub(crate) fn list(
             *last = Some(column);
         }
     }
-    let mut shown: Vec<Option<BranchId>> = vec![None; owners.len()];
+    let mut shown: Vec<Option<(BranchId, Contents)>> = vec![None; owners.len()];
     for (branch, column) in last.into_iter().enumerate() {
         if let Some(place) = column.and_then(|column| shown.get_mut(column)) {
-            *place = Some(branch);
+            *place = Some((branch, filling.contents(branch)));
         }
     }
     let mut clusters = Vec::new();
-    let ends = model.clusters.iter().skip(1);
-    for (&first_entry, &end) in model.clusters.iter().zip(ends) {
-        let columns = shown.iter().enumerate().map(|(column, branch)| {
-            let Some(branch) = branch.and_then(|id| model.branch(id)) else {
-                let (Some(Owner::Branch { branch, .. }) | Some(Owner::Counter(branch))) =
-                    owners.get(column)
-                else {
-                    return (Vec::new(), 0);
-                };
-                return (Vec::new(), model.branch(*branch).map_or(0, compression));
+    let ends = filling.clusters.iter().skip(1);
+    for (&first_entry, &end) in filling.clusters.iter().zip(ends) {
+        let columns = shown.iter().zip(owners).zip(&schema.columns);
+        let columns = columns.map(|((shown, owner), column)| {
+            let (Owner::Branch { branch, .. } | Owner::Counter(branch)) = *owner;
+            let settings = model.branch(branch).map_or(0, compression);
+            let Some((branch, contents)) = shown else {
+                return (Vec::new(), settings);
             };
-            let of = shown.get(column).copied().flatten();
-            let data = of.and_then(|id| data.get(id)?.as_ref());
-            let bits = u32::try_from(column)
-                .ok()
-                .and_then(|id| descriptor.column(id));
-            let size = bits.map_or(1, |column| u64::from(column.bits / 8).max(1));
-            let from = branch
-                .baskets
-                .partition_point(|basket| basket.first_entry < first_entry);
-            let own = branch.baskets.iter().skip(from);
+            let size = u64::from(column.bits / 8).max(1);
+            let baskets = &contents.baskets;
+            let from = baskets.partition_point(|basket| basket.first_entry < first_entry);
+            let own = baskets.iter().skip(from);
             let own = own.take_while(|basket| basket.first_entry < end);
             let pages = own
-                .filter_map(|basket| page(branch, basket, data, size))
+                .filter_map(|basket| page(contents, basket, tree.data(*branch), size))
                 .collect();
-            (pages, compression(branch))
+            (pages, settings)
         });
         let summary = ClusterSummary {
             first_entry,
@@ -70,7 +59,7 @@ fn compression(branch: &Branch) -> u32 {
 }
 
 /// A basket as a page; the number of elements is a share of those of the branch where it varies.
-fn page(branch: &Branch, basket: &Basket, data: Option<&Data>, size: u64) -> Option<Page> {
+fn page(branch: &Contents, basket: &Basket, data: Option<&Data>, size: u64) -> Option<Page> {
     let Place::File { offset, n_bytes } = basket.place else {
         return None;
     };

@@ -9,7 +9,7 @@ use super::engine::Read;
 use super::job::{Job, Task};
 use super::op::Op;
 use super::origin::{Origin, column_types};
-use super::storage::{Wanted, baskets_of};
+use super::storage::Wanted;
 use super::values::Sink;
 use crate::interp::Content;
 use crate::model::BranchId;
@@ -57,12 +57,12 @@ impl<'a> Read<'a> {
         let mut pieced = PiecedBranches::new();
         for ((part_id, branch_id), columns) in wanted {
             let part = self.part(part_id)?;
-            let branch = self.branch(part_id, branch_id)?;
             let tree = self.trees.get(part_id);
             let Some(data) = tree.and_then(|tree| tree.data(branch_id)) else {
                 return Err(RNTupleError::internal("a branch without data"));
             };
-            let n = baskets_of(branch, part.start, part.stop).count();
+            let own = self.baskets(part_id, branch_id, part.start, part.stop)?;
+            let n = own.count();
             let fixed = match data.content {
                 Content::Fixed { size } => Some(size),
                 _ => None,
@@ -88,9 +88,8 @@ impl<'a> Read<'a> {
     {
         for (&(part_id, branch_id), pieced) in pieced {
             let part = self.part(part_id)?;
-            let branch = self.branch(part_id, branch_id)?;
             let Pieced { op, fixed, baskets } = pieced;
-            let own = baskets_of(branch, part.start, part.stop);
+            let own = self.baskets(part_id, branch_id, part.start, part.stop)?;
             for (wanted, sinks) in own.zip(baskets) {
                 let task = Task::Pieces {
                     op,
@@ -109,8 +108,9 @@ impl<'a> Read<'a> {
             return error;
         }
         for (&(part, id), pieced) in pieced {
-            let branch = self.branch(part, id).ok();
-            let first = branch.and_then(|branch| branch.baskets.first());
+            let tree = self.trees.get(part);
+            let own = tree.map(|tree| tree.filling().contents(id).baskets);
+            let first = own.and_then(|baskets| baskets.into_iter().next());
             let (Some(basket), Some(sinks)) = (first, pieced.baskets.first()) else {
                 continue;
             };
@@ -122,8 +122,8 @@ impl<'a> Read<'a> {
             };
             let wanted = Wanted {
                 number: 0,
-                basket,
                 entries: basket.first_entry..basket.end(),
+                basket,
             };
             let job = Job::new((part, id), wanted, task);
             if let Err(found @ RNTupleError::Unsupported { .. }) = self.run(vec![job]) {

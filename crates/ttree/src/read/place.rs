@@ -11,7 +11,6 @@ use super::counts::Counts;
 use super::engine::{Found, Read};
 use super::job::{Job, Task};
 use super::origin::Origin;
-use super::storage::baskets_of;
 use crate::interp::Number;
 use crate::model::BranchId;
 
@@ -154,8 +153,7 @@ impl Read<'_> {
         jobs: &mut Vec<Job<'b>>,
     ) -> Result<(), RNTupleError> {
         let part = self.part(part_id)?;
-        let branch = self.branch(part_id, branch_id)?;
-        for wanted in baskets_of(branch, part.start, part.stop) {
+        for wanted in self.baskets(part_id, branch_id, part.start, part.stop)? {
             let (start, stop) = (wanted.entries.start, wanted.entries.end);
             let items = match counts {
                 None => stop - start,
@@ -185,7 +183,8 @@ impl Read<'_> {
             jobs.push(Job::new((part_id, branch_id), wanted, task));
         }
         if !own.is_empty() {
-            let what = format!("baskets of branch {:?}", branch.name);
+            let name = &self.branch(part_id, branch_id)?.name;
+            let what = format!("baskets of branch {name:?}");
             let expected = format!("entries up to {}", part.stop);
             return Err(part.reader.inconsistent(&what, expected, "fewer"));
         }

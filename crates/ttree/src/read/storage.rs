@@ -1,7 +1,7 @@
 //! A tree as the storage behind a reader.
 
 use std::any::Any;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,97 +10,96 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::SlotData;
 use femtobarn_rntuple::read::storage::{Cost, Progress, Storage};
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport};
-use femtobarn_rntuple::schema::{Descriptor, FieldId, SlotKind};
+use femtobarn_rntuple::schema::{FieldId, SlotKind};
 use femtobarn_rntuple::spec::PageList;
 
 use super::origin::{Origin, origin};
 use super::{engine, pages, verify};
 use crate::descriptor::{Data, Owner};
 use crate::interp::Content;
-use crate::model::{Basket, Branch, BranchId, TreeModel};
+use crate::model::{Basket, BranchId, Filling, TreeModel};
+use crate::open::Common;
 
-/// A tree, what its branches mean, and the bytes of its own object.
+/// A tree: what its branches mean, what is in them, and the bytes of its own object if baskets are in there.
 #[derive(Debug)]
 pub(crate) struct TreeStorage {
-    model: TreeModel,
-    owners: Vec<Owner>,
-    data: Vec<Option<Data>>,
-    bases: HashMap<FieldId, Vec<Vec<String>>>,
+    common: Arc<Common>,
+    filling: Filling,
     object: Bytes,
-    list: Arc<PageList>,
 }
 
 impl TreeStorage {
-    pub fn new(
-        model: TreeModel,
-        owners: Vec<Owner>,
-        data: Vec<Option<Data>>,
-        bases: HashMap<FieldId, Vec<Vec<String>>>,
-        object: Bytes,
-        descriptor: &Descriptor,
-    ) -> Self {
-        let list = Arc::new(pages::list(&model, &owners, &data, descriptor));
+    pub fn new(common: Arc<Common>, filling: Filling, object: Bytes) -> Self {
+        let object = match filling.is_embedded {
+            true => object,
+            false => Bytes::new(),
+        };
         Self {
-            model,
-            owners,
-            data,
-            bases,
+            common,
+            filling,
             object,
-            list,
         }
     }
 
+    pub fn common(&self) -> &Common {
+        &self.common
+    }
+
     pub fn model(&self) -> &TreeModel {
-        &self.model
+        &self.common.model
+    }
+
+    pub fn filling(&self) -> &Filling {
+        &self.filling
     }
 
     /// Where the elements of a column come from.
     pub fn owner(&self, column: u32) -> Option<Owner> {
-        self.owners.get(column as usize).copied()
+        self.common.described.owners.get(column as usize).copied()
     }
 
     pub fn data(&self, branch: BranchId) -> Option<&Data> {
-        self.data.get(branch)?.as_ref()
+        self.common.described.data.get(branch)?.as_ref()
     }
 
     /// The bases of the members of a record in which names meet.
     pub fn bases(&self, record: FieldId) -> Option<&[Vec<String>]> {
-        self.bases.get(&record).map(Vec::as_slice)
+        self.common.described.bases.get(&record).map(Vec::as_slice)
     }
 
-    /// The bytes of the tree's own object, in which small trees have baskets.
+    /// The bytes of the tree's own object, if it has baskets.
     pub fn object(&self) -> &Bytes {
         &self.object
+    }
+
+    /// The baskets of a branch that hold entries of a range.
+    pub fn baskets(
+        &self,
+        branch: BranchId,
+        start: u64,
+        stop: u64,
+    ) -> impl Iterator<Item = Wanted> + use<> {
+        let baskets = self.filling.contents(branch).baskets;
+        let from = baskets.partition_point(|basket| basket.end() <= start);
+        let rest = baskets.into_iter().enumerate().skip(from);
+        rest.take_while(move |(_, basket)| basket.first_entry < stop)
+            .filter(|(_, basket)| basket.n_entries > 0)
+            .map(move |(number, basket)| Wanted {
+                number,
+                entries: start.max(basket.first_entry)..stop.min(basket.end()),
+                basket,
+            })
     }
 }
 
 /// A basket that holds wanted entries.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Wanted {
     /// The basket's number.
     pub number: usize,
-    pub basket: &'a Basket,
+    pub basket: Basket,
     /// The wanted entries in it, counted from the tree's first.
     pub entries: Range<u64>,
-}
-
-/// The baskets that hold entries of a range.
-pub(crate) fn baskets_of(
-    branch: &Branch,
-    start: u64,
-    stop: u64,
-) -> impl Iterator<Item = Wanted<'_>> {
-    let from = branch
-        .baskets
-        .partition_point(|basket| basket.end() <= start);
-    let rest = branch.baskets.iter().enumerate().skip(from);
-    rest.take_while(move |(_, basket)| basket.first_entry < stop)
-        .filter(|(_, basket)| basket.n_entries > 0)
-        .map(move |(number, basket)| Wanted {
-            number,
-            basket,
-            entries: start.max(basket.first_entry)..stop.min(basket.end()),
-        })
 }
 
 /// The tree that a part is of.
@@ -119,7 +118,7 @@ impl Storage for TreeStorage {
     }
 
     fn version(&self) -> String {
-        self.model.class_name.clone()
+        self.model().class_name.clone()
     }
 
     fn read(
@@ -145,26 +144,29 @@ impl Storage for TreeStorage {
                 Some(Owner::Branch { branch, .. } | Owner::Counter(branch)) => branch,
                 None => BranchId::MAX,
             };
-            let Some(branch) = self.model.branch(branch_id) else {
+            if self.model().branch(branch_id).is_none() {
                 out.push(cost);
                 continue;
-            };
+            }
             cost.round = match origin(part, self, slot_id)? {
                 Origin::Offsets(_) | Origin::Pieces { .. } => 0,
                 Origin::Fixed { .. } | Origin::Counted { .. } => 1,
             };
             if seen.insert((branch_id, cost.round)) {
-                let baskets = baskets_of(branch, part.start, part.stop);
+                let baskets = self.baskets(branch_id, part.start, part.stop);
                 cost.ranges
                     .extend(baskets.filter_map(|wanted| wanted.basket.place.range()));
             }
-            let share = u128::from(branch.total_bytes) * u128::from(n_entries)
-                / u128::from(self.model.n_entries.max(1));
-            let share = u64::try_from(share).unwrap_or(u64::MAX);
+            let share = || {
+                let bytes = self.filling.contents(branch_id).total_bytes;
+                let all = u128::from(self.filling.n_entries.max(1));
+                let share = u128::from(bytes) * u128::from(n_entries) / all;
+                u64::try_from(share).unwrap_or(u64::MAX)
+            };
             cost.bytes_decoded = match (slot.kind, self.data(branch_id).map(|data| &data.content)) {
                 (SlotKind::Index, _) => n_entries.saturating_mul(8),
                 (_, Some(Content::Fixed { size })) => n_entries.saturating_mul(*size as u64),
-                _ => share,
+                _ => share(),
             };
             out.push(cost);
         }
@@ -172,11 +174,11 @@ impl Storage for TreeStorage {
     }
 
     fn page_list(&self) -> Arc<PageList> {
-        self.list.clone()
+        Arc::new(pages::list(self))
     }
 
     fn doubtful(&self) -> Vec<FieldId> {
-        let data = self.data.iter().flatten();
+        let data = self.common.described.data.iter().flatten();
         data.filter(|data| data.shape.has_versions())
             .map(|data| data.field)
             .collect()

@@ -17,9 +17,9 @@ pub(crate) fn verify(
     threads: usize,
     tick: Option<Tick<'_>>,
 ) -> Result<VerifyReport, RNTupleError> {
-    let model = tree.model();
+    let filling = tree.filling();
     let mut report = VerifyReport {
-        clusters: model.clusters.len().saturating_sub(1) as u64,
+        clusters: filling.clusters.len().saturating_sub(1) as u64,
         ..VerifyReport::default()
     };
     let options = ReadOptions {
@@ -31,10 +31,11 @@ pub(crate) fn verify(
     report
         .not_checked
         .extend(skipped.map(|skipped| (skipped.name.clone(), skipped.reason.clone())));
-    for (id, branch) in model.branches.iter().enumerate() {
+    for id in 0..tree.model().branches.len() {
         let Some(data) = tree.data(id) else { continue };
+        let baskets = filling.contents(id).baskets;
         let name = reader.descriptor().field_name(data.field).to_owned();
-        for basket in &branch.baskets {
+        for basket in &baskets {
             if let Place::File { n_bytes, .. } = basket.place {
                 report.pages += 1;
                 report.pages_without_checksum += 1;
@@ -57,14 +58,14 @@ pub(crate) fn verify(
             };
             read(&schema, &[part], &options).map(|_| ())
         };
-        match one(0, model.n_entries) {
+        match one(0, filling.n_entries) {
             Ok(()) => continue,
             Err(RNTupleError::Interrupted) => return Err(RNTupleError::Interrupted),
             Err(_) => {}
         }
         let mut is_understood = true;
-        for basket in &branch.baskets {
-            let stop = basket.end().min(model.n_entries);
+        for basket in &baskets {
+            let stop = basket.end().min(filling.n_entries);
             let Err(error) = one(basket.first_entry.min(stop), stop) else {
                 continue;
             };
@@ -82,7 +83,7 @@ pub(crate) fn verify(
             report.damages.push(Damage {
                 field: name.clone(),
                 column: 0,
-                cluster: model
+                cluster: filling
                     .clusters
                     .partition_point(|&first| first <= basket.first_entry)
                     .saturating_sub(1) as u64,

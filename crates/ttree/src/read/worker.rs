@@ -47,10 +47,11 @@ impl<'a> Worker<'a> {
         let Some(part) = self.parts.get(job.part) else {
             return Ok(false);
         };
-        if let Place::Tree { data, offsets } = &job.basket.place {
+        if let Place::Tree { data, offsets } = &mut job.basket.place {
             let tree = tree_of(part)?;
-            let values = tree.object().get(data.clone()).unwrap_or_default();
-            let offsets = match offsets {
+            let (data, offsets) = (data.clone(), offsets.take());
+            let values = tree.object().get(data).unwrap_or_default();
+            let offsets = match &offsets {
                 Some(offsets) => Offsets::Known(offsets),
                 None => Offsets::None,
             };
@@ -84,7 +85,7 @@ impl<'a> Worker<'a> {
             return Err(RNTupleError::internal("the plan names what is not there"));
         };
         let key = BasketKey::parse(&mut Cursor::new(stored));
-        let key = key.and_then(|key| check_key(&key, job.basket, stored).map(|()| key));
+        let key = key.and_then(|key| check_key(&key, &job.basket, stored).map(|()| key));
         let key = key.map_err(|error| failed(part, job, error))?;
         let payload = stored.get(usize::from(key.key_len)..).unwrap_or_default();
         let length = key.object_len as usize;
