@@ -262,6 +262,7 @@ class _Line:
         self._offset = 0  # entries of all files that are prepared
         self._implied: str | None = None  # the name that nobody gave: it must be the same in all files
         self._first: tuple[str, frozenset[str]] | None = None  # a file, and the fields that are read of it
+        self._last: NTuple | None = None
         self._told: set[str] = set()  # fields that not all files have
         self._named: dict[str, str] = {}  # what the names that were given mean: the same in all files
 
@@ -288,6 +289,7 @@ class _Line:
             if file.opening is not None:
                 file.opening.stop()
         self._files.clear()
+        self._last = None
 
     def _open_ahead(self) -> None:
         for source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
@@ -332,6 +334,9 @@ class _Line:
                     f"{nt.file_path} holds the ntuple {nt.object_path!r}, the files before {self._implied!r}: "
                     "say which is meant, as in 'file.root:Events'"
                 )
+        if self._last is not None:
+            nt._take_schema(self._last)
+        self._last = nt
         how = self._request.of(nt, self._offset)
         _check_meaning(nt, self._request.fields[0], self._named)
         self._compare(nt, how.paths)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,9 +39,10 @@ if TYPE_CHECKING:
     from femtobarn._core import Batch
     from femtobarn._open import Files
 
-__all__ = ["NTuple"]
+__all__ = ["NTuple", "unpickled"]
 
 _SHOWN = 25  # fields in a repr
+_MOST_KINDS = 8  # of files that differ in their fields: of more, all are opened together
 _STREAM_STEP = "64 MB"  # what a consumer of the Arrow stream gets at once
 
 
@@ -313,7 +317,30 @@ class NTuple(Readable):
         if self._attribute_of is not None:
             return _reopen_attribute, self._attribute_of
         files = [(_absolute(path), name) for path, name in self._core.origins()]
-        return _reopen, (files, self._default_threads, self._progress, self._reopen, self._core.states())
+        return self._reopened(files, self._core.states())
+
+    def _reopened(self, files: list[tuple[str, str]], states: list[Any]) -> tuple[Any, ...]:
+        return _reopen, (files, self._default_threads, self._progress, self._reopen, states)
+
+    def _pickled_files(self) -> Iterator[tuple[bytes, int]]:
+        """Iterate over the files: of each, what is unpickled as an ntuple of few files, and its first entry in there.
+
+        With it comes one file of each other kind, in the order of all files: fields and types are then those of all.
+        """
+        core = self._core
+        entries, kinds = core.file_entries(), core.kinds()
+        firsts = {kind: file for file, kind in reversed(list(enumerate(kinds)))}
+        if self._attribute_of is not None or len(firsts) > _MOST_KINDS:
+            whole = pickle.dumps(self)
+            for first in itertools.accumulate(entries[:-1], initial=0):
+                yield whole, first
+            return
+        files, states = [(_absolute(path), name) for path, name in core.origins()], core.states()
+        for file, own in enumerate(kinds):
+            some = [file if kind == own else firsts[kind] for kind in sorted(firsts)]
+            start = sum(entries[one] for one in some[:own])
+            reduced = self._reopened([files[one] for one in some], [states[one] for one in some])
+            yield pickle.dumps(_Reduced(reduced)), start
 
     # -- as text -------------------------------------------------------------------------------------------
 
@@ -373,11 +400,19 @@ class NTuple(Readable):
         if self._known_schema is None:
             with self._lock:
                 if self._known_schema is None:
-                    files = self._core.files
-                    where = f"{self.name!r}" + (f" ({files[0][0]})" if files else "")
+                    where, files = self._where(), self._core.files
                     known = self._core.fields(), where, self._core.skipped(), files, self._core.aliases()
                     self._known_schema = Schema(*known)
         return self._known_schema
+
+    def _take_schema(self, other: NTuple) -> None:
+        """Take over what is known of the fields of another ntuple, if this one has the same."""
+        known = other._known_schema
+        if known is not None and self._known_schema is None and self._core.is_alike(other._core):
+            self._known_schema = known.elsewhere(self._where(), self._core.files)
+
+    def _where(self) -> str:
+        return f"{self.name!r}" + (f" ({self.file_path})" if self.file_path else "")
 
     def _column_sizes(self) -> dict[int, dict[str, Any]]:
         """Return sizes by column; none if page lists cannot be read: better a table without sizes than no table."""
@@ -466,6 +501,24 @@ class _AttributeSets(dict[str, NTuple]):
 
 def _absolute(path: str) -> str:
     return path if "://" in path else os.path.abspath(path)
+
+
+class _Reduced:
+    """Something else, once it is pickled."""
+
+    def __init__(self, reduced: tuple[Any, ...]) -> None:
+        self._reduced = reduced
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reduced
+
+
+@functools.lru_cache(maxsize=4)
+def unpickled(packed: bytes, process: int) -> NTuple:
+    """Return an ntuple that was pickled, the same one if it was asked for lately in the same process."""
+    opened: NTuple = pickle.loads(packed)
+    opened._known_lacking = []  # whoever has pickled it has warned
+    return opened
 
 
 def _reopen(

@@ -6,6 +6,7 @@ children appear under the nearest ancestor that has one.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,6 +76,12 @@ class Schema:
             self._by_path.setdefault(self._paths[i], i)
         self._aliases = {name: i for name, i in (aliases or {}).items() if i in self.records}
         self.sources = self._find_sources()
+
+    def elsewhere(self, where: str, files: Sequence[tuple[str, str]]) -> Schema:
+        """Return the same fields of other files."""
+        other = copy.copy(self)
+        other.where, other.files = where, list(files)
+        return other
 
     def _name(self, i: int) -> None:
         """Give a field the core's path, and the part of it that is the field's own name."""

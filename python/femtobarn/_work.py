@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from femtobarn._ntuple import unpickled
 from femtobarn._prefetch import EventBatch, opened
 from femtobarn._product_names import check_first, resolved
 from femtobarn._statistics import TimeStatistics
-from femtobarn.errors import FemtobarnError
+from femtobarn.errors import FemtobarnError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
@@ -64,11 +65,13 @@ class Piece:
     n: int
     keys: bytes = b""
     start: int = 0
+    # for another process: what is unpickled as the ntuple of these entries, and the first of them there
+    place: tuple[bytes, int] | None = None
     loaded: Any = field(default=None, compare=False)  # what came with them, where it can be handed over
 
     def without_loaded(self) -> Piece:
         """Return what can be sent to another process."""
-        return Piece(self.number, self.n, self.keys, self.start)
+        return replace(self, loaded=None)
 
 
 @dataclass(frozen=True)
@@ -240,11 +243,28 @@ class NTupleWork:
     """The entries of an ntuple, or of many files."""
 
     def __init__(self, ntuple: NTuple, fields: tuple[str, ...]) -> None:
-        self._ntuple = ntuple
+        self._whole: NTuple | None = ntuple
         self._fields = list(fields) or None
         files = ntuple.files
         where = files[0][0] if len(files) == 1 else f"{len(files)} files"
         self.name = f"{ntuple.name} ({where})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process, the files are opened of which there are pieces."""
+        return {**self.__dict__, "_whole": None}
+
+    @property
+    def _ntuple(self) -> NTuple:
+        if self._whole is None:
+            raise UsageError("pieces are made where process was called")
+        return self._whole
+
+    def _found(self, piece: Piece) -> tuple[NTuple, int]:
+        """Return the ntuple that has the entries of a piece, and the first of them there."""
+        if self._whole is not None or piece.place is None:
+            return self._ntuple, piece.start
+        packed, start = piece.place
+        return unpickled(packed, os.getpid()), start
 
     def identity(self) -> dict[str, str]:
         core = self._ntuple._core
@@ -261,41 +281,52 @@ class NTupleWork:
     def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
         start = after or 0
+        if not loads:
+            yield from self._unloaded(size, number, start)
+            return
         # As a step, a piece never goes beyond the end of a file: what is wrong with one file is not that of the next.
-        steps = self._steps(start, max(input_size // size, 1) * size) if loads else self._ends(start)
-        for step in steps:
-            events, end = (None, step) if isinstance(step, int) else (step, start + len(step))
-            for first in range(start, end, size):
-                n = min(size, end - first)
-                part = None if events is None else events[first - start : first - start + n]
-                yield Piece(number, n, start=first, loaded=part)
+        step_size = max(input_size // size, 1) * size
+        for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start):
+            for first in range(0, len(events), size):
+                part = events[first : first + size]
+                yield Piece(number, len(part), start=start + first, loaded=part)
                 number += 1
-            start = end
+            start += len(events)
 
-    def _ends(self, start: int) -> Iterator[int]:
-        """Iterate over where files end, behind an entry."""
-        ends = itertools.accumulate(self._ntuple._core.file_entries())
-        return (end for end in ends if end > start)
-
-    def _steps(self, start: int, size: int) -> Iterator[Any]:
-        return self._ntuple.iterate(self._fields, step_size=size, entry_start=start)
+    def _unloaded(self, size: int, number: int, start: int) -> Iterator[Piece]:
+        """Iterate over the pieces of each file, behind an entry."""
+        paths = self._ntuple._paths(self._fields, None, None, None, None)
+        self._ntuple._warn_of_lacking(paths, self._fields, None)
+        low = 0
+        files = zip(self._ntuple._core.file_entries(), self._ntuple._pickled_files(), strict=True)
+        for n_entries, (packed, in_place) in files:
+            high = low + n_entries
+            for first in range(max(start, low), high, size):
+                place = packed, in_place + first - low
+                yield Piece(number, min(size, high - first), start=first, place=place)
+                number += 1
+            low = high
 
     def load(self, piece: Piece) -> Any:
-        return self._ntuple.arrays(self._fields, entry_start=piece.start, entry_stop=piece.start + piece.n)
+        ntuple, start = self._found(piece)
+        return ntuple.arrays(self._fields, entry_start=start, entry_stop=start + piece.n)
 
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)
 
     def single(self, piece: Piece, at: int) -> Piece:
-        return Piece(piece.number, 1, start=piece.start + at)
+        place = piece.place and (piece.place[0], piece.place[1] + at)
+        return Piece(piece.number, 1, start=piece.start + at, place=place)
 
     def where(self, piece: Piece, at: int | None) -> str:
         if at is None and piece.n > 1:
             return f"entries {piece.start} to {piece.start + piece.n - 1}"
         entry = piece.start + (at or 0)
-        names = next((names for names in _NUMBERS if all(name in self._ntuple for name in names)), ())
         with contextlib.suppress(Exception):  # an entry that cannot be read is still told
-            record = self._ntuple.arrays(list(names), entry_start=entry, entry_stop=entry + 1)
+            ntuple, start = self._found(piece)
+            at = start + (at or 0)
+            names = next((names for names in _NUMBERS if all(name in ntuple for name in names)), ())
+            record = ntuple.arrays(list(names), entry_start=at, entry_stop=at + 1)
             numbers = ", ".join(f"{name} {record[name][0]}" for name in names)
             return f"entry {entry} ({numbers})" if names else f"entry {entry}"
         return f"entry {entry}"

@@ -119,6 +119,16 @@ impl NTuple {
             .collect()
     }
 
+    /// The kind of each file: those of the same schema are of the same kind. Kinds are numbered as they come.
+    fn kinds(&self) -> Vec<usize> {
+        self.inner.kinds()
+    }
+
+    /// Whether all files of this and of another one have one schema, and all of its fields.
+    fn is_alike(&self, other: &Self) -> bool {
+        self.inner.is_alike(&other.inner)
+    }
+
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let types = py.detach(|| self.inner.common_types());
         metadata::fields(py, self.first()?, &self.inner.left_out(), &types)
