@@ -114,7 +114,7 @@ impl AllLeftBehind {
     /// Lines of text: `left out` for fields, `left behind` for objects; those of one class and reason share a line.
     pub fn lines(&self, n_inputs: usize) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
-        let mut groups: HashMap<(&str, &str, &[String]), (usize, Vec<&str>)> = HashMap::new();
+        let mut groups = HashMap::<_, (usize, Vec<&str>)>::new();
         for (item, files) in self.iter() {
             let of = in_files(files, n_inputs);
             if let Some(field) = &item.field {

@@ -71,7 +71,10 @@ pub fn normal_type_name(type_name: &str) -> String {
         let (word, after) = rest.split_at(end);
         let words = word.split_whitespace().filter(|word| *word != "const");
         let word = words.collect::<Vec<_>>().join(" ");
-        let word = word.trim_start_matches("::");
+        let word = match out.ends_with('>') {
+            true => word.as_str(),
+            false => word.trim_start_matches("::"),
+        };
         let plain = word.strip_prefix("std::").unwrap_or(word);
         if after.starts_with('<') {
             match plain {
