@@ -166,9 +166,8 @@ impl Nodes {
     /// Finds out what is there.
     pub fn connect(settings: Settings) -> Result<Self, EventsError> {
         let tls = match settings.has_tls {
-            true => Some(tls::config(&settings).map_err(|why| EventsError::Url {
-                url: settings.url.clone(),
-                why,
+            true => Some(tls::config(&settings).map_err(|why| EventsError::Usage {
+                what: format!("{}: no TLS without its files: {why}", settings.url),
             })?),
             false => None,
         };

@@ -1,11 +1,11 @@
-//! Whose certificates are trusted, and which is ours.
+//! Whose certificates are trusted, and which is ours; and why a server and we do not agree.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
 
 use super::settings::Settings;
 
@@ -40,6 +40,84 @@ pub fn config(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
         _ => return Err("cert and key go together".into()),
     };
     Ok(Arc::new(config))
+}
+
+/// What an error of a connection with TLS means, and what to do; none if it is not one of TLS.
+pub fn cause(error: &std::io::Error, settings: &Settings) -> Option<String> {
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    let remedy = match error {
+        Error::InvalidCertificate(why) => of_its_certificate(why, settings),
+        Error::AlertReceived(alert) => of_alert(*alert, settings),
+        Error::InvalidMessage(_) => NO_TLS.into(),
+        Error::PeerIncompatible(_) => VERSIONS.into(),
+        _ => return Some(format!("TLS: {error}")),
+    };
+    Some(format!("TLS: {error}: {remedy}"))
+}
+
+const NO_TLS: &str =
+    "it does not speak TLS: connect by redis://, or to its port for TLS (tls-port)";
+const VERSIONS: &str =
+    "it allows neither TLS 1.2 nor 1.3 (tls-protocols), or no cipher that we have";
+
+fn of_its_certificate(why: &CertificateError, settings: &Settings) -> String {
+    use CertificateError as Why;
+    match why {
+        // Another authority of the same name has another key.
+        Why::UnknownIssuer | Why::BadSignature => match &settings.ca {
+            Some(ca) => format!(
+                "{} is not the authority that signed its certificate: give that one's (ca=FILE)",
+                ca.display()
+            ),
+            None => "whoever signed its certificate is not trusted: give the certificate of that authority (ca=FILE)".into(),
+        },
+        Why::Expired | Why::ExpiredContext { .. } => {
+            "its certificate has expired: renew it on the server (tls-cert-file)".into()
+        }
+        Why::NotValidYet | Why::NotValidYetContext { .. } => {
+            "its certificate is not valid yet: is the clock of this machine right?".into()
+        }
+        Why::NotValidForName | Why::NotValidForNameContext { .. } => {
+            "connect by a name that its certificate has, or give it one with this name (subjectAltName)".into()
+        }
+        why if format!("{why:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority: give it one that this signs, or that is made with \
+             basicConstraints=CA:FALSE"
+                .into()
+        }
+        _ => "renew its certificate (tls-cert-file)".into(),
+    }
+}
+
+fn of_alert(alert: AlertDescription, settings: &Settings) -> String {
+    use AlertDescription as Alert;
+    match alert {
+        Alert::ProtocolVersion | Alert::InsufficientSecurity => VERSIONS.into(),
+        Alert::CertificateRequired
+        | Alert::HandshakeFailure
+        | Alert::BadCertificate
+        | Alert::UnsupportedCertificate
+        | Alert::CertificateRevoked
+        | Alert::CertificateExpired
+        | Alert::CertificateUnknown
+        | Alert::UnknownCA
+        | Alert::AccessDenied
+        | Alert::DecryptError => of_ours(settings).into(),
+        _ => "see the server's log".into(),
+    }
+}
+
+/// Why a server ends a connection with TLS before it answers: it has looked at our certificate only after the handshake.
+pub fn of_ours(settings: &Settings) -> &'static str {
+    match settings.identity {
+        (None, _) => {
+            "it wants a certificate of its clients (tls-auth-clients): give cert=FILE and key=FILE"
+        }
+        (Some(_), _) => {
+            "it does not take our certificate (cert=FILE): one is wanted that its authority has signed (tls-ca-cert-file), \
+             and that has not expired"
+        }
+    }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

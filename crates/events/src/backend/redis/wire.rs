@@ -16,6 +16,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::resp::{Reply, Scan, packed};
 use super::settings::{Address, Settings};
+use super::tls;
 
 /// How long a wait lasts until the caller may look around.
 pub const SLICE: Duration = Duration::from_millis(500);
@@ -23,6 +24,9 @@ pub const SLICE: Duration = Duration::from_millis(500);
 const READ: usize = 256 << 10;
 /// More memory than that is given back when a reply was taken.
 const KEPT: usize = 8 << 20;
+/// What a server with TLS says first to whom it does not understand: an alert.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
+const SPEAKS_TLS: &str = "if this is its port for TLS, connect by rediss://";
 
 /// What a connection has come to.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ pub struct Connection {
     pub moved: Instant,
     /// Whether its server is known to have what it had.
     pub is_checked: bool,
+    /// What it means most likely if it ends before anything has come.
+    silence: Option<&'static str>,
 }
 
 impl fmt::Debug for Connection {
@@ -77,8 +83,15 @@ impl Connection {
         stream.set_read_timeout(Some(SLICE)).map_err(broken)?;
         stream.set_write_timeout(Some(SLICE)).map_err(broken)?;
         let way = match tls {
-            Some(config) => Way::Tls(Box::new(secure(address, config, stream, until)?)),
+            Some(config) => {
+                let cause = |error: &std::io::Error| tls::cause(error, settings);
+                Way::Tls(Box::new(secure(address, config, stream, until, &cause)?))
+            }
             None => Way::Plain(stream),
+        };
+        let silence = match &way {
+            Way::Tls(_) => tls::of_ours(settings),
+            Way::Plain(_) => SPEAKS_TLS,
         };
         let mut connection = Self {
             way,
@@ -90,6 +103,7 @@ impl Connection {
             scan: Scan::default(),
             moved: Instant::now(),
             is_checked: false,
+            silence: Some(silence),
         };
         connection.say_who(settings, until)?;
         Ok(connection)
@@ -155,7 +169,8 @@ impl Connection {
     pub fn flush(&mut self) -> Result<(), Trouble> {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
-            self.sent += self.way.write(rest)?;
+            let sent = self.way.write(rest);
+            self.sent += sent.map_err(|trouble| self.explained(trouble))?;
             self.moved = Instant::now();
         }
         self.out.clear();
@@ -163,7 +178,18 @@ impl Connection {
         if self.out.capacity() > KEPT {
             self.out = Vec::new();
         }
-        self.way.flush()
+        let flushed = self.way.flush();
+        flushed.map_err(|trouble| self.explained(trouble))
+    }
+
+    /// Says what it means that a connection has ended before anything has come.
+    fn explained(&self, trouble: Trouble) -> Trouble {
+        match (trouble, self.silence) {
+            (Trouble::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
+                Trouble::Broken(format!("{why}, before it has answered: {silence}"))
+            }
+            (trouble, _) => trouble,
+        }
     }
 
     /// Waits until a reply is whole.
@@ -171,11 +197,13 @@ impl Connection {
         while !self.has_reply()? {
             self.make_room();
             let room = self.input.get_mut(self.end..).unwrap_or_default();
-            match self.way.read(room)? {
-                0 => return Err(Trouble::Broken("it closed the connection".into())),
-                n => self.end += n,
-            }
+            let read = match self.way.read(room) {
+                Ok(0) => Err(Trouble::Broken("it closed the connection".into())),
+                read => read,
+            };
+            self.end += read.map_err(|trouble| self.explained(trouble))?;
             self.moved = Instant::now();
+            self.silence = None;
         }
         Ok(())
     }
@@ -202,6 +230,7 @@ impl Connection {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
         match self.scan.whole(bytes) {
             Ok(whole) => Ok(whole.is_some()),
+            Err(_) if bytes.starts_with(&TLS_ALERT) => Err(Trouble::Broken(SPEAKS_TLS.into())),
             Err(found) => Err(Trouble::Broken(format!(
                 "it is no Redis, or damaged: it says {}",
                 found.0
@@ -336,6 +365,7 @@ fn secure(
     config: &Arc<ClientConfig>,
     stream: TcpStream,
     until: Instant,
+    cause: &dyn Fn(&std::io::Error) -> Option<String>,
 ) -> Result<StreamOwned<ClientConnection, TcpStream>, Trouble> {
     let broken = |error: String| Trouble::Broken(format!("TLS: {error}"));
     let name =
@@ -348,12 +378,15 @@ fn secure(
             Ok(_) => {}
             Err(error) if matches!(trouble_of(&error), Trouble::Quiet) => {
                 if Instant::now() >= until {
-                    return Err(broken(
-                        "it does not answer: is it a server with TLS?".into(),
-                    ));
+                    let why =
+                        "it does not answer: if this is not its port for TLS, connect by redis://";
+                    return Err(broken(why.into()));
                 }
             }
-            Err(error) => return Err(broken(error.to_string())),
+            Err(error) => {
+                let why = cause(&error).map(Trouble::Broken);
+                return Err(why.unwrap_or_else(|| broken(error.to_string())));
+            }
         }
     }
     Ok(stream)

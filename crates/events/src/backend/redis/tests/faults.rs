@@ -41,7 +41,7 @@ pub fn load(store: &RedisBackend, event: u64) -> Result<Option<Vec<u8>>, EventsE
 }
 
 /// That connecting fails, how, and with which words.
-fn refuses(url: &str, kind: &str, words: &[&str]) {
+pub fn refuses(url: &str, kind: &str, words: &[&str]) {
     let started = Instant::now();
     let error = RedisBackend::connect(url).unwrap_err();
     assert_eq!(error.kind(), kind, "{error}");

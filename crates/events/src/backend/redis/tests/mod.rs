@@ -3,6 +3,7 @@
 mod cluster;
 mod emptied;
 mod faults;
+mod tls;
 mod users;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
