@@ -3,7 +3,7 @@
 //! Every command here may be done twice. It has one key, so that slots may move while it is on its way: who has the key
 //! is known per key, not per slot, until the last has moved.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), EventsError> +
 pub struct Flow<'a> {
     nodes: &'a Nodes,
     held: HashMap<Arc<Address>, Connection>,
+    /// Servers that have done something, and not only said who has the slot.
+    used: HashSet<Arc<Address>>,
     /// Whether a connection has broken: what was answered on it may not be what the server has, if it has failed.
     pub has_lost: bool,
     /// Whether commands were sent again of which the first may have been done.
@@ -44,6 +46,7 @@ impl<'a> Flow<'a> {
         Self {
             nodes,
             held: HashMap::new(),
+            used: HashSet::new(),
             has_lost: false,
             has_repeated: false,
             lacking: Vec::new(),
@@ -83,9 +86,8 @@ impl<'a> Flow<'a> {
             let seen = self.nodes.topology().generation;
             let mut again = self.round(doing, orders, pending, answered, &mut said)?;
             if in_order {
-                self.held
-                    .keys()
-                    .for_each(|at| self.nodes.known.note_written(at));
+                let used = self.used.iter();
+                used.for_each(|at| self.nodes.known.note_written(at));
             }
             if again.tasks.is_empty() {
                 break;
@@ -147,6 +149,9 @@ impl<'a> Flow<'a> {
                 let moved = lane.drain(orders, &mut again, said, answered, &|address, error| {
                     refused(url, address, doing, error)
                 })?;
+                if lane.has_done {
+                    self.used.insert(lane.address.clone());
+                }
                 match self.settle(moved, &mut lane, orders) {
                     Ok(()) if lane.is_done() => {
                         self.held.insert(lane.address, lane.connection);
@@ -308,7 +313,9 @@ impl<'a> Flow<'a> {
     ) -> Result<Vec<(Arc<Address>, usize)>, EventsError> {
         let mut answers = Vec::new();
         let mut waiting = Vec::new();
-        for (address, mut connection) in std::mem::take(&mut self.held) {
+        let used = &self.used;
+        let held = self.held.extract_if(|address, _| used.contains(address));
+        for (address, mut connection) in held {
             connection.push(command);
             match connection.flush() {
                 Ok(()) | Err(Trouble::Quiet) => waiting.push((address, connection)),

@@ -34,6 +34,8 @@ pub struct Lane {
     /// What was sent, in its order; none for what announces an exception.
     pub flying: VecDeque<Option<Task>>,
     weight: usize,
+    /// Whether the server has done a command.
+    pub has_done: bool,
     /// Since when it is there.
     began: Instant,
     /// When the others were asked last whether this server is still one of them.
@@ -59,6 +61,7 @@ impl Lane {
             queue,
             flying: VecDeque::new(),
             weight: 0,
+            has_done: false,
             began: now,
             looked: now,
         }
@@ -142,6 +145,7 @@ impl Lane {
                     Ok(weight)
                 }
                 (Some(task), reply) => {
+                    self.has_done = true;
                     answered(task.at, reply)?;
                     Ok(orders.get(task.at).map_or(0, |order| order.weight))
                 }

@@ -416,11 +416,20 @@ fn a_new_master_without_a_replica_is_told_at_once() {
     let slot = store.keys(&parent).slot;
     let topology = store.nodes.topology();
     let from = topology.master(slot).unwrap();
-    let is_replica = |port: &&u16| tell(**port, &["ROLE"]).starts_with("slave");
-    let mut replicas = servers.servers.iter().filter(is_replica);
-    let mut replica =
-        || Address::parse(&format!("127.0.0.1:{}", replicas.next().unwrap())).unwrap();
-    let (new, other) = (&replica(), &replica());
+    let replica = |is_right: fn(bool) -> bool| {
+        let is_one = |port: &&u16| {
+            let role = tell(**port, &["ROLE"]);
+            let is_of_it = role.contains(&format!(" {} ", from.port));
+            role.starts_with("slave") && is_right(is_of_it)
+        };
+        let port = servers.servers.iter().find(is_one).unwrap();
+        Address::parse(&format!("127.0.0.1:{port}")).unwrap()
+    };
+    // The one that had the slot has no replica any more, and is not waited for, as it only says who has the slot now.
+    let (new, other) = (
+        &replica(|is_of_it| is_of_it),
+        &replica(|is_of_it| !is_of_it),
+    );
     assert_eq!(tell(new.port, &["CLUSTER", "RESET"]), "OK");
     let meet = ["CLUSTER", "MEET", "127.0.0.1", &from.port.to_string()];
     assert_eq!(tell(new.port, &meet), "OK");
