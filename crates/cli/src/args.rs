@@ -128,6 +128,10 @@ pub struct StoreLsArgs {
     pub path: Option<String>,
     #[command(flatten)]
     pub numbers: NumbersArgs,
+    /// How many bytes each dataset takes: of a Redis, the memory as it estimates it; of others, the keys and values of the
+    /// products. Large products beside the store do not count
+    #[arg(long, conflicts_with = "path")]
+    pub sizes: bool,
 }
 
 /// Which of the containers in a dataset is meant.

@@ -53,7 +53,7 @@ impl Survey {
 pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
     let Some(path) = &args.path else {
-        return datasets(&store, json, out);
+        return datasets(&store, args.sizes, json, out);
     };
     let dataset = store.root().dataset(path)?;
     let item = found(&dataset, &args.numbers)?;
@@ -103,8 +103,13 @@ fn above(kind: ItemType) -> &'static [&'static str] {
     }
 }
 
-/// The datasets of a store, with those in them.
-fn datasets(store: &DataStore, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+/// The datasets of a store, with those in them, and their sizes if these are wanted.
+fn datasets(
+    store: &DataStore,
+    has_sizes: bool,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
     let mut rows = Vec::new();
     let mut todo = vec![store.root().datasets(None)];
     while let Some(last) = todo.last_mut() {
@@ -122,20 +127,30 @@ fn datasets(store: &DataStore, json: bool, out: &mut Output<'_>) -> Result<i32, 
             dataset.path().as_str().to_owned(),
             n_runs,
             dataset.uuid().to_string(),
+            has_sizes.then(|| dataset.stored_bytes()).transpose()?,
         ));
         todo.push(dataset.datasets(None));
     }
     if json {
-        let rows = rows
-            .iter()
-            .map(|(path, n, uuid)| json!({"path": path, "runs": n, "uuid": uuid}));
+        let rows = rows.iter().map(|(path, n, uuid, n_bytes)| {
+            let mut row = json!({"path": path, "runs": n, "uuid": uuid});
+            if let (Some(row), Some(n_bytes)) = (row.as_object_mut(), n_bytes) {
+                row.insert("bytes".into(), json!(n_bytes));
+            }
+            row
+        });
         out.json(&json!({"store": store.url(), "datasets": rows.collect::<Vec<_>>()}))?;
     } else if rows.is_empty() {
         writeln!(out, "no datasets")?;
     } else {
-        let mut table = Table::new(&["dataset", "runs"], &[1], &[0]);
-        for (path, n, _) in rows {
-            table.push(vec![path, units::count(n)]);
+        let names: &[&str] = match has_sizes {
+            true => &["dataset", "runs", "size"],
+            false => &["dataset", "runs"],
+        };
+        let mut table = Table::new(names, &[1, 2], &[0]);
+        for (path, n, _, n_bytes) in rows {
+            let row = [path, units::count(n)].into_iter();
+            table.push(row.chain(n_bytes.map(units::bytes)).collect());
         }
         table.write(layout::width(), out)?;
     }

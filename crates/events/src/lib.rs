@@ -29,6 +29,7 @@ mod queue;
 mod removed;
 mod seal;
 mod session;
+mod sizes;
 mod store;
 mod uuid;
 mod verify;

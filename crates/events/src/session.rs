@@ -310,6 +310,10 @@ impl Backend for Session {
         self.opened()?.0.name_counts(parent)
     }
 
+    fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError> {
+        self.opened()?.0.stored_bytes(parent)
+    }
+
     fn remove_products(
         &self,
         parent: &Parent,

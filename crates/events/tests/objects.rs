@@ -954,6 +954,10 @@ impl Backend for Delegate {
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
         self.0.backend().name_counts(parent)
     }
+
+    fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError> {
+        self.0.backend().stored_bytes(parent)
+    }
     fn remove_products(
         &self,
         parent: &Parent,

@@ -325,6 +325,9 @@ fn a_full_redis_is_emptied_by_rm() {
     let error = dataset.create(2).unwrap_err();
     assert_eq!(error.kind(), "store-full", "{error}");
     assert!(good(&["store", "ls", &url]).contains("a/b"));
+    let sizes = document(&["store", "ls", "--sizes", &url]);
+    let of_inner = sizes["datasets"][1]["bytes"].as_u64().unwrap();
+    assert!((50..5000).contains(&of_inner), "{sizes}");
     let said = good(&["store", "rm", &url, "a/b"]);
     assert!(said.starts_with("deleted a/b: 1 run"), "{said}");
     assert!(!good(&["store", "ls", &url]).contains("a/b"));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::batch::{Items, Products};
 use crate::{
-    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Overwrite, Parent,
-    Popped, ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, Descriptor, EventsError, NameCount,
+    Overwrite, Parent, Popped, ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// Over how many locks containers are spread.
@@ -269,6 +269,17 @@ impl Backend for MemoryBackend {
             }
         };
         Ok(names.map(count).collect())
+    }
+
+    fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError> {
+        let shard = self.read(parent)?;
+        let names = shard.products.get(parent).into_iter().flatten();
+        let of_name = |(name, values): (&ProductName, &Values)| {
+            let key = Descriptor::LENGTH + name.as_str().len();
+            let n_bytes: usize = values.values().map(|value| key + value.len()).sum();
+            n_bytes as u64
+        };
+        Ok(names.map(of_name).sum())
     }
 
     fn remove_products(

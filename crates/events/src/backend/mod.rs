@@ -175,6 +175,10 @@ pub trait Backend: Send + Sync + Debug {
     /// The names of all products that are placed by a container, in their order, and how many there are.
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError>;
 
+    /// How many bytes the products that are placed by a container take: their keys and stored values. Redis counts the memory
+    /// of its keys, as it estimates it, and those of the containers as well.
+    fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError>;
+
     /// Removes products of one event, or of the parent itself: that of a name, or all.
     fn remove_products(
         &self,

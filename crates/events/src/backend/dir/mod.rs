@@ -498,6 +498,17 @@ impl Backend for DirBackend {
         counts.into_iter().map(count).collect()
     }
 
+    fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError> {
+        let snapshot = self.reading()?;
+        let products = snapshot.table(Name::Products).map_err(self.damaged())?;
+        let mut n_bytes = 0;
+        for entry in below(products, &parent.to_bytes()).map_err(self.damaged())? {
+            let (key, value) = entry.map_err(self.damaged())?;
+            n_bytes += (key.len() + value.len()) as u64;
+        }
+        Ok(n_bytes)
+    }
+
     fn remove_products(
         &self,
         parent: &Parent,

@@ -538,6 +538,10 @@ impl Backend for RedisBackend {
             .collect())
     }
 
+    fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError> {
+        self.memory_of(&self.keys(parent))
+    }
+
     fn remove_products(
         &self,
         parent: &Parent,

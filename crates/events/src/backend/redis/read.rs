@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::RedisBackend;
 use super::flow::Flow;
-use super::keys::number;
+use super::keys::{ParentKeys, number};
 use super::resp::{Orders, Reply};
 use super::write::MOST_FIELDS;
 use crate::forked::lock;
@@ -239,5 +239,30 @@ impl RedisBackend {
             Ok(())
         })?;
         Ok(there)
+    }
+}
+
+impl RedisBackend {
+    /// What the keys of a parent take, as the server estimates it of some of their values.
+    pub(super) fn memory_of(&self, keys: &ParentKeys) -> Result<u64, EventsError> {
+        let products = self.stored_names(keys)?;
+        let products = products.iter().map(|name| keys.products_named(name));
+        let mut orders = Orders::default();
+        for key in [keys.children(), keys.names()].into_iter().chain(products) {
+            let args = [b"MEMORY".as_slice(), b"USAGE", &key, b"SAMPLES", b"100"];
+            orders.command(keys.slot, &args);
+        }
+        let mut n_bytes = 0;
+        let mut flow = Flow::new(&self.nodes);
+        flow.run("measure a dataset", &orders, false, &mut |_, reply| {
+            match reply {
+                Reply::Number(n) => n_bytes += n.unsigned_abs(),
+                // There is no such key.
+                Reply::Value(None) => {}
+                reply => return Err(self.nonsense("measure a dataset", reply)),
+            }
+            Ok(())
+        })?;
+        Ok(n_bytes)
     }
 }

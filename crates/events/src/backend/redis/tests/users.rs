@@ -97,6 +97,8 @@ fn a_user_who_reads_can_read_all_and_write_nothing() {
         assert_eq!(backend.name_counts(&parent).unwrap()[0].n_events, 3000);
         assert_eq!(backend.noted("key").unwrap().unwrap(), b"noted");
         assert_eq!(backend.queues().n_values("q").unwrap(), Some(0));
+        let n_bytes = dataset.stored_bytes().unwrap();
+        assert!((3000 * 20..3000 * 500).contains(&n_bytes), "{n_bytes}");
         store.flush().unwrap();
         let fails = |error: EventsError| {
             assert_eq!(error.kind(), kind, "{error}");
