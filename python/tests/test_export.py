@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ import awkward as ak
 import numpy as np
 import pytest
 import servers
+from cpp_programs import run_cpp
 from golden import assert_fields_are_golden
 from stored import bring, everything
 from test_write_roundtrip import KINDS, values_of
@@ -623,7 +623,6 @@ def test_uproot_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, need
         assert str(read[field.name].to_list()) == str(field.array().to_list()), field.name
 
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 # A class that is described, and one of which nobody has said anything: programs of HEPnOS have such
 CPP = """
 #include <femtobarn.hpp>
@@ -645,16 +644,8 @@ int main(int, char **argv) {
 """
 
 
-def test_products_of_cpp_are_exported(cargo: str, need_program: Any, tmp_path: Path) -> None:
-    compiler = need_program("c++")
-    subprocess.run(
-        [cargo, "build", "--release", "--locked", "--quiet", "-p", "femtobarn-capi"], cwd=CHECKOUT, check=True
-    )
-    library = Path(os.environ.get("CARGO_TARGET_DIR", CHECKOUT / "target")) / "release"
-    (tmp_path / "fill.cpp").write_text(CPP)
-    flags = [f"-I{CHECKOUT / 'include'}", f"-L{library}", "-lfemtobarn_c", f"-Wl,-rpath,{library}"]
-    subprocess.run([compiler, "-std=c++17", tmp_path / "fill.cpp", *flags, "-o", tmp_path / "fill"], check=True)
-    subprocess.run([tmp_path / "fill", f"dir:{tmp_path / 'store'}"], check=True, timeout=60)
+def test_products_of_cpp_are_exported(need_program: Any, tmp_path: Path) -> None:
+    run_cpp(CPP, tmp_path, need_program, f"dir:{tmp_path / 'store'}")
     dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}", mode="r")["cpp"]
     report = fb.export(dataset, tmp_path / "a.root")
     found = [(one.label, one.type, one.form, one.number) for one in report.products]

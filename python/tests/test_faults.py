@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -227,6 +228,17 @@ def place(request, long, need_program, need_store):
     server.close()
 
 
+def wait_for_connection(port):
+    """Wait until somebody has a connection to a port of this machine."""
+    until = time.monotonic() + 60
+    while not any(
+        (words := line.split())[2].endswith(f":{port:04X}") and words[3] == "01"
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+    ):
+        assert time.monotonic() < until, "no connection"
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", SILENT)
 def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp_path, words, number):
@@ -238,15 +250,17 @@ def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp
     url = url.replace(f":{server.port}", f":{way}")
     names = {"FROM": f"{url}/long.root", "TO": f"{url}/silent.root", "IN": str(long)}
     options = options | {"spool_folder": str(tmp_path)}
-    settings = [part for name, value in options.items() for part in ("--set", f"{name}={value}")]
-    command = [*PROGRAM, *settings, *[names.get(word, word) for word in words.split()]]
+    settings = {f"FEMTOBARN_{name.upper()}": str(value) for name, value in options.items()}
+    command = [*PROGRAM, *[names.get(word, word) for word in words.split()]]
     pipe = subprocess.PIPE
     # what is sent and comes is slow first, so that something is on its way when the server becomes silent
     for stream in ("upstream", "downstream"):
         ways.poison(way, "bandwidth", stream, rate=500)
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as child:
+    given = {"env": os.environ | settings, "cwd": tmp_path}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **given) as child:
         try:
-            time.sleep(0.8)
+            wait_for_connection(way)
+            time.sleep(0.5)
             for stream in ("upstream", "downstream"):
                 ways.poison(way, "timeout", stream, timeout=0)
             time.sleep(0.7)

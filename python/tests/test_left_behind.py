@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import uproot
 
 import femtobarn as fb
 
@@ -94,7 +96,8 @@ def test_one_that_is_named_leaves_the_others_behind(nano, tmp_path):
 
 @pytest.mark.oracle
 def test_trees_of_one_path_of_several_files_become_one(nano, tmp_path):
-    fb.convert(f"{nano}:Events", tmp_path / "one.root")
+    with uproot.recreate(tmp_path / "one.root") as file:
+        file.mktree("Events", {"number": np.int32}).extend({"number": np.arange(50, dtype=np.int32)})
     report = fb.convert([nano, tmp_path / "one.root", nano], tmp_path / "out.root", fields="number")
     assert report.ntuples == {"Events": 150, "Runs": 4, "LuminosityBlocks": 6, "deep/my_tree": 8}
     numbers = [*range(50)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -145,10 +146,10 @@ def test_files_are_made_and_copied_there(place, options, dimuon, tmp_path):
         fb.update(url)
     with pytest.raises(fb.FileError, match="not added to"):
         fb.merge(dimuon, url, append=True, storage_options=options)
-    settings = [part for name, value in options.items() for part in ("--set", f"{name}={value}")]
+    given = os.environ | {f"FEMTOBARN_{name.upper()}": str(value) for name, value in options.items()}
     back = tmp_path / "back.root"
     for command in (["-f", "--verify", dimuon, url], ["--verify", url, back]):
-        done = subprocess.run([*PROGRAM, *settings, "cp", *command], capture_output=True, text=True, check=False)
+        done = subprocess.run([*PROGRAM, "cp", *command], capture_output=True, text=True, check=False, env=given)
         assert (done.returncode, "the same in the copy" in done.stdout) == (0, True), done.stderr
     assert back.read_bytes() == Path(dimuon).read_bytes()
     assert sorted(place.names("made")) == ["new.root", "other.root"]
@@ -158,11 +159,11 @@ def test_other_readers_read_them(place, options, dimuon, tmp_path, run_root):
     report = fb.skim(dimuon, f"{place.url}/read/skim.root", "nMuon >= 3", storage_options=options)
     expected = read(report.output, options)
     copy = tmp_path / "copy.root"
-    settings = [part for name, value in options.items() for part in ("--set", f"{name}={value}")]
+    given = os.environ | {f"FEMTOBARN_{name.upper()}": str(value) for name, value in options.items()}
     if place.url.startswith("root:"):
         subprocess.run(["xrdcp", "-s", report.output, copy], check=True, timeout=60)
     elif place.url.startswith("s3:"):
-        subprocess.run([*PROGRAM, *settings, "cp", report.output, copy], check=True, capture_output=True)
+        subprocess.run([*PROGRAM, "cp", report.output, copy], check=True, capture_output=True, env=given)
     else:
         urllib.request.urlretrieve(report.output.replace("dav:", "http:"), copy)
     with uproot.open(copy) as file:
