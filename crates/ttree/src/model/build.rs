@@ -6,7 +6,7 @@ use super::clusters::{Recorded, clusters};
 use super::{Basket, Branch, BranchId, Contents, Filling, Leaf, Place, TreeModel};
 use crate::TreeError;
 use crate::error::unsupported;
-use crate::object::{Infos, Object, ObjectId, ObjectReader};
+use crate::object::{Infos, Object, ObjectId, ObjectReader, Places, Value};
 
 /// Branches in branches: deeper than this is damage.
 const DEEPEST: usize = 100;
@@ -27,8 +27,8 @@ pub(crate) fn build(
     let n_entries = tree.int("fEntries").and_then(|n| u64::try_from(n).ok());
     let n_entries = n_entries.unwrap_or(0);
     let mut model = TreeModel {
-        name: tree.text("fName").to_owned(),
-        title: tree.text("fTitle").to_owned(),
+        name: tree.text("fName"),
+        title: tree.text("fTitle"),
         class_name: class_name.to_owned(),
         ..TreeModel::default()
     };
@@ -40,6 +40,7 @@ pub(crate) fn build(
         leaves: HashMap::new(),
         counts: Vec::new(),
         seen: HashMap::new(),
+        places: Places::default(),
     };
     builder.branches(top, None, 0)?;
     builder.link_counts();
@@ -68,10 +69,12 @@ struct Builder<'b, 's> {
     /// The object of the leaf that counts for a leaf.
     counts: Vec<(BranchId, usize, ObjectId)>,
     seen: HashMap<ObjectId, BranchId>,
+    /// Where the members of branches are.
+    places: Places<'s>,
 }
 
-impl Builder<'_, '_> {
-    fn items(&self, owner: ObjectId, name: &str) -> &[Option<ObjectId>] {
+impl<'b> Builder<'b, '_> {
+    fn items(&self, owner: ObjectId, name: &str) -> &'b [Option<ObjectId>] {
         let array = self
             .objects
             .get(owner)
@@ -90,12 +93,7 @@ impl Builder<'_, '_> {
         if depth > DEEPEST {
             return unsupported("branches are nested too deeply");
         }
-        for item in self
-            .items(owner, "fBranches")
-            .to_vec()
-            .into_iter()
-            .flatten()
-        {
+        for &item in self.items(owner, "fBranches").iter().flatten() {
             if self.seen.contains_key(&item) {
                 continue;
             }
@@ -122,36 +120,41 @@ impl Builder<'_, '_> {
         let Some(own) = self.objects.get(object) else {
             return Default::default();
         };
-        let int = |name: &str| own.int(name).unwrap_or(0);
-        let text = |name: &str| own.text(name).to_owned();
+        let mut places = std::mem::take(&mut self.places);
+        places.begin(own);
+        let mut member = |name: &str| places.get(own, name);
+        let mut text = |name: &str| member(name).map_or_else(String::new, Value::text);
         let mut branch = Branch {
             name: text("fName"),
             title: text("fTitle"),
-            class_name: own.class.clone(),
+            class_name: own.class.to_owned(),
             object_class: text("fClassName"),
             parent_class: text("fParentName"),
             item_class: text("fClonesName"),
-            class_version: int("fClassVersion"),
-            checksum: u32::try_from(int("fCheckSum") & 0xFFFF_FFFF).unwrap_or(0),
-            element: own.int("fID").unwrap_or(-1),
-            kind: int("fType"),
-            streamer_type: own.int("fStreamerType").unwrap_or(-1),
-            parent,
-            compression: int("fCompress"),
             file_name: text("fFileName"),
             ..Branch::default()
         };
+        let mut int =
+            |name: &str, missing: i64| member(name).and_then(Value::int).unwrap_or(missing);
+        branch.class_version = int("fClassVersion", 0);
+        branch.checksum = u32::try_from(int("fCheckSum", 0) & 0xFFFF_FFFF).unwrap_or(0);
+        branch.element = int("fID", -1);
+        branch.kind = int("fType", 0);
+        branch.streamer_type = int("fStreamerType", -1);
+        branch.parent = parent;
+        branch.compression = int("fCompress", 0);
         let mut contents = Contents {
-            n_entries: u64::try_from(int("fEntries")).unwrap_or(0),
-            total_bytes: u64::try_from(int("fTotBytes")).unwrap_or(0),
+            n_entries: u64::try_from(int("fEntries", 0)).unwrap_or(0),
+            total_bytes: u64::try_from(int("fTotBytes", 0)).unwrap_or(0),
             ..Contents::default()
         };
+        self.places = places;
         match self.baskets(object, own) {
             Ok(baskets) => contents.baskets = baskets,
             Err(problem) => branch.problem = Some(problem),
         }
         branch.lacks = contents.lacks(self.n_entries);
-        for item in self.items(object, "fLeaves").to_vec().into_iter().flatten() {
+        for &item in self.items(object, "fLeaves").iter().flatten() {
             let Some(leaf) = self.objects.get(item) else {
                 continue;
             };
@@ -164,9 +167,9 @@ impl Builder<'_, '_> {
                 contents.maximum = leaf.int("fMaximum");
             }
             branch.leaves.push(Leaf {
-                class_name: leaf.class.clone(),
-                name: leaf.text("fName").to_owned(),
-                title: leaf.text("fTitle").to_owned(),
+                class_name: leaf.class.to_owned(),
+                name: leaf.text("fName"),
+                title: leaf.text("fTitle"),
                 length: leaf.int("fLen").unwrap_or(1),
                 size: leaf.int("fLenType").unwrap_or(0),
                 is_unsigned: leaf.int("fIsUnsigned").unwrap_or(0) != 0,

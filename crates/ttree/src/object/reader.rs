@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo, streamed_text as text};
+use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
 use super::Infos;
 use super::codes::*;
@@ -23,19 +23,21 @@ const DEEPEST: usize = 256;
 
 /// Reads objects of one buffer.
 #[derive(Debug)]
-pub(crate) struct ObjectReader<'s, 'a> {
+pub(crate) struct ObjectReader<'s> {
     infos: &'s Infos,
-    pub cursor: Cursor<'a>,
+    pub cursor: Cursor<'s>,
     /// Positions in tags count from the beginning of the record: the key is before the object.
     displacement: usize,
-    classes: HashMap<usize, String>,
+    classes: HashMap<usize, &'s str>,
     known: HashMap<usize, ObjectId>,
     pub objects: Vec<Object<'s>>,
     depth: usize,
+    /// How classes are described that were met before, by where their names are and by version: few, and asked for often.
+    described: Vec<(*const str, u16, Option<&'s StreamerInfo>)>,
 }
 
-impl<'s, 'a> ObjectReader<'s, 'a> {
-    pub fn new(infos: &'s Infos, bytes: &'a [u8], key_len: u16) -> Self {
+impl<'s> ObjectReader<'s> {
+    pub fn new(infos: &'s Infos, bytes: &'s [u8], key_len: u16) -> Self {
         Self {
             infos,
             cursor: Cursor::new(bytes),
@@ -44,25 +46,26 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             known: HashMap::new(),
             objects: Vec::new(),
             depth: 0,
+            described: Vec::new(),
         }
     }
 
     /// An object whose class is known from its key.
-    pub fn top(&mut self, class: &str) -> Result<ObjectId, TreeError> {
+    pub fn top(&mut self, class: &'s str) -> Result<ObjectId, TreeError> {
         let id = self.reserve(class);
         self.body(class, id)?;
         Ok(id)
     }
 
-    fn reserve(&mut self, class: &str) -> ObjectId {
+    fn reserve(&mut self, class: &'s str) -> ObjectId {
         self.objects.push(Object {
-            class: class.to_owned(),
+            class,
             ..Object::default()
         });
         self.objects.len() - 1
     }
 
-    fn set(&mut self, id: ObjectId, name: &'s str, value: Value) {
+    fn set(&mut self, id: ObjectId, name: &'s str, value: Value<'s>) {
         if let Some(object) = self.objects.get_mut(id) {
             object.members.push((name, value));
         }
@@ -90,13 +93,15 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         let class = match word {
             0 => return Ok(None),
             NEW_CLASS => {
-                let class = text(self.cursor.zero_terminated(WHAT)?);
+                // names that are no text are those of no class that is needed
+                let class = std::str::from_utf8(self.cursor.zero_terminated(WHAT)?);
+                let class = class.unwrap_or_default();
                 self.classes
-                    .insert(tag_at + self.displacement + MAP_OFFSET, class.clone());
+                    .insert(tag_at + self.displacement + MAP_OFFSET, class);
                 Some(class)
             }
             tag if tag & CLASS_MASK != 0 => {
-                self.classes.get(&((tag & !CLASS_MASK) as usize)).cloned()
+                self.classes.get(&((tag & !CLASS_MASK) as usize)).copied()
             }
             tag => return Ok(self.known.get(&(tag as usize)).copied()),
         };
@@ -108,12 +113,12 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             self.cursor.jump(end, WHAT)?;
             return Ok(None);
         };
-        let id = self.reserve(&class);
+        let id = self.reserve(class);
         self.known
             .insert(start + self.displacement + MAP_OFFSET, id);
-        match (self.nested(&class, id), end) {
+        match (self.nested(class, id), end) {
             (Err(error), None) => Err(error),
-            (Err(error), Some(_)) if is_of_trees(&class) => Err(error),
+            (Err(error), Some(_)) if is_of_trees(class) => Err(error),
             // what is not needed may be what is not understood
             (_, Some(end)) => self.cursor.jump(end, WHAT).map(|()| Some(id)),
             (Ok(()), None) => Ok(Some(id)),
@@ -121,7 +126,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
     }
 
     /// An object within another one, or its base.
-    fn nested(&mut self, class: &str, id: ObjectId) -> Result<(), TreeError> {
+    fn nested(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         if self.depth >= DEEPEST {
             return unsupported(format!("objects are nested more than {DEEPEST} times"));
         }
@@ -132,7 +137,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
     }
 
     /// An object with its header, into `id`.
-    fn body(&mut self, class: &str, id: ObjectId) -> Result<(), TreeError> {
+    fn body(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         match class {
             "TObject" => return self.cursor.object().map(|_| ()),
             "TObjArray" | "TList" | "THashList" => return self.items(class, id),
@@ -151,7 +156,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
                 let checksum = self.cursor.u32("checksum of a class")?;
                 self.infos.by_checksum(class, checksum)
             }
-            version => self.infos.get(class, i32::from(version)),
+            version => self.description(class, version),
         };
         let Some(info) = info else {
             if class.starts_with("TLeaf") && class != "TLeaf" && header.end.is_some() {
@@ -175,6 +180,20 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         self.cursor.finish(header, "object")
     }
 
+    fn description(&mut self, class: &'s str, version: u16) -> Option<&'s StreamerInfo> {
+        /// More are looked for anew.
+        const MOST: usize = 32;
+        let is_it = |it: &&(*const str, u16, _)| std::ptr::eq(it.0, class) && it.1 == version;
+        if let Some((.., info)) = self.described.iter().find(is_it) {
+            return *info;
+        }
+        let info = self.infos.get(class, i32::from(version));
+        if self.described.len() < MOST {
+            self.described.push((class, version, info));
+        }
+        info
+    }
+
     /// What all leaves have: those who write files without ROOT do not always describe it.
     fn leaf(&mut self, id: ObjectId) -> Result<(), TreeError> {
         self.body("TNamed", id)?;
@@ -192,6 +211,11 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
     }
 
     fn members(&mut self, info: &'s StreamerInfo, id: ObjectId) -> Result<(), TreeError> {
+        if let Some(object) = self.objects.get_mut(id) {
+            // the first one is that of the class itself, with room for the members of its bases
+            object.info = object.info.or(Some(info));
+            object.members.reserve(info.elements.len() + 4);
+        }
         for element in &info.elements {
             if let Some(value) = self.member(element, id)? {
                 self.set(id, &element.name, value);
@@ -204,14 +228,14 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         &mut self,
         element: &'s StreamerElement,
         id: ObjectId,
-    ) -> Result<Option<Value>, TreeError> {
+    ) -> Result<Option<Value<'s>>, TreeError> {
         let code = element.type_code;
         Ok(match code {
             _ if matches!(element.kind, ElementKind::Base { .. }) => {
                 self.nested(&element.name, id)?;
                 None
             }
-            TSTRING => Some(Value::Text(self.cursor.text("TString")?)),
+            TSTRING => Some(Value::Text(self.cursor.string("TString")?)),
             TOBJECT => {
                 self.cursor.object()?;
                 None
@@ -222,15 +246,15 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
                 None
             }
             OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => {
-                let class = element.type_name.trim_end_matches('*').to_owned();
-                let inner = self.reserve(&class);
-                self.nested(&class, inner)?;
+                let class = element.type_name.trim_end_matches('*');
+                let inner = self.reserve(class);
+                self.nested(class, inner)?;
                 Some(Value::Object(Some(inner)))
             }
             OBJECT_POINTER | ANY_POINTER => Some(Value::Object(self.any()?)),
             CHAR_STAR => {
                 let n = self.cursor.count(1, "char*")?;
-                Some(Value::Text(text(self.cursor.take(n, "char*")?)))
+                Some(Value::Text(self.cursor.take(n, "char*")?))
             }
             _ if code < OFFSET_L => Some(self.number(code)?),
             _ if code < OFFSET_P => {
@@ -257,7 +281,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         &mut self,
         element: &StreamerElement,
         id: ObjectId,
-    ) -> Result<Option<Value>, TreeError> {
+    ) -> Result<Option<Value<'s>>, TreeError> {
         let ElementKind::BasicPointer(counter) = &element.kind else {
             return unsupported(format!("member {} has no counter", element.name));
         };
@@ -280,7 +304,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         Ok(Some(Value::Ints(self.numbers(code, n)?)))
     }
 
-    fn number(&mut self, code: i32) -> Result<Value, TreeError> {
+    fn number(&mut self, code: i32) -> Result<Value<'s>, TreeError> {
         const WHAT: &str = "number";
         let c = &mut self.cursor;
         Ok(match code {
@@ -320,6 +344,15 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             let most = format!("at most {} numbers", self.cursor.remaining() / size);
             return Err(self.cursor.corrupt("array", most, n));
         }
+        if let INT | COUNTER = code {
+            let (found, _) = self.cursor.take(n * 4, "array")?.as_chunks();
+            let found = found.iter().map(|&it| i64::from(i32::from_be_bytes(it)));
+            return Ok(found.collect());
+        }
+        if let LONG | LONG64 = code {
+            let (found, _) = self.cursor.take(n * 8, "array")?.as_chunks();
+            return Ok(found.iter().map(|&it| i64::from_be_bytes(it)).collect());
+        }
         let mut out = Vec::with_capacity(n);
         for _ in 0..n {
             out.push(match self.number(code)? {
@@ -333,7 +366,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
     }
 
     /// A TObjArray or a list.
-    fn items(&mut self, class: &str, id: ObjectId) -> Result<(), TreeError> {
+    fn items(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         let header = self.cursor.header("collection")?;
         if header.version > 2 {
             self.cursor.object()?;
