@@ -107,6 +107,24 @@ def test_what_is_counted_is_what_the_server_was_asked(server):
     assert plan.bytes_read <= 1.05 * plan.bytes_needed
 
 
+def test_the_inputs_of_a_conversion_are_opened_once(server, tmp_path):
+    """They were opened to find what is in them, and again to be read."""
+    names = [f"mixed_{codec}.root" for codec in ("zstd", "none", "lzma", "lz4", "zlib")]
+    urls = [f"{server.url}/{name}" for name in names]
+    before = len(asked(server))
+    opened = fb.open(urls)
+    n_opening = opened.metrics.requests
+    opened.arrays()
+    n_lines = opened.metrics.requests
+    assert len(asked(server, before + n_lines)) - before == n_lines
+    fb.convert(urls, tmp_path / "one.root", verify=False)
+    assert len(fb.open(tmp_path / "one.root").arrays()) == opened.num_entries
+    time.sleep(0.2)  # for lines of requests that should not be there
+    n_converting = len(asked(server, before + 2 * n_lines)) - before - n_lines
+    assert n_opening >= len(urls)
+    assert n_converting < n_lines + n_opening
+
+
 def test_of_trees_is_counted_what_the_server_was_asked(server, shared):
     """As of ntuples: the requests and bytes that `explain` says, those of counters before those of what they count."""
     path = shared / "ttree" / "nanoaod_v5_1000.root"

@@ -111,6 +111,16 @@ impl NTuple {
             }
         }
         let named = files.iter().any(|(_, path)| path.is_some());
+        Self::together(readers, urls, named)
+    }
+
+    /// Puts ntuples together that are open, one a file, with the URL of each as it was given; `named` says whether a name was
+    /// given for any.
+    pub(crate) fn together(
+        readers: Vec<Arc<Reader>>,
+        urls: Vec<String>,
+        named: bool,
+    ) -> Result<Self, RNTupleError> {
         let ntuple = Self {
             urls,
             ..Self::of(readers)

@@ -89,7 +89,7 @@ pub fn look_into<T>(
 
 /// Opens something in a file. The size of a file that somebody adds to is known before its beginning, which may already
 /// lead to places behind that: if it fails and the size is another one by now, it is opened again.
-fn while_it_grows<T>(
+pub(crate) fn while_it_grows<T>(
     url: &str,
     settings: &Settings,
     open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
@@ -150,20 +150,30 @@ pub(crate) fn open_reader_of(
     path: Option<&str>,
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
-    let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
+    let metadata = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
     let file = RootFile::open(metadata.clone())?;
+    open_reader_in(source, (&*metadata, &file), path, options)
+}
+
+/// The same, of a file that is open.
+pub(crate) fn open_reader_in(
+    source: Arc<dyn ByteSource>,
+    (metadata, file): (&dyn ByteSource, &RootFile),
+    path: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Option<Reader>, RNTupleError> {
     let found = match path {
-        Some(path) => objects::find(&file, path)
+        Some(path) => objects::find(file, path)
             .map(|key| (path.to_owned(), key))
             .map_err(|error| {
                 let is_told = !options.allow_missing;
                 RNTupleError::from(if is_told {
-                    openable(&file, error)
+                    openable(file, error)
                 } else {
                     error
                 })
             }),
-        None => only_ntuple(&file),
+        None => only_ntuple(file),
     };
     let (path, key) = match found {
         Ok(found) => found,
@@ -171,7 +181,7 @@ pub(crate) fn open_reader_of(
         Err(error) => return Err(error),
     };
     if femtobarn_ttree::is_tree(&key.class_name) {
-        return femtobarn_ttree::open(source, &file, &key, &path, options.reader).map(Some);
+        return femtobarn_ttree::open(source, file, &key, &path, options.reader).map(Some);
     }
     if key.class_name != RNTUPLE_CLASS {
         if options.allow_missing {
@@ -179,8 +189,7 @@ pub(crate) fn open_reader_of(
         }
         return Err(not_an_rntuple(source.url(), path, &key));
     }
-    let metadata = (&*metadata, &file);
-    reader_of(source, metadata, (&path, &key), options.reader).map(Some)
+    reader_of(source, (metadata, file), (&path, &key), options.reader).map(Some)
 }
 
 /// Opens the ntuple that a key of a file stands for.

@@ -14,27 +14,34 @@ use crate::open::{OpenOptions, open_reader_as};
 /// Files opened at the same time.
 const THREADS: usize = 8;
 
-type Opened = Result<Option<Reader>, RNTupleError>;
-
-/// Opens files side by side; what they give comes in their order. When one fails, or is interrupted, those that wait for
-/// servers end as well.
+/// Opens files side by side; what they give comes in their order.
 pub(crate) fn open_all(
     files: &[(String, Option<String>)],
     options: &OpenOptions,
 ) -> Result<Vec<Option<Reader>>, RNTupleError> {
-    let tasks = Mutex::new(files.iter().enumerate());
+    side_by_side(files, |index, (url, path)| {
+        let known = options.states.get(index);
+        open_reader_as(known, url, path.as_deref(), options)
+    })
+}
+
+/// Opens each of several, given with its number, side by side; what they give comes in their order. When one fails, or is
+/// interrupted, those that wait for servers end as well.
+pub(crate) fn side_by_side<I: Sync, T: Send>(
+    all: &[I],
+    open: impl Fn(usize, &I) -> Result<T, RNTupleError> + Sync,
+) -> Result<Vec<T>, RNTupleError> {
+    let tasks = Mutex::new(all.iter().enumerate());
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let opened: Mutex<Vec<(usize, Opened)>> = Mutex::default();
+    let opened: Mutex<Vec<(usize, Result<T, RNTupleError>)>> = Mutex::default();
     let together = Together::of_this_thread();
     let work = || {
-        while let Some((index, (url, path))) = next() {
-            let known = options.states.get(index);
-            let open = || open_reader_as(known, url, path.as_deref(), options);
-            let reader = together.work(open);
-            let is_error = reader.is_err();
+        while let Some((index, one)) = next() {
+            let found = together.work(|| open(index, one));
+            let is_error = found.is_err();
             // noted before others end because of it: what failed first is the reason
             let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
-            opened.push((index, reader));
+            opened.push((index, found));
             if is_error {
                 together.stop();
                 while next().is_some() {}
@@ -43,7 +50,7 @@ pub(crate) fn open_all(
     };
     thread::scope(|scope| {
         let (working, ended) = channel();
-        for _ in 1..files.len().min(THREADS) {
+        for _ in 1..all.len().min(THREADS) {
             let working = working.clone();
             scope.spawn(|| while_working(working, work));
         }
@@ -65,21 +72,19 @@ fn while_working(_working: Sender<()>, work: impl FnOnce()) {
 
 /// What was opened, in the order of the files, or else the error of the first one that failed by itself. The files are given
 /// as they were done.
-fn in_order(mut opened: Vec<(usize, Opened)>) -> Result<Vec<Option<Reader>>, RNTupleError> {
-    let failed = opened.iter().find_map(|(_, reader)| reader.as_ref().err());
+fn in_order<T>(mut opened: Vec<(usize, Result<T, RNTupleError>)>) -> Result<Vec<T>, RNTupleError> {
+    let failed = opened.iter().find_map(|(_, found)| found.as_ref().err());
     let was_interrupted = failed.is_some_and(RNTupleError::is_interrupted);
     opened.sort_unstable_by_key(|(index, _)| *index);
     if failed_by_itself(&opened) && !was_interrupted {
         // the others were ended by that
-        opened.retain(|(_, reader)| !matches!(reader, Err(error) if error.is_interrupted()));
+        opened.retain(|(_, found)| !matches!(found, Err(error) if error.is_interrupted()));
     }
-    opened.into_iter().map(|(_, reader)| reader).collect()
+    opened.into_iter().map(|(_, found)| found).collect()
 }
 
-fn failed_by_itself(opened: &[(usize, Opened)]) -> bool {
-    let mut errors = opened
-        .iter()
-        .filter_map(|(_, reader)| reader.as_ref().err());
+fn failed_by_itself<T>(opened: &[(usize, Result<T, RNTupleError>)]) -> bool {
+    let mut errors = opened.iter().filter_map(|(_, found)| found.as_ref().err());
     errors.any(|error| !error.is_interrupted())
 }
 

@@ -89,16 +89,17 @@ impl Source {
         output: Format,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
-        let mut source = Self::open_part(inputs, output, options, &[])?;
+        let mut source = Self::open_part(inputs, None, output, options, &[])?;
         match source.unmatched.pop_first() {
             None => Ok(source),
             Some((_, error)) => Err(error),
         }
     }
 
-    /// Opens files of one kind; several are one ntuple. What is known to be unreadable is left out.
+    /// Opens files of one kind; several are one ntuple, which may be open already. What is known to be unreadable is left out.
     pub fn open_part(
         inputs: &[Input],
+        ntuple: Option<NTuple>,
         output: Format,
         options: &ConvertOptions,
         unreadable: &[(String, String)],
@@ -108,7 +109,10 @@ impl Source {
         };
         check_kinds(first, inputs)?;
         let mut source = match Format::of(Path::new(&first.url)) {
-            Format::Root => Self::ntuple(inputs, output, options, unreadable)?,
+            Format::Root => {
+                let ntuple = ntuple.map_or_else(|| open_together(inputs), Ok)?;
+                Self::ntuple(Arc::new(ntuple), output, options, unreadable)?
+            }
             format => tables::open(inputs, format, output, options)?,
         };
         match &options.name {
@@ -120,22 +124,11 @@ impl Source {
     }
 
     fn ntuple(
-        inputs: &[Input],
+        ntuple: Arc<NTuple>,
         output: Format,
         options: &ConvertOptions,
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
-        let files: Vec<(String, Option<String>)> = inputs
-            .iter()
-            .map(|input| (input.url.clone(), input.path.clone()))
-            .collect();
-        // all are asked in the same way
-        let settings = inputs.first().map(|input| input.settings.clone());
-        let opening = OpenOptions {
-            settings: settings.unwrap_or_default(),
-            ..OpenOptions::default()
-        };
-        let ntuple = Arc::new(NTuple::open(&files, opening)?);
         let Some(reader) = ntuple.readers().first().cloned() else {
             return Err(refused("", "there is nothing to convert"));
         };
@@ -261,6 +254,19 @@ impl Source {
             fields: shaped.fields,
         })
     }
+}
+
+/// Opens ROOT files as one ntuple.
+fn open_together(inputs: &[Input]) -> Result<NTuple, RNTupleError> {
+    let files = inputs.iter();
+    let files = files.map(|input| (input.url.clone(), input.path.clone()));
+    // all are asked in the same way
+    let settings = inputs.first().map(|input| input.settings.clone());
+    let opening = OpenOptions {
+        settings: settings.unwrap_or_default(),
+        ..OpenOptions::default()
+    };
+    NTuple::open(&files.collect::<Vec<_>>(), opening)
 }
 
 /// Several inputs are of one kind, and tables have no names.

@@ -1,8 +1,11 @@
 //! The ntuples and trees of the inputs: each becomes an ntuple of the output.
 
 use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
 use femtobarn_rootfile::Key;
 use femtobarn_ttree::is_tree;
 
@@ -13,16 +16,20 @@ use super::output::Format;
 use super::wanted::Unmatched;
 use crate::left_behind::{AllLeftBehind, LeftBehind, beside};
 use crate::merge::{Opened, wanted};
-use crate::open::RNTUPLE_CLASS;
+use crate::ntuple::NTuple;
+use crate::open::{RNTUPLE_CLASS, while_it_grows};
+use crate::opening::side_by_side;
 
 /// Why other objects are left behind.
 const NO_TREE: &str = "not a TTree or RNTuple (fb clone takes it along)";
 
 /// What becomes one ntuple of the output.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Part {
     /// The files that have it.
     pub inputs: Vec<Input>,
+    /// What is open of each of them, of ROOT files.
+    readers: Vec<Arc<Reader>>,
     /// The name that it gets; none: that of its tree.
     pub name: Option<String>,
     /// Its path in the file, and its class.
@@ -54,6 +61,16 @@ impl Part {
         }
     }
 
+    /// Its ntuples or trees as one; none of tables.
+    fn ntuple(&mut self) -> Result<Option<NTuple>, RNTupleError> {
+        if self.readers.is_empty() {
+            return Ok(None);
+        }
+        let urls = self.inputs.iter().map(|input| input.url.clone()).collect();
+        let named = self.inputs.iter().any(|input| input.path.is_some());
+        NTuple::together(std::mem::take(&mut self.readers), urls, named).map(Some)
+    }
+
     /// How it is converted as one of several.
     fn options(&self, options: &ConvertOptions) -> ConvertOptions {
         ConvertOptions {
@@ -63,8 +80,14 @@ impl Part {
     }
 }
 
-/// Finds what is to be converted. Files that are named without an object are converted as a whole: trees and ntuples of one
-/// path become one. What else is there is left behind.
+/// What a file has that is converted: each opened, with its class; and what it has beside that.
+struct Found {
+    readers: Vec<(Arc<Reader>, String)>,
+    left: Vec<LeftBehind>,
+}
+
+/// Finds what is to be converted, and opens it: each file is opened once, several side by side. Files that are named without
+/// an object are converted as a whole: trees and ntuples of one path become one. What else is there is left behind.
 ///
 /// # Errors
 /// If a file cannot be opened, or one name is given for several.
@@ -74,40 +97,33 @@ pub(super) fn find(
     options: &ConvertOptions,
     left: &mut AllLeftBehind,
 ) -> Result<Vec<Part>, RNTupleError> {
-    let mut parts: Vec<Part> = Vec::new();
-    let mut is_whole = output == Format::Root;
-    let mut most = 0;
-    let mut named = None;
-    for input in inputs {
-        if Format::of(std::path::Path::new(&input.url)) != Format::Root {
-            return Ok(vec![single(inputs, None)]);
-        }
-        let opened = Opened::new(input)?;
-        if let Some(path) = &input.path {
-            is_whole = false;
-            let class = opened.file.find(path)?.class_name;
-            named.get_or_insert((path.clone(), class));
-            for item in beside(&opened.file, path)? {
-                left.add(item, Some(&input.shown()));
-            }
-            continue;
-        }
-        let (found, others): (Vec<_>, Vec<_>) = wanted(&opened.file, None)?
-            .into_iter()
-            .filter(|(_, key)| !key.is_directory())
-            .partition(|(_, key)| is_converted(key));
-        most = most.max(found.len());
-        for (path, key) in others {
-            let item = LeftBehind::object(&path, &key.class_name, NO_TREE);
-            left.add(item, Some(&input.shown()));
-        }
-        for (path, key) in found {
-            add(&mut parts, input, &path, key);
+    let is_root = |input: &Input| Format::of(Path::new(&input.url)) == Format::Root;
+    if !inputs.iter().all(is_root) {
+        return Ok(vec![single(inputs, Vec::new())]);
+    }
+    let is_whole = output == Format::Root && inputs.iter().all(|input| input.path.is_none());
+    let all = side_by_side(inputs, |_, input| look(input, is_whole))?;
+    for (input, found) in inputs.iter().zip(&all) {
+        for item in &found.left {
+            left.add(item.clone(), Some(&input.shown()));
         }
     }
-    if !is_whole || most < 2 {
-        let found = parts.into_iter().map(|part| part.object);
-        return Ok(vec![single(inputs, named.into_iter().chain(found).next())]);
+    let most = all.iter().map(|found| found.readers.len()).max();
+    let found = inputs.iter().zip(all);
+    let found =
+        found.flat_map(|(input, found)| found.readers.into_iter().map(move |it| (input, it)));
+    if most.unwrap_or(0) < 2 {
+        let opened: Vec<_> = found.map(|(_, it)| it).collect();
+        // where some file has none, opening all tells it
+        let has_all = opened.len() == inputs.len();
+        return Ok(vec![single(
+            inputs,
+            if has_all { opened } else { Vec::new() },
+        )]);
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    for (input, opened) in found {
+        add(&mut parts, input, opened);
     }
     if let Some(name) = &options.name {
         return Err(one_name_for_many(inputs, &parts, name));
@@ -116,30 +132,74 @@ pub(super) fn find(
     Ok(parts)
 }
 
+/// Opens a file, and what is converted of it: everything, or else what is named, or the only one.
+fn look(input: &Input, is_whole: bool) -> Result<Found, RNTupleError> {
+    while_it_grows(&input.url, &input.all_settings()?, |source| {
+        let opened = Opened::of(source)?;
+        if let Some(path) = &input.path {
+            let reader = Arc::new(opened.entries(Some(path))?);
+            let class = opened.file.find(path)?.class_name;
+            return Ok(Found {
+                readers: vec![(reader, class)],
+                left: beside(&opened.file, path)?,
+            });
+        }
+        let (found, others): (Vec<_>, Vec<_>) = wanted(&opened.file, None)?
+            .into_iter()
+            .filter(|(_, key)| !key.is_directory())
+            .partition(|(_, key)| is_converted(key));
+        let others = others.iter();
+        let left = others.map(|(path, key)| LeftBehind::object(path, &key.class_name, NO_TREE));
+        let left = left.collect();
+        let open = |path: Option<&str>| {
+            let reader = opened.entries(path)?;
+            let key = found.iter().find(|(path, _)| path == reader.path());
+            let class = key.map_or("", |(_, key)| &key.class_name).to_owned();
+            Ok::<_, RNTupleError>((Arc::new(reader), class))
+        };
+        let readers = match is_whole && found.len() != 1 {
+            true => found.iter().map(|(path, _)| open(Some(path))).collect(),
+            false => open(None).map(|it| vec![it]),
+        };
+        Ok(Found {
+            readers: readers?,
+            left,
+        })
+    })
+}
+
 fn is_converted(key: &Key) -> bool {
     key.class_name == RNTUPLE_CLASS || is_tree(&key.class_name)
 }
 
 /// All inputs as one, whatever they are called.
-fn single(inputs: &[Input], object: Option<(String, String)>) -> Part {
+fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
+    let first = opened.first();
+    let object = first.map(|(reader, class)| (reader.path().to_owned(), class.clone()));
     Part {
         inputs: inputs.to_vec(),
+        readers: opened.into_iter().map(|(reader, _)| reader).collect(),
         name: None,
         object: object.unwrap_or_default(),
     }
 }
 
-fn add(parts: &mut Vec<Part>, input: &Input, path: &str, key: Key) {
+fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, String)) {
+    let path = reader.path().to_owned();
     let input = Input {
-        path: Some(path.to_owned()),
+        path: Some(path.clone()),
         ..input.clone()
     };
     match parts.iter_mut().find(|part| part.object.0 == path) {
-        Some(part) => part.inputs.push(input),
+        Some(part) => {
+            part.inputs.push(input);
+            part.readers.push(reader);
+        }
         None => parts.push(Part {
             inputs: vec![input],
+            readers: vec![reader],
             name: None,
-            object: (path.to_owned(), key.class_name),
+            object: (path, class),
         }),
     }
 }
@@ -188,13 +248,16 @@ pub(super) fn open(
     let mut unmatched: Option<Unmatched> = None;
     let mut out = Vec::with_capacity(parts.len());
     let is_one = parts.len() == 1;
-    for (at, part) in parts.into_iter().enumerate() {
+    for (at, mut part) in parts.into_iter().enumerate() {
         let own = unreadable.iter().filter(|(of, ..)| *of == at);
         let own: Vec<_> = own
             .map(|(_, name, why)| (name.clone(), why.clone()))
             .collect();
-        let opened = Source::open_part(&part.inputs, output, &part.options(options), &own);
-        let mut source = opened.map_err(|error| (at, error))?;
+        let of_part = |error| (at, error);
+        let ntuple = part.ntuple().map_err(of_part)?;
+        let part_options = part.options(options);
+        let opened = Source::open_part(&part.inputs, ntuple, output, &part_options, &own);
+        let mut source = opened.map_err(of_part)?;
         let own = std::mem::take(&mut source.unmatched);
         unmatched = Some(match unmatched {
             None => own,
@@ -232,8 +295,9 @@ pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError>
         &options,
         &mut left,
     )?;
-    let each = parts.into_iter().map(|part| {
-        let source = Source::open(&part.inputs, Format::Root, &options)?;
+    let each = parts.into_iter().map(|mut part| {
+        let ntuple = part.ntuple()?;
+        let source = Source::open_part(&part.inputs, ntuple, Format::Root, &options, &[])?;
         Ok((part.name.unwrap_or(part.object.0), source.n_entries))
     });
     each.collect()

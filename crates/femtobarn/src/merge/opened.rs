@@ -10,7 +10,7 @@ use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
 
 use crate::convert::Input;
-use crate::open::{HEAD, TAIL, reader_of};
+use crate::open::{HEAD, OpenOptions, TAIL, open_reader_in, reader_of};
 
 /// An input that is open.
 pub(crate) struct Opened {
@@ -43,6 +43,13 @@ impl Opened {
         let metadata = (&*self.metadata, &self.file);
         let options = ReaderOptions::default();
         reader_of(self.source.clone(), metadata, (path, key), options)
+    }
+
+    /// Opens an ntuple or a tree; `path` may be left out where the file holds just one.
+    pub fn entries(&self, path: Option<&str>) -> Result<Reader, RNTupleError> {
+        let metadata = (&*self.metadata, &self.file);
+        let found = open_reader_in(self.source.clone(), metadata, path, &OpenOptions::default())?;
+        found.ok_or_else(|| RNTupleError::internal("a missing ntuple that may be missing"))
     }
 
     /// How the file describes its classes, read once.
