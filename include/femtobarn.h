@@ -183,6 +183,12 @@ bool fb_container_exists(const fb_store *store,
                          bool *is_there,
                          fb_error **error);
 
+// Fails if a dataset, run, subrun or event was deleted. Whoever has passed over what it holds calls this at the end, as
+// others may have deleted it meanwhile.
+bool fb_container_check_left(const fb_store *store,
+                             const fb_descriptor *container,
+                             fb_error **error);
+
 // Fails if a run, subrun or event is not there; the error says which numbers are near.
 bool fb_container_require(const fb_store *store, const fb_descriptor *container, fb_error **error);
 
@@ -193,7 +199,7 @@ bool fb_container_remove(const fb_store *store,
                          fb_error **error);
 
 // The numbers of what a container holds, in their order, from `from` on: at most `limit`, for which `numbers` has room.
-// `n` says how many there were; fewer than `limit` are the last ones.
+// `n` says how many there were; fewer than `limit` are the last ones, and an error if the container was deleted meanwhile.
 bool fb_container_numbers(const fb_store *store,
                           const fb_descriptor *container,
                           uint64_t from,

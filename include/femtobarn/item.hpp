@@ -132,6 +132,12 @@ public:
         return is_there;
     }
 
+    /// Throws if it was deleted: whoever has passed over what it holds calls this at the end.
+    void check_left() const {
+        detail::Outcome outcome;
+        outcome.check(fb_container_check_left(m_store.handle(), &m_descriptor, outcome));
+    }
+
     /// Creates the container of a number in this one, if it is not there.
     Item create(std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);

@@ -392,6 +392,7 @@ def _run(
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
                 bar.tick(n, None if total is None else max(n, total))  # some may be stored meanwhile
                 check_wanted(f"processing {work.name}")
+        work.check_left()
         flush_open()  # what functions have put into batches is there with the results
         ends_early = False
     except BaseException as error:

@@ -159,6 +159,9 @@ class Work(Protocol):
     def last(self, piece: Piece) -> Any:
         """Return what `pieces` takes to go on behind a piece."""
 
+    def check_left(self) -> None:
+        """Raise if others have deleted the events while they were processed."""
+
 
 class StoreWork:
     """The events of a dataset, run or subrun of a store."""
@@ -237,6 +240,9 @@ class StoreWork:
 
     def last(self, piece: Piece) -> bytes:
         return piece.keys[-_KEY:]
+
+    def check_left(self) -> None:
+        self._store._core.check_left(self._key)
 
 
 class NTupleWork:
@@ -333,6 +339,9 @@ class NTupleWork:
 
     def last(self, piece: Piece) -> int:
         return piece.start + piece.n
+
+    def check_left(self) -> None:
+        """Files that change while they are read are errors of reading."""
 
 
 def run(

@@ -168,6 +168,33 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     CHECK(all == 1);
 }
 
+static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) {
+    if (rank == 0) {
+        DataSet gone = store.root().createDataSet("gone");
+        WriteBatch batch(store, 1024);
+        SubRun subrun = gone.createRun(batch, 1).createSubRun(batch, 1);
+        for (unsigned e = 0; e < 5000; ++e) {
+            subrun.createEvent(batch, e);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const DataSet gone = store.root()["gone"];
+    int n = 0;
+    std::string said;
+    ParallelEventProcessor processor(store, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    try {
+        processor.process(gone, [&n, url](const Event &) {
+            if (++n == 1 && rank == 0) {
+                fb::Store::connect(url).dataset("gone").remove(); // as another process does
+            }
+        });
+    } catch (const Exception &error) {
+        said = error.what();
+    }
+    CHECK(rank > 0 || n == 0 || said.find("it was deleted") != std::string::npos);
+}
+
 static void ranks_must_have_the_same_dataset() {
     if (size > 1) {
         ParallelEventProcessor processor(store, MPI_COMM_WORLD);
@@ -220,6 +247,12 @@ int main(int argc, char **argv) {
               an_error_of_the_function_is_thrown_and_others_go_on},
              {"structs that the store knows otherwise are told",
               structs_that_the_store_knows_otherwise_are_told},
+             {"a dataset that others delete meanwhile is an error",
+              [argv] {
+                  if (std::strcmp(argv[1], "memory:") != 0) { // which another connection does not share
+                      a_dataset_that_others_delete_meanwhile_is_an_error(argv[1]);
+                  }
+              }},
              {"ranks must have the same dataset", ranks_must_have_the_same_dataset},
              {"ranks give each other values", ranks_give_each_other_values}});
     dataset = DataSet();

@@ -57,6 +57,23 @@ pub unsafe extern "C" fn fb_container_exists(
     unsafe { border(error, false, make) }
 }
 
+/// Fails if a dataset, run, subrun or event was deleted. Whoever has passed over what it holds calls this at the end, as
+/// others may have deleted it meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_container_check_left(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let item = unsafe { item(store, container) }?;
+        item.check_left().map(|()| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
 /// Fails if a run, subrun or event is not there; the error says which numbers are near.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_require(
@@ -92,7 +109,7 @@ pub unsafe extern "C" fn fb_container_remove(
 }
 
 /// The numbers of what a container holds, in their order, from `from` on: at most `limit`, for which `numbers` has room.
-/// `n` says how many there were; fewer than `limit` are the last ones.
+/// `n` says how many there were; fewer than `limit` are the last ones, and an error if the container was deleted meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_numbers(
     store: *const fb_store,
@@ -106,7 +123,7 @@ pub unsafe extern "C" fn fb_container_numbers(
     let make = || {
         // SAFETY: the caller gives a store, a descriptor and a place for a number.
         let (item, n) = unsafe { (item(store, container)?, given_mut(n)?) };
-        let found = item.numbers(from.., limit)?;
+        let found = item.page(from.., limit)?;
         let found = found.get(..limit).unwrap_or(&found);
         if !found.is_empty() {
             // SAFETY: it points to something, as there is room for `limit` numbers, which is at least one.

@@ -164,7 +164,7 @@ fn numbers(
 ) -> Result<(), EventsError> {
     let mut from = 0;
     loop {
-        let page = item.numbers(from.., PAGE)?;
+        let page = item.page(from.., PAGE)?;
         page.iter().try_for_each(|&number| each(number))?;
         match page.last() {
             Some(last) if page.len() == PAGE => from = last.saturating_add(1),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{ABSENT, DataStore, Descriptor, EventsError, ItemType, Parent, Scan};
+use crate::{ABSENT, DataStore, Descriptor, EventsError, Item, ItemType, Parent, Scan};
 
 /// How many numbers of one container a request brings.
 const PAGE: usize = 4096;
@@ -21,14 +21,18 @@ pub struct EventChunk {
 /// The events of a container in the order of run, subrun and event, some at a time.
 ///
 /// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few large
-/// ones. What is created or removed meanwhile may or may not be among them.
+/// ones. What is created or removed meanwhile may or may not be among them; but if the container itself was removed, the
+/// last that is given is the error of [`Item::check_left`].
 #[derive(Debug)]
 pub struct EventChunks {
     store: DataStore,
+    container: Descriptor,
     /// The target of which events are given; all if none.
     target: Option<usize>,
     /// What comes next: containers to be looked into, and behind those of the lowest kind what they hold.
     next: VecDeque<Step>,
+    /// Whether it was looked for once all was given.
+    has_looked: bool,
 }
 
 #[derive(Debug)]
@@ -54,8 +58,10 @@ impl EventChunks {
         };
         Self {
             store,
+            container,
             target: None,
             next: VecDeque::from([first]),
+            has_looked: false,
         }
     }
 
@@ -63,6 +69,11 @@ impl EventChunks {
     pub fn of_target(mut self, target: usize) -> Self {
         self.target = Some(target);
         self
+    }
+
+    /// The container whose events they are.
+    pub fn container(&self) -> Item {
+        Item::new(self.store.clone(), self.container)
     }
 
     /// Whether what a subrun holds is among what is given.
@@ -97,8 +108,10 @@ impl EventChunks {
         }
         Self {
             store,
+            container,
             target: None,
             next,
+            has_looked: false,
         }
     }
 
@@ -160,11 +173,23 @@ impl Iterator for EventChunks {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            match self.next.pop_front()? {
-                Step::Give(chunk) => return Some(Ok(chunk)),
-                look => self.next.push_front(look),
-            }
-            if let Err(error) = self.look() {
+            let outcome = match self.next.pop_front() {
+                Some(Step::Give(chunk)) => return Some(Ok(chunk)),
+                Some(look) => {
+                    self.next.push_front(look);
+                    self.look()
+                }
+                None if self.has_looked => return None,
+                None => {
+                    let left = self.container().check_left();
+                    // What was deleted does not come back; other errors may pass.
+                    let may_pass =
+                        |error: &EventsError| !matches!(error, EventsError::NotFound { .. });
+                    self.has_looked = !left.as_ref().is_err_and(may_pass);
+                    left
+                }
+            };
+            if let Err(error) = outcome {
                 return Some(Err(error));
             }
         }

@@ -156,6 +156,25 @@ impl Item {
         Ok(found == [true])
     }
 
+    /// Looks whether it is still there: its dataset as the same one, whatever has its name now. Whoever has passed over what
+    /// it holds calls this at the end, as others may have deleted it meanwhile and what was found is a part then.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if it is not, and those of reading.
+    pub fn check_left(&self) -> Result<(), EventsError> {
+        if !self.exists()? {
+            return Err(EventsError::NotFound {
+                url: self.store.url().into(),
+                what: format!("{} any more", self.descriptor),
+                hint: ": it was deleted, or never created; what was read of it may be a part"
+                    .into(),
+            });
+        }
+        // Behind the other: the name of a dataset is marked before anything in it is deleted.
+        self.store.check_left(self.descriptor.dataset)
+    }
+
     /// The numbers of what it holds, in their order, `limit` at most.
     ///
     /// # Errors
@@ -170,7 +189,29 @@ impl Item {
         self.numbers_left(range, limit)
     }
 
-    /// The same, also while its dataset is being deleted.
+    /// The same, for whoever passes over all that it holds: if these are the last, looks whether they are a part, as others
+    /// have deleted its dataset or it meanwhile. One that nobody has created yet, only its dataset needs to be there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`numbers`](Self::numbers) and [`check_left`](Self::check_left).
+    pub fn page(
+        &self,
+        range: impl RangeBounds<u64> + Clone,
+        limit: usize,
+    ) -> Result<Vec<u64>, EventsError> {
+        let found = self.numbers(range.clone(), limit)?;
+        if found.len() < limit {
+            let is_first = matches!(range.start_bound(), Bound::Unbounded | Bound::Included(0));
+            match found.is_empty() && is_first {
+                true => self.store.check_left(self.descriptor.dataset)?,
+                false => self.check_left()?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The numbers, also while its dataset is being deleted.
     fn numbers_left(
         &self,
         range: impl RangeBounds<u64>,
@@ -327,12 +368,17 @@ impl Item {
 }
 
 impl DataStore {
-    /// Looks whether a dataset of which only the UUID is known is there, by going through the names of all.
+    /// Looks whether a dataset is there: by its name, or if no object of this store has had that, by going through the names
+    /// of all.
     ///
     /// # Errors
     ///
     /// [`EventsError::NotFound`] if it was deleted, and those of reading.
     pub fn check_left(&self, dataset: Uuid) -> Result<(), EventsError> {
+        self.check_not_deleted([dataset])?;
+        if let Some(path) = self.path_of(dataset) {
+            return DataSet::new(self.clone(), path, dataset).check_there();
+        }
         if dataset == Uuid::NIL || self.root().has(dataset)? {
             return Ok(());
         }
@@ -340,7 +386,7 @@ impl DataStore {
     }
 }
 
-/// What a container holds, in its order.
+/// What a container holds, in its order, as [`Item::page`] gives it: what was deleted meanwhile ends with an error.
 #[derive(Debug)]
 pub struct Children {
     item: Item,
@@ -358,7 +404,7 @@ impl Iterator for Children {
                 return Some(self.item.child(number));
             }
             let from = self.next.take().filter(|from| *from < self.end)?;
-            match self.item.numbers(from..self.end, PAGE) {
+            match self.item.page(from..self.end, PAGE) {
                 Ok(page) => {
                     // One that is not full is the last.
                     let last = page.last().copied().filter(|_| page.len() == PAGE);
@@ -392,6 +438,7 @@ impl Deref for DataSet {
 impl DataSet {
     /// The dataset of a name and a UUID, which are not compared with what is in the store.
     pub fn new(store: DataStore, path: DataSetPath, uuid: Uuid) -> Self {
+        store.note_path(uuid, &path);
         let descriptor = crate::Parent::dataset(uuid).descriptor();
         Self {
             item: Item::new(store, descriptor),

@@ -1,12 +1,13 @@
 //! Events with products of theirs, many at a time, and fetched ahead.
 
+use std::collections::BTreeSet;
 use std::mem;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::forked::{Forked, Process};
-use crate::{DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted};
+use crate::{DataStore, Descriptor, EventChunks, EventsError, Item, Parent, ProductName, Wanted};
 
 /// What is loaded with events, and how much at a time.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Those of [`DataStore::load_many`].
+    /// Those of [`DataStore::load_many`]; and [`EventsError::NotFound`] if not one product is there as the dataset was deleted.
     pub fn load(
         store: &DataStore,
         chunks: Vec<(Parent, Vec<u64>)>,
@@ -90,6 +91,7 @@ impl Loaded {
         let mut products: Vec<_> = names.iter().map(|_| empty()).collect();
         let mut wanted = Vec::new();
         let mut places = Vec::new();
+        let mut n_found = 0;
         for (n, name) in names.iter().enumerate() {
             for (parent, range) in &groups {
                 wanted.push(Wanted {
@@ -104,6 +106,7 @@ impl Loaded {
             let place = places.get(w).copied();
             let found = place.and_then(|(n, start)| Some((products.get_mut(n)?, start)));
             if let (Some((values, start)), Some(value)) = (found, value) {
+                n_found += 1;
                 let from = values.bytes.len();
                 values.bytes.extend_from_slice(value);
                 if let Some(span) = values.spans.get_mut(start + e) {
@@ -112,6 +115,12 @@ impl Loaded {
             }
             Ok(())
         })?;
+        if n_found == 0 && !wanted.is_empty() {
+            // Perhaps events have none of these products, and perhaps others have deleted all of them.
+            let datasets: BTreeSet<_> = groups.iter().map(|(parent, _)| parent.dataset).collect();
+            let mut datasets = datasets.into_iter();
+            datasets.try_for_each(|dataset| store.check_left(dataset))?;
+        }
         Ok(Self {
             groups,
             events,
@@ -152,10 +161,12 @@ impl Loaded {
     }
 }
 
-/// The events of a container, with products of theirs; see [`Loader::start`].
+/// The events of a container, with products of theirs; see [`Loader::start`]. If the container was removed meanwhile, the
+/// last that is given is the error of [`Item::check_left`].
 #[derive(Debug)]
 pub struct Loader {
     from: From,
+    container: Item,
     process: Process,
 }
 
@@ -173,6 +184,7 @@ impl Loader {
     pub fn start(store: &DataStore, events: EventChunks, options: LoadOptions) -> Self {
         let ahead = options.ahead;
         let process = Process::this();
+        let container = events.container();
         let mut pieces = Pieces {
             store: store.clone(),
             events,
@@ -182,7 +194,11 @@ impl Loader {
         };
         if ahead == 0 {
             let from = From::Here(pieces);
-            return Self { from, process };
+            return Self {
+                from,
+                container,
+                process,
+            };
         }
         let (sender, receiver) = sync_channel(ahead);
         let thread = thread::spawn(move || {
@@ -195,6 +211,7 @@ impl Loader {
         });
         Self {
             from: From::Thread(Some(receiver), Some(thread)),
+            container,
             process,
         }
     }
@@ -209,7 +226,14 @@ impl Iterator for Loader {
             From::Thread(receiver, _) => {
                 let what = || "loading ahead was begun".into();
                 match self.process.check(what, "begin it") {
-                    Ok(()) => receiver.as_ref()?.recv().ok(),
+                    Ok(()) => match receiver.as_ref()?.recv() {
+                        Ok(loaded) => Some(loaded),
+                        Err(_) => {
+                            *receiver = None;
+                            // The thread has looked when it had all, which may be long ago.
+                            self.container.check_left().err().map(Err)
+                        }
+                    },
                     Err(error) => {
                         mem::forget(receiver.take()); // it ends with the error
                         Some(Err(error))

@@ -91,8 +91,8 @@ impl<E: Error + 'static> Error for ProcessError<E> {
 ///
 /// # Errors
 ///
-/// Those of the store and of the function: then no more batches are begun, and `take` has had the results of all events
-/// before the first that failed.
+/// Those of the store, also if the container was deleted meanwhile, and of the function: then no more batches are begun,
+/// and `take` has had the results of all events before the first that failed.
 pub fn process<T: Send, E: Send>(
     item: &Item,
     options: ProcessOptions,
@@ -134,6 +134,8 @@ pub fn process<T: Send, E: Send>(
                 }
             }
         }
+        // Events were listed ahead of who works, and the function may load what it wants.
+        item.check_left().map_err(ProcessError::Events)?;
         Ok(n_events)
     })
 }

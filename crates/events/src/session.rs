@@ -17,6 +17,8 @@ use crate::{
 /// For how long closing waits for calls that are under way, which hold what they use.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
+/// Of how many datasets the names are known at most.
+const MOST_PATHS: usize = 1 << 16;
 
 /// A backend until it is closed.
 pub struct Session {
@@ -28,6 +30,8 @@ pub struct Session {
     _place: Weak<dyn Backend>,
     /// Datasets that were deleted through it, with their names: what is written to these, nobody would find.
     deleted: RwLock<HashMap<Uuid, String>>,
+    /// The names of datasets that objects were made of. A dataset never changes its name.
+    paths: RwLock<HashMap<Uuid, DataSetPath>>,
     process: Process,
     /// Runs, subruns and events that were.
     pub(crate) removed: Removed,
@@ -44,6 +48,7 @@ impl Session {
             _place: Arc::downgrade(&backend),
             open: RwLock::new(Some(Arc::new(Open(backend)))),
             deleted: RwLock::default(),
+            paths: RwLock::default(),
             process: Process::this(),
             removed: Removed::default(),
         }
@@ -53,6 +58,23 @@ impl Session {
     pub fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         let mut deleted = self.deleted.write().unwrap_or_else(PoisonError::into_inner);
         deleted.insert(dataset, path.as_str().into());
+    }
+
+    /// Notes the name of a dataset.
+    pub fn note_path(&self, dataset: Uuid, path: &DataSetPath) {
+        if self.path_of(dataset).is_none() {
+            let mut paths = self.paths.write().unwrap_or_else(PoisonError::into_inner);
+            if paths.len() >= MOST_PATHS {
+                paths.clear();
+            }
+            paths.insert(dataset, path.clone());
+        }
+    }
+
+    /// The name of a dataset, if that is known.
+    pub fn path_of(&self, dataset: Uuid) -> Option<DataSetPath> {
+        let paths = self.paths.read().unwrap_or_else(PoisonError::into_inner);
+        paths.get(&dataset).cloned()
     }
 
     /// Fails if something is to be written to a dataset that was deleted, or a container that was, and was not made again.

@@ -332,6 +332,14 @@ impl DataStore {
         self.session.check_not_deleted(datasets)
     }
 
+    pub(crate) fn note_path(&self, dataset: Uuid, path: &DataSetPath) {
+        self.session.note_path(dataset, path);
+    }
+
+    pub(crate) fn path_of(&self, dataset: Uuid) -> Option<DataSetPath> {
+        self.session.path_of(dataset)
+    }
+
     /// Has using a dataset fail from now on.
     pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         self.session.note_deleted(dataset, path);

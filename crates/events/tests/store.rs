@@ -406,6 +406,65 @@ fn nothing_is_written_to_or_read_of_a_dataset_that_was_deleted() {
     });
 }
 
+/// Two who are connected to the same store, as two processes are: neither hears of what the other deletes.
+fn over_each_twice(test: impl Fn(DataStore, DataStore)) {
+    let memory = Arc::new(MemoryBackend::new("memory:"));
+    test(DataStore::new(memory.clone()), DataStore::new(memory));
+    let folder = tempfile::tempdir().unwrap();
+    test(dir(folder.path()), dir(folder.path()));
+}
+
+#[test]
+fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
+    over_each_twice(|store, other| {
+        for what in ["dataset", "run", "made anew"] {
+            fill(&store, what, &[(1, 1, 9000), (1, 2, 10), (2, 1, 5000)]);
+            let dataset = store.root().dataset(what).unwrap();
+            let pass = match what {
+                "run" => dataset.get(1).unwrap(),
+                _ => Item::clone(&dataset),
+            };
+            let subrun = dataset.get(1).unwrap().get(1).unwrap();
+            let (mut events, mut children) = (pass.events(), subrun.children(..));
+            assert_eq!(events.next().unwrap().unwrap().events.len(), 4096);
+            children.next().unwrap().unwrap();
+            let mut loaders = Vec::new();
+            for (names, ahead) in [(vec![], 0), (vec![name("x")], 0), (vec![], 2)] {
+                let options = LoadOptions {
+                    names,
+                    ahead,
+                    n_events: 100,
+                };
+                let mut loader = Loader::start(&store, pass.events(), options);
+                assert_eq!(loader.next().unwrap().unwrap().len(), 100);
+                loaders.push(loader);
+            }
+            let theirs = other.root().dataset(what).unwrap();
+            match what {
+                "run" => theirs.get(1).unwrap().remove().unwrap(),
+                _ => theirs.remove().unwrap(),
+            }
+            if what == "made anew" {
+                fill(&other, what, &[(1, 1, 9000), (1, 2, 10), (2, 1, 5000)]);
+            }
+
+            let mut errors: Vec<_> = loaders
+                .into_iter()
+                .map(|loader| loader.last().unwrap().unwrap_err())
+                .collect();
+            errors.push(events.last().unwrap().unwrap_err());
+            errors.push(children.last().unwrap().unwrap_err());
+            for error in errors {
+                assert_eq!(error.kind(), "not-in-store", "{error}");
+                assert!(error.to_string().contains("it was deleted"), "{error}");
+            }
+        }
+        let unwritten = store.root().create_dataset("new").unwrap();
+        let unwritten = unwritten.child(3).unwrap();
+        assert_eq!(unwritten.children(..).count(), 0);
+    });
+}
+
 #[test]
 fn of_a_product_that_threads_write_twice_the_later_counts() {
     over_each(|store| {

@@ -313,6 +313,12 @@ impl Store {
         detached(py, || item.exists())
     }
 
+    /// Fails if a container was deleted.
+    fn check_left(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
+        let item = self.item(container)?;
+        detached(py, || item.check_left())
+    }
+
     /// Numbers of what a container holds, from `start` up to `stop`, `limit` at most.
     fn numbers(
         &self,
@@ -323,7 +329,7 @@ impl Store {
         limit: usize,
     ) -> PyResult<Vec<u64>> {
         let item = self.item(container)?;
-        detached(py, || item.numbers(start..stop, limit))
+        detached(py, || item.page(start..stop, limit))
     }
 
     fn remove(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
@@ -498,7 +504,7 @@ impl Store {
         detached(py, || {
             let (mut n, mut from) = (0u64, 0);
             loop {
-                let numbers = item.numbers(from.., PAGE)?;
+                let numbers = item.page(from.., PAGE)?;
                 n += numbers.len() as u64;
                 match numbers.last() {
                     Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
