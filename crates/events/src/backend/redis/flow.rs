@@ -3,7 +3,7 @@
 //! Every command here may be done twice. It has one key, so that slots may move while it is on its way: who has the key
 //! is known per key, not per slot, until the last has moved.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,7 +98,8 @@ impl<'a> Flow<'a> {
             }
             if again.tasks.len() < n {
                 (progress, pause) = (Instant::now(), FIRST_PAUSE);
-            } else if progress.elapsed() > self.nodes.settings.failover {
+            } else if progress.elapsed() > self.patience(&again.tasks, orders) {
+                self.nodes.give_up(self.masters(&again.tasks, orders));
                 return Err(self.nodes.unreachable(doing, &said));
             }
             if again.must_wait {
@@ -112,7 +113,26 @@ impl<'a> Flow<'a> {
             again.tasks.sort_by_key(|task| task.at);
             pending = again.tasks;
         }
+        self.nodes.note_answered(self.held.keys());
         Ok(())
+    }
+
+    /// For how long no command that is left needs to be answered, until all are given up: not long again if all are for
+    /// servers that were given up of late.
+    fn patience(&self, left: &[Task], orders: &Orders) -> Duration {
+        let failover = self.nodes.settings.failover;
+        match self.nodes.were_given_up(&self.masters(left, orders)) {
+            true => failover.min(SOON),
+            false => failover,
+        }
+    }
+
+    /// The servers that have the keys of some commands, as far as is known.
+    fn masters(&self, tasks: &[Task], orders: &Orders) -> BTreeSet<Arc<Address>> {
+        let topology = self.nodes.topology();
+        let slots = tasks.iter().filter_map(|task| orders.get(task.at));
+        let masters = slots.filter_map(|order| topology.master(order.slot));
+        masters.cloned().collect()
     }
 
     /// Sends all that is pending once; gives what must be sent again.

@@ -1,6 +1,6 @@
 //! The servers of a store: which has which slot, and connections to them that wait to be used again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -124,6 +124,8 @@ pub struct Nodes {
     pub known: Known,
     /// When replicas were waited for in vain last.
     waited: Mutex<Option<Instant>>,
+    /// When servers that did not answer were given up last.
+    given_up: Mutex<HashMap<Arc<Address>, Instant>>,
 }
 
 #[derive(Default)]
@@ -182,6 +184,7 @@ impl Nodes {
             idle: Mutex::default(),
             known: Known::default(),
             waited: Mutex::default(),
+            given_up: Mutex::default(),
             settings,
         };
         let mut said = Said::default();
@@ -213,6 +216,30 @@ impl Nodes {
     /// Whether that was of late, so that it will most likely be again.
     pub fn has_waited_in_vain(&self) -> bool {
         lock(&self.waited).is_some_and(|when| when.elapsed() < self.settings.failover)
+    }
+
+    /// Notes that servers were waited for in vain.
+    pub fn give_up(&self, servers: impl IntoIterator<Item = Arc<Address>>) {
+        let now = servers.into_iter().map(|server| (server, Instant::now()));
+        lock(&self.given_up).extend(now);
+    }
+
+    /// Whether all of these were given up of late, and have not answered since.
+    pub fn were_given_up(&self, servers: &BTreeSet<Arc<Address>>) -> bool {
+        let given_up = lock(&self.given_up);
+        let is_late = |when: &Instant| when.elapsed() < self.settings.failover;
+        let was_given_up = |server| given_up.get(server).is_some_and(is_late);
+        !servers.is_empty() && servers.iter().all(was_given_up)
+    }
+
+    /// Notes that servers answer.
+    pub fn note_answered<'a>(&self, servers: impl IntoIterator<Item = &'a Arc<Address>>) {
+        let mut given_up = lock(&self.given_up);
+        if !given_up.is_empty() {
+            servers.into_iter().for_each(|server| {
+                given_up.remove(server);
+            });
+        }
     }
 
     /// Who has what, as far as is known.

@@ -200,6 +200,39 @@ fn a_server_that_was_started_again_is_used_again() {
     assert_eq!(unseal(&found).unwrap().0, b"value");
 }
 
+#[test]
+fn a_server_that_was_given_up_is_not_waited_for_again() {
+    let Some(mut servers) = start("redis") else {
+        return;
+    };
+    let url = format!("{}?failover=8", url(servers.port));
+    let store = RedisBackend::connect(&url).unwrap();
+    store.write(&batch(0..10, b"value")).unwrap();
+    store.flush().unwrap();
+    servers.kill_one(0);
+    // Each waited as long as the first.
+    let started = Instant::now();
+    let fails = |result: Result<(), EventsError>| {
+        assert_eq!(result.unwrap_err().kind(), "store-unreachable");
+    };
+    fails(load(&store, 1).map(drop));
+    let first = started.elapsed();
+    assert!(first >= Duration::from_secs(8), "{first:?}");
+    for at in 0..4 {
+        fails(store.write(&batch(at..at + 10, b"more")).map(drop));
+        fails(store.flush());
+        fails(load(&store, at).map(drop));
+    }
+    assert!(started.elapsed() - first < 4 * first);
+    servers.start_one(0);
+    assert!(load(&store, 9).unwrap().is_some());
+    // From now on, it is waited for again.
+    servers.kill_one(0);
+    let again = Instant::now();
+    fails(load(&store, 1).map(drop));
+    assert!(again.elapsed() >= Duration::from_secs(8));
+}
+
 /// Sets how much memory a server may use, without deleting anything.
 fn limit(port: u16, bytes: &str) {
     for (name, value) in [("maxmemory-policy", "noeviction"), ("maxmemory", bytes)] {
