@@ -170,6 +170,9 @@ size_t fb_write_batch_len(const fb_write_batch *batch);
 // The products that were there and were kept (FB_KEEP), as far as is known after the last flush; each is given once.
 fb_products *fb_write_batch_take_kept(fb_write_batch *batch);
 
+// Writes what was collected and frees the batch, also if that fails: what could not be written is lost then.
+bool fb_write_batch_close(fb_write_batch *batch, fb_error **error);
+
 // Writes what was collected and frees the batch. Errors go to standard error then: who wants to know calls
 // fb_write_batch_flush before.
 void fb_write_batch_free(fb_write_batch *batch);

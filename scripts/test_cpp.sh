@@ -139,6 +139,29 @@ with_python() {
     "$python" tests/cpp/references.py "$both" follow
 }
 
+# A batch whose server is gone when it ends ends the process with 1, unless a later call has thrown.
+lost_batches() {
+    local port=$((20000 + RANDOM % 20000)) kind wanted code
+    if ! command -v redis-server >/dev/null; then
+        [ "${FEMTOBARN_REQUIRE_ALL:-}" != 1 ] || { echo 'redis-server is not installed (FEMTOBARN_REQUIRE_ALL=1)' && exit 1; }
+        echo '--- lost batches: skipped, redis-server is not installed'
+        return
+    fi
+    for kind in batch async own told; do
+        redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work" --daemonize yes \
+            --pidfile "$work/redis.pid" >/dev/null
+        until redis-cli -p "$port" ping >/dev/null 2>&1; do sleep 0.1; done
+        wanted=1
+        [ "$kind" != told ] || wanted=0
+        code=0
+        timeout 60 "$work/bin/lost_batches" "redis://127.0.0.1:$port/?failover=1" "kill -9 $(cat "$work/redis.pid")" \
+            "$kind" || code=$?
+        [ "$code" = "$wanted" ] || { echo "lost_batches $kind ended with $code" && exit 1; }
+        port=$((port + 1))
+    done
+    echo 'lost batches are told'
+}
+
 scripts/install_cpp.sh "$work/prefix"
 each_header_by_itself
 compile_all
@@ -156,6 +179,7 @@ run 01_store_and_load "$(folder)"
 run 01_events_and_products "$(folder)"
 ranks 2 02_hepnos_program na+sm "$(folder)"
 FEMTOBARN_STORE=$(folder) run 02_hepnos_program na+sm /no/such/file
+lost_batches
 with_python
 by_cmake
 echo 'C and C++: all passed'

@@ -16,9 +16,20 @@ struct BatchOptions {
 };
 
 /// Containers and products that are collected, and written when there are many, at flush(), and when it ends.
-/// Errors of that last writing go to standard error: who wants to know calls flush() before.
+/// If that last writing fails, the next call on the store throws; if there is none, the process ends with 1.
 class WriteBatch {
 public:
+    WriteBatch(WriteBatch &&) = default;
+    WriteBatch &operator=(WriteBatch &&other) {
+        if (this != &other) {
+            close();
+            m_store = std::move(other.m_store);
+            m_batch = std::move(other.m_batch);
+        }
+        return *this;
+    }
+    ~WriteBatch() { close(); }
+
     explicit WriteBatch(const Store &store, const BatchOptions &options = {}) : m_store(store) {
         const fb_batch_options given{options.max_items, options.max_bytes, options.threads,
                                      static_cast<std::uint32_t>(options.if_there)};
@@ -28,6 +39,7 @@ public:
 
     /// Adds a container.
     void create(const fb_descriptor &container) {
+        m_store.check_lost();
         detail::Outcome outcome;
         outcome.check(fb_write_batch_create(m_batch.get(), &container, outcome));
     }
@@ -42,6 +54,7 @@ public:
 
     /// Adds a product as bytes. Its name is label#type.
     void store_bytes(const fb_descriptor &container, std::string_view name, std::string_view value) {
+        m_store.check_lost();
         detail::Outcome outcome;
         outcome.check(fb_write_batch_store(m_batch.get(), &container, detail::c_text(name),
                                            detail::c_bytes(value), outcome));
@@ -57,6 +70,7 @@ public:
 
     /// Writes all that was collected, and returns when it is as durable as the store makes it.
     void flush() {
+        m_store.check_lost();
         detail::Outcome outcome;
         outcome.check(fb_write_batch_flush(m_batch.get(), outcome));
     }
@@ -76,6 +90,13 @@ public:
     }
 
 private:
+    void close() noexcept {
+        detail::Outcome outcome;
+        if (!fb_write_batch_close(m_batch.release(), outcome)) {
+            m_store.note_lost(outcome.message());
+        }
+    }
+
     /// Of another store, it would be written where nobody looks for it.
     void check_same(const Item &item) const {
         const Store &other = item.store();

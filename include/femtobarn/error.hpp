@@ -43,6 +43,9 @@ public:
         }
     }
 
+    /// What went wrong, after a call that was not done.
+    const char *message() const noexcept { return fb_error_message(m_error); }
+
     /// A handle, if the call gave one.
     template <class T>
     T *check(T *handle) {

@@ -10,7 +10,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -117,6 +120,24 @@ private:
     std::atomic<std::int64_t> m_until{0};
 };
 
+/// Ends the process with 1 if batches were lost and nobody was told. Static objects that are defined behind
+/// this header end before.
+struct ExitCode {
+    ExitCode() = default;
+    ExitCode(const ExitCode &) = delete;
+    ExitCode &operator=(const ExitCode &) = delete;
+    ~ExitCode() {
+        if (n_lost > 0) {
+            std::cout.flush();
+            std::fflush(nullptr);
+            std::_Exit(1);
+        }
+    }
+
+    std::atomic<int> n_lost{0};
+};
+inline ExitCode exit_code;
+
 /// What one store has in this process.
 struct StoreState {
     explicit StoreState(fb_store *opened) : handle(opened) {}
@@ -124,12 +145,42 @@ struct StoreState {
     StoreState &operator=(const StoreState &) = delete;
     ~StoreState() { fb_store_free(handle); }
 
+    /// Notes what a batch could not write when it ended.
+    void note_lost(const char *what) noexcept {
+        std::fprintf(stderr, "femtobarn: a batch of an event store was not written: %s\n", what);
+        const std::lock_guard<std::mutex> lock(m_mutex);
+        exit_code.n_lost += m_lost.empty();
+        if (m_lost.empty()) {
+            m_lost = what;
+        }
+        m_has_lost = true;
+    }
+
+    /// Throws if a batch was lost since the last call, once.
+    void check_lost() {
+        if (!m_has_lost) {
+            return;
+        }
+        const std::lock_guard<std::mutex> lock(m_mutex);
+        if (m_has_lost.exchange(false)) {
+            --exit_code.n_lost;
+            throw Error("batch-lost", "an earlier batch was not written when it ended, and is lost: " +
+                                          std::exchange(m_lost, std::string()) +
+                                          "; call flush() before a batch ends, to keep what cannot be written");
+        }
+    }
+
     fb_store *handle;
     /// The types whose descriptions are known to be noted.
     KnownTypes described;
     /// The types of which products were loaded, and whose notes, if there are any, say what they are here;
     /// and those that are not described here, and of which there are no notes.
     KnownTypes checked;
+
+private:
+    std::mutex m_mutex;
+    std::string m_lost;
+    std::atomic<bool> m_has_lost{false};
 };
 
 /// The type whose description says what the bytes of T are: T, or what it is a vector or an array of, of
@@ -182,7 +233,21 @@ public:
     bool valid() const { return m_state != nullptr; }
     explicit operator bool() const { return valid(); }
 
-    fb_store *handle() const { return m_state ? m_state->handle : nullptr; }
+    /// What the C functions take. Throws once if a batch could not be written when it ended.
+    fb_store *handle() const {
+        check_lost();
+        return m_state ? m_state->handle : nullptr;
+    }
+    void check_lost() const {
+        if (m_state) {
+            m_state->check_lost();
+        }
+    }
+    void note_lost(const char *what) const noexcept {
+        if (m_state) {
+            m_state->note_lost(what);
+        }
+    }
 
     std::string url() const { return fb_store_url(handle()); }
 

@@ -23,6 +23,15 @@ struct AsyncState {
     AsyncState(const DataStore &store, std::size_t threads)
         : datastore_(store), n_threads(threads), batch(Access::store_of(store)->store, options(threads)) {}
 
+    AsyncState(const AsyncState &) = delete;
+    AsyncState &operator=(const AsyncState &) = delete;
+
+    ~AsyncState() {
+        if (errors.size() > n_told) { // which nobody asked for
+            Access::store_of(datastore_)->store.note_lost(errors[n_told].c_str());
+        }
+    }
+
     static fb::BatchOptions options(std::size_t threads) {
         fb::BatchOptions options;
         options.max_items = 1024; // so that others see what is given to an engine that nobody waits for
@@ -48,6 +57,8 @@ struct AsyncState {
     std::size_t n_threads;
     std::mutex mutex;
     std::vector<std::string> errors;
+    /// How many of these were asked for.
+    std::size_t n_told = 0;
     fb::WriteBatch batch;
 };
 
@@ -77,6 +88,7 @@ public:
             return {};
         }
         const std::lock_guard<std::mutex> lock(m_impl->mutex);
+        m_impl->n_told = m_impl->errors.size();
         return m_impl->errors;
     }
 

@@ -195,6 +195,16 @@ static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) 
     CHECK(rank > 0 || n == 0 || said.find("it was deleted") != std::string::npos);
 }
 
+static void a_rank_that_only_reads_is_told_at_the_first_write(const char *url) {
+    if (rank > 0 && std::strncmp(url, "dir:", 4) == 0) {
+        WriteBatch batch(store);
+        THROWS(Exception, "written by one process", dataset.createRun(batch, 99));
+        AsyncEngine async(store);
+        dataset.createRun(async, 99);
+        CHECK(async.errors().size() == 1);
+    }
+}
+
 static void ranks_must_have_the_same_dataset() {
     if (size > 1) {
         ParallelEventProcessor processor(store, MPI_COMM_WORLD);
@@ -253,6 +263,8 @@ int main(int argc, char **argv) {
                       a_dataset_that_others_delete_meanwhile_is_an_error(argv[1]);
                   }
               }},
+             {"a rank that only reads is told at the first write",
+              [argv] { a_rank_that_only_reads_is_told_at_the_first_write(argv[1]); }},
              {"ranks must have the same dataset", ranks_must_have_the_same_dataset},
              {"ranks give each other values", ranks_give_each_other_values}});
     dataset = DataSet();

@@ -3,7 +3,7 @@
 use femtobarn::events::{BatchOptions, EventsError, ProductName, WriteBatch};
 
 use crate::descriptor::fb_descriptor;
-use crate::error::{border, fb_error, free, handle};
+use crate::error::{border, fb_error, free, handle, taken};
 use crate::input::{fb_bytes, fb_text, given, given_mut, product_name};
 use crate::product::{fb_overwrite, fb_products, overwrite};
 use crate::store::fb_store;
@@ -145,6 +145,21 @@ pub unsafe extern "C" fn fb_write_batch_take_kept(batch: *mut fb_write_batch) ->
     handle(fb_products {
         found: found.unwrap_or_default(),
     })
+}
+
+/// Writes what was collected and frees the batch, also if that fails: what could not be written is lost then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_write_batch_close(
+    batch: *mut fb_write_batch,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a batch that is not freed, or NULL.
+        let batch = unsafe { taken(batch) };
+        batch.map_or(Ok(true), |batch| batch.batch.finish().map(|_| true))
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
 }
 
 /// Writes what was collected and frees the batch. Errors go to standard error then: who wants to know calls

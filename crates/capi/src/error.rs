@@ -78,6 +78,16 @@ pub unsafe fn free<T>(handle: *mut T) {
     }
 }
 
+/// What was given back by C.
+///
+/// # Safety
+///
+/// `handle` was made by [`handle`], and is not used any more; or is null.
+pub unsafe fn taken<T>(handle: *mut T) -> Option<T> {
+    // SAFETY: it was made by Box::into_raw, and nobody else has it.
+    (!handle.is_null()).then(|| *unsafe { Box::from_raw(handle) })
+}
+
 /// A handle of something, which is C's from now on.
 pub fn handle<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))

@@ -47,6 +47,8 @@ pub struct WriteBatch {
     writers: Option<Writers>,
     kept: Vec<ProductId>,
     process: Process,
+    /// Whether somebody hears what could not be written, so that it is not tried again when it is dropped.
+    is_finished: bool,
 }
 
 impl WriteBatch {
@@ -62,6 +64,7 @@ impl WriteBatch {
             writers,
             kept: Vec::new(),
             process: Process::this(),
+            is_finished: false,
         }
     }
 
@@ -74,8 +77,8 @@ impl WriteBatch {
     ///
     /// # Errors
     ///
-    /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)), and those of
-    /// writing, if the batch is full.
+    /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)); if the store is
+    /// only read; and those of writing, if the batch is full.
     pub fn create(&mut self, container: Descriptor) -> Result<(), EventsError> {
         let Some((parent, number)) = container.place() else {
             let what = "a dataset is created at once, and not in a batch".into();
@@ -110,6 +113,9 @@ impl WriteBatch {
         let Some(batch) = self.batches.get_mut(at) else {
             return Ok(());
         };
+        if batch.is_empty() {
+            self.store.backend().check_writes("write")?;
+        }
         add(batch);
         let BatchOptions {
             max_items,
@@ -183,8 +189,9 @@ impl WriteBatch {
     ///
     /// # Errors
     ///
-    /// Those of [`flush`](Self::flush).
+    /// Those of [`flush`](Self::flush); what could not be written is given up.
     pub fn finish(mut self) -> Result<Written, EventsError> {
+        self.is_finished = true;
         self.flush()?;
         let kept = std::mem::take(&mut self.kept);
         Ok(Written { kept })
@@ -213,6 +220,7 @@ impl Drop for WriteBatch {
             return;
         }
         if !thread::panicking()
+            && !self.is_finished
             && let Err(error) = self.flush()
         {
             let error = femtobarn_io::with_causes(&error);
