@@ -1,5 +1,6 @@
 /// Creating and storing many things by few requests. A batch is written when it has `max_batch_size` entries
-/// for one target of the store, at flush(), and when it ends.
+/// for one target of the store (in a folder, at least 16,384), at flush(), and when it ends. If that last writing fails, the next call on the
+/// store throws; if there is none, the process ends with 1.
 #ifndef HEPNOS_WRITEBATCH_HPP
 #define HEPNOS_WRITEBATCH_HPP
 
@@ -11,6 +12,7 @@
 #include <hepnos/RawStorage.hpp>
 #include <hepnos/Statistics.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <ostream>
@@ -99,9 +101,16 @@ private:
             throw Exception("a WriteBatch is made for a DataStore that is not connected");
         }
         fb::BatchOptions options;
-        options.max_items = max_batch_size ? max_batch_size : 1;
+        options.max_items = items(datastore, max_batch_size);
         options.threads = threads;
         m_impl = detail::guarded([&] { return std::make_unique<Impl>(datastore, options); });
+    }
+
+    /// Of a store in a folder, each writing is a commit that waits for the disk: more entries make one.
+    static std::size_t items(const DataStore &datastore, unsigned max_batch_size) {
+        constexpr std::size_t least_of_a_folder = 16384;
+        const bool is_folder = detail::Access::store_of(datastore)->store.url().compare(0, 4, "dir:") == 0;
+        return std::max<std::size_t>(max_batch_size, is_folder ? least_of_a_folder : 1);
     }
 
     void create(const ItemDescriptor &item) {

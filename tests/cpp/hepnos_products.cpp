@@ -16,6 +16,7 @@
 using namespace hepnos;
 
 static DataStore store;
+static bool in_folder = false; // where batches are larger
 
 struct Point { // plain-old-data
     float x, y;
@@ -350,7 +351,8 @@ static void batches_are_seen_when_they_are_flushed() {
             batch.flush();
             WriteBatchStatistics stats;
             batch.collectStatistics(stats);
-            CHECK(stats.key_sizes.num == 152 && stats.value_sizes.num == 100 && stats.batch_sizes.num >= 9);
+            CHECK(stats.key_sizes.num == 152 && stats.value_sizes.num == 100);
+            CHECK(in_folder ? stats.batch_sizes.num == 1 : stats.batch_sizes.num >= 9);
             std::ostringstream text;
             text << stats;
             CHECK(text.str().find("\"num\" : 152") != std::string::npos);
@@ -472,6 +474,7 @@ static void archives_know_the_store() {
 
 int main(int, char **argv) {
     store = DataStore::connect("na+sm", argv[1]);
+    in_folder = std::string(argv[1]).compare(0, 4, "dir:") == 0;
     return run(
         {{"plain data are stored as bytes", plain_data_are_stored_as_bytes},
          {"all else goes through Boost", all_else_goes_through_boost},
