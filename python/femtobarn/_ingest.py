@@ -74,7 +74,8 @@ class IngestReport:
     left_out : dict
         Groups and datasets that were left out: why, and in how many files.
     warnings : list of str
-        Labels of which these files have products of several types.
+        Labels of which these files have products of several types, and files of which `collections` has collected
+        nothing.
     """
 
     files: int = 0
@@ -251,9 +252,11 @@ def ingest(
                 job.finish(file, message)
                 done += file.size
                 bar.tick(done, total)
-    job.report.warnings = job.warnings()
+    job.report.warnings = job.warnings() + job.notes()
     job.report.seconds = time.monotonic() - started
     warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
+    for note in job.notes():
+        warn_outside(note, UserWarning)
     if job.empty:
         warn_outside(f"{shortened(job.empty)}: {_EMPTY}", UnreadableWarning)
     return job.report
@@ -402,6 +405,7 @@ class _Job:
     def __init__(self, dataset: DataSet, options: Options, on_conflict: str) -> None:
         self.report = IngestReport()
         self.unexpected: list[tuple[str, str]] = []
+        self._notes: dict[str, list[str]] = {}  # with the files
         self.empty: list[str] = []
         self.todo: list[_File] = []
         self.skipped: list[_File] = []
@@ -472,6 +476,8 @@ class _Job:
         self.report.n_bytes += file.size
         self.report._leave_out(done.left_out)
         self.unexpected += done.unexpected.items()
+        for said in done.notes:
+            self._notes.setdefault(said, []).append(_core.public_url(file.source.path))
         if not file.products and not file.events:
             name = _core.public_url(file.source.path)
             self.report._leave_out({name: _EMPTY})
@@ -535,6 +541,10 @@ class _Job:
             for label, kinds in sorted(self._types.items())
             if len(kinds) > 1
         ]
+
+    def notes(self) -> list[str]:
+        """Say what is to be known of files."""
+        return [f"{note} ({shortened(files)})" for note, files in self._notes.items()]
 
     def _way_out(self, file: _File, error: _TypeError) -> str:
         """Say what can be done about a product whose type does not fit, and for which files."""

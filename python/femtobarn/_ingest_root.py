@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from femtobarn._datastore import WriteBatch
     from femtobarn._ntuple import NTuple
 
-__all__ = ["Above", "above", "chunks", "classes_of", "store_above"]
+__all__ = ["NOTHING_COLLECTED", "Above", "above", "chunks", "classes_of", "store_above"]
+
+NOTHING_COLLECTED = "collections=True has collected nothing: no integer field nX stands beside lists X_…"
 
 _NANOAOD = ("run", "luminosityBlock", "event")
 _LIST = re.compile(r"(?:std::vector|ROOT::VecOps::RVec)<(.*)>")
@@ -52,6 +54,7 @@ def chunks(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     left_out: dict[str, str] | None = None,
+    notes: list[str] | None = None,
 ) -> Iterator[Chunk]:
     """Read an RNTuple or a TTree as events with products: each field at the top is one, with its type in C++.
 
@@ -67,14 +70,15 @@ def chunks(
     tree : str, optional
         Name of the ntuple or tree, where there are several; by default "Events", if there is one.
     fields, drop : str or list of str, optional
-        Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters.
+        Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters. What
+        counts the items of `fields`, as ``nMuon`` of ``Muon_pt``, comes along.
     run, subrun, event : str
         The fields that say which event an entry is: integers that are not negative. A run or subrun that the file does
         not say is given as a number, which all entries have. A number for `event` is that of the first entry, from
         which on they are counted.
     collections : bool
         Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
-        this name with the members ``pt``, ``eta``, …. Where `fields` names some of these, ``nMuon`` need not be named.
+        this name with the members ``pt``, ``eta``, ….
     namespace : str
         The namespace in which the file's classes, and those of collections, are put.
     step : str or int
@@ -85,6 +89,8 @@ def chunks(
         Settings of how the server is asked, as for `open`.
     left_out : dict, optional
         Gets the fields that were wanted and cannot be read, and why.
+    notes : list of str, optional
+        Gets `NOTHING_COLLECTED` if `collections` is true, and there are lists, but none of them is collected.
 
     Returns
     -------
@@ -113,6 +119,9 @@ def chunks(
     if left_out is not None and fields is None:  # one that is named is an error
         dropped = patterns("drop", drop)
         left_out |= {name: why for name, why in plan.ntuple.skipped if not fits(name, dropped)}
+    lists = (column for column in plan.columns if _LIST.fullmatch(column.type.name))
+    if notes is not None and collections and not plan.gathered and any(lists):
+        notes.append(NOTHING_COLLECTED)
     if _fields(plan.numbers[2:]):  # others are counted
         _check_events(plan.ntuple, plan.numbers)
     return _read(plan, step)
@@ -175,8 +184,8 @@ def _plan(
     numbers = _numbers(ntuple, described, number_fields)
     others = [column for column in described if column.field not in numbers]
     columns = _chosen(ntuple, others, numbers, fields, drop)
-    if collections and fields is not None:
-        columns = _with_counters(columns, _chosen(ntuple, others, numbers, None, drop))
+    if fields is not None:
+        columns = _with_counters(ntuple, columns, _chosen(ntuple, others, numbers, None, drop), collections)
     for column in columns:
         if column.why is not None:
             raise UsageError(
@@ -473,15 +482,14 @@ def _chosen(
     return [column for column in columns if column.field not in left_out]
 
 
-def _with_counters(columns: list[_Column], known: list[_Column]) -> list[_Column]:
+def _with_counters(ntuple: NTuple, columns: list[_Column], known: list[_Column], collections: bool) -> list[_Column]:
     """Return columns with those that count the items of collections of which some are among them."""
     own = {column.field for column in columns}
-    counters = [
-        one.counter
-        for one in _gathered(known)
-        if one.counter.field not in own and any(member.field in own for member in one.members)
-    ]
-    return columns + counters
+    counters = set(ntuple._core.counters([column.field for column in columns]))
+    if collections:  # these go by their names
+        gathered = (one for one in _gathered(known) if any(member.field in own for member in one.members))
+        counters |= {one.counter.field for one in gathered}
+    return columns + [column for column in known if column.field in counters - own]
 
 
 def _gathered(columns: list[_Column]) -> list[_Collection]:

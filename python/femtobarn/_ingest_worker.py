@@ -81,11 +81,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a file: what of it was left out, and why."""
+    """The end of a file: what of it was left out, and why, and what is to be known of it."""
 
     number: int
     left_out: dict[str, str]
     unexpected: dict[str, str]
+    notes: list[str] = field(default_factory=list)
 
 
 def kind_of(path: str) -> str:
@@ -167,11 +168,12 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     given = _of_root(source, options)
     file = {name: given[name] for name in ("tree", "storage_options")}
     left_out: dict[str, str] = {}
-    for chunk in _ingest_root.chunks(source.path, **given, left_out=left_out):
+    notes: list[str] = []
+    for chunk in _ingest_root.chunks(source.path, **given, left_out=left_out, notes=notes):
         yield Part(source.number, chunk, 0.0)
     for above in _ingest_root.above(source.path, **file):
         yield Part(source.number, above, 0.0)
-    yield Done(source.number, left_out, {})
+    yield Done(source.number, left_out, {}, notes)
 
 
 def _of_root(source: Source, options: Options) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
 from femtobarn._compat import known_options
+from femtobarn._left_behind import LeftBehind, left_behind_of, left_behind_text
 from femtobarn._open import resolve, settings_of
 from femtobarn._output import compression_settings, plain_path
 from femtobarn._patterns import patterns
@@ -46,6 +47,8 @@ class MergeReport:
         Bytes of the output that share blocks with other files, as the file system says (FIEMAP); None if it does not.
     inputs : list of dict
         What came of each input, with all details.
+    left_behind : tuple of LeftBehind
+        Objects and fields of the inputs that are not in the output.
     seconds : float
         The time that it took.
     bytes_before : int or None
@@ -73,15 +76,16 @@ class MergeReport:
     histograms: int = 0
     proof: dict[str, Any] | None = None
     delivery: dict[str, Any] | None = None
+    left_behind: tuple[LeftBehind, ...] = ()
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level}: {n}" for level, n in self.levels.items() if n)
         before = self.entries_before if self.bytes_before is not None else {}
         added = {name: f" ({n} before)" for name, n in before.items()}
         entries = ", ".join(f"{name}: {n}{added.get(name, '')}" for name, n in self.entries.items())
-        return (
-            f"<MergeReport {self.output!r} from {plural(len(self.inputs), 'file')}: {entries}; bytes by level {levels}>"
-        )
+        left = f"; {left_behind_text(self.left_behind)}" if self.left_behind else ""
+        inputs = plural(len(self.inputs), "file")
+        return f"<MergeReport {self.output!r} from {inputs}: {entries}; bytes by level {levels}{left}>"
 
 
 @known_options()
@@ -295,4 +299,5 @@ def call(
         histograms=found["histograms"],
         proof=found["proof"],
         delivery=found["delivery"],
+        left_behind=left_behind_of(found["left_behind"]),
     )

@@ -28,3 +28,8 @@ def same_bytes(left, right):
     if (one, n, parts.keys()) != (other, m, others.keys()):
         return False
     return all(part.tobytes() == others[key].tobytes() for key, part in parts.items())
+
+
+def left_behind(report):
+    """Return names and classes of the objects that an operation left behind."""
+    return sorted((left.name, left.class_name) for left in report.left_behind if left.field is None)

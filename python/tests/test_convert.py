@@ -807,7 +807,7 @@ def test_a_counter_that_is_dropped_is_not_there(shared, tmp_path):
     assert "NMuon" in everything.keys()  # noqa: SIM118
     assert "NMuon" not in dropped.keys()  # noqa: SIM118
     assert ak.array_equal(everything["Muon_Px"].array(), dropped["Muon_Px"].array())
-    assert one.typenames() == {"Muon_Px": "std::vector<float>"}
+    assert {"NMuon", "Muon_Px"} < set(one.keys())
     assert ak.array_equal(everything["Muon_Px"].array(), one["Muon_Px"].array())
 
 

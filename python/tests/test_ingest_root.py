@@ -121,6 +121,15 @@ def test_collections_take_their_counters_along(dataset: fb.DataSet, tmp_path: Pa
     assert [product.label for product in next(dataset.events()).products()] == ["Muon"]
 
 
+def test_that_nothing_is_collected_is_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    """There were 50 products for each event in place of some collections, and nothing said why."""
+    path = write(tmp_path / "a.root", {"Muon_pt": ak.Array([[0.5], [], []])})
+    with pytest.warns(UserWarning, match="has collected nothing: no integer field nX"):
+        report = fb.ingest(path, dataset, collections=True)
+    assert any("has collected nothing" in warning for warning in report.warnings)
+    assert sorted(dataset.arrays("Muon_pt").tolist()) == [[], [], [0.5]]
+
+
 def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path) -> None:
     fb.write(tmp_path / "a.root", {"x": [1.5, 2.5, 3.5]})
     with pytest.raises(fb.KeyNotFoundError, match="event=, or give that of the first entry"):

@@ -179,7 +179,7 @@ def test_collections_behind_views_that_have_one_name_get_others(tmp_path, dimuon
     muons, numbers, output = (tmp_path / f"{name}.root" for name in ("muons", "numbers", "out"))
     fb.clone(dimuon, muons, fields=["Muon_*"])
     fb.clone(dimuon, numbers, fields="nMuon")
-    report = fb.join_columns([numbers, muons], output, verify=True)
+    report = fb.join_columns([numbers, muons], output, fields=["*", "Muon_*"], verify=True)
     assert report.levels["L4"] == 0
     assert report.proof["equal"]
     assert report.proof["ntuples"][0]["by_value"] == []
@@ -233,7 +233,7 @@ def joined_sets(tmp_path, sets, **options):
     report = fb.join_columns(inputs, output, overwrite=True, **{"on": "n", **given})
     assert fb.open(output).verify().ok
     assert fb._core.cli_main(["verify", str(output)]) == 0
-    return {name: rows(output, name) for name in fb.open(output).attributes}, [it["dropped"] for it in report.inputs]
+    return {name: rows(output, name) for name in fb.open(output).attributes}, report.left_behind
 
 
 def test_attribute_sets_go_along_with_their_entries(tmp_path):
@@ -241,13 +241,11 @@ def test_attribute_sets_go_along_with_their_entries(tmp_path):
     made = {"made": (SPEC, [(0, 4, said("a", "x")), (4, 10, said("b"))])}
     lumi = {"lumi": ({"l": "float"}, [(0, 10, {"l": 2.5}), (1, 3, {"l": 0.5}), (8, 9, {"l": 1.0})])}
     both = {name: said_of for name, (_, said_of) in {**made, **lumi}.items()}
-    assert joined_sets(tmp_path, [made, lumi]) == (both, [[], []])
+    assert joined_sets(tmp_path, [made, lumi]) == (both, ())
     # equal ones are one
-    assert joined_sets(tmp_path, [made, {**made, **lumi}]) == (both, [[], []])
-    assert joined_sets(tmp_path, [made, lumi], others="drop") == (
-        {},
-        [[["Events made", "attribute set"]], [["Events lumi", "attribute set"]]],
-    )
+    assert joined_sets(tmp_path, [made, {**made, **lumi}]) == (both, ())
+    found, dropped = joined_sets(tmp_path, [made, lumi], others="drop")
+    assert (found, [left.name for left in dropped]) == ({}, ["Events made", "Events lumi"])
     # numbers of entries in the output
     order = [9, 8, 7, 3, 0, 1, 2, 4, 5, 6]
     some = {"lumi": (lumi["lumi"][0], [(0, 10, {"l": 2.5}), (1, 3, {"l": 0.5}), (6, 7, {"l": 1.0})])}
@@ -261,12 +259,10 @@ def test_attribute_sets_go_along_with_their_entries(tmp_path):
         "made": [(0, 3, said("a", "x")), (3, 7, said("b"))],
         "lumi": [(0, 7, {"l": 2.5}), (1, 3, {"l": 0.5})],
     }
-    assert dropped == [
-        [["3 entries of Events", "without a match"]],
-        [
-            ["3 entries of Events", "without a match"],
-            ["Events lumi", "1 ranges without entries of the attribute set"],
-        ],
+    reasons = [(left.name, left.reason, len(left.files)) for left in dropped]
+    assert reasons == [
+        ("Events", "3 entries without a match", 2),
+        ("Events lumi", "1 of its ranges have no entries in the output", 1),
     ]
 
 
@@ -275,10 +271,9 @@ def test_attribute_sets_that_cannot_go_along_are_errors(tmp_path):
     other = {"made": (SPEC, [(0, 4, said("b"))])}
     with pytest.raises(fb.UsageError, match=r'"made" of .*1\.root:Events .*0\.root has another of that name.*"first"'):
         joined_sets(tmp_path, [made, other])
-    assert joined_sets(tmp_path, [made, other], others="first") == (
-        {"made": made["made"][1]},
-        [[], [["Events made", "attribute set"]]],
-    )
+    found, dropped = joined_sets(tmp_path, [made, other], others="first")
+    assert found == {"made": made["made"][1]}
+    assert [(left.name, left.files) for left in dropped] == [("Events made", (str(tmp_path / "1.root"),))]
     apart = {"apart": (SPEC, [(2, 4, said("a"))])}
     with pytest.raises(fb.UsageError, match=r'"apart" of .*the entries from 2 to 4.*several places.*others="drop"'):
         joined_sets(tmp_path, [made, apart], orders={1: [1, 2, 3, 0, *range(4, 10)]})
@@ -297,21 +292,20 @@ def test_what_is_beside_ntuples_is_not_left_out_in_silence(tmp_path, testdata):
         fb.join_columns([a, b], output)
     assert not output.exists()
     report = fb.join_columns([f"{a}:Events", f"{b}:Friends"], output)
-    assert [item["dropped"] for item in report.inputs] == [[], []]
+    dropped = {left.name: left.files for left in report.left_behind}
+    assert dropped["labels"] == (str(a), str(b))
     assert_is(output, BOTH)
     report = fb.join_columns([a, b], output, others="drop", overwrite=True)
-    dropped = [[name for name, _ in item["dropped"]] for item in report.inputs]
-    assert "labels" in dropped[0]
-    assert dropped[0] == dropped[1]
+    assert {left.name: left.files for left in report.left_behind} == dropped
     report = fb.join_columns([a, f"{b}:Friends"], output, others="first", overwrite=True)
-    assert [item["dropped"] for item in report.inputs] == [[], []]
+    assert {left.files for left in report.left_behind} == {(str(b),)}
     assert_is(output, BOTH)
     uproot = pytest.importorskip("uproot")
     with uproot.open(output) as file, uproot.open(histograms) as given:
         assert np.array_equal(file["labels"].values(), given["labels"].values())
         assert file["fitted"].title == given["fitted"].title
     report = fb.join_columns([a, b], output, others="first", overwrite=True)
-    assert [[name for name, _ in item["dropped"]] for item in report.inputs] == [[], dropped[0]]
+    assert {left.name: left.files for left in report.left_behind} == dict.fromkeys(dropped, (str(b),))
     with pytest.raises(fb.UsageError, match=r'a TH1F called "fitted", and .* cannot be called "fitted" beside it'):
         fb.join_columns([a, b], tmp_path / "new.root", others="first", name="fitted")
 

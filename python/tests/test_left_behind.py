@@ -125,3 +125,52 @@ def test_a_folder_of_whole_files_is_resumed(nano, tmp_path):
     fb.convert(f"{nano}:Runs", f"{tmp_path}/1/nano.root", name="Events", overwrite=True)
     (third,) = fb.convert([nano], f"{tmp_path}/1/", resume=True)
     assert (third.status, third.ntuples) == ("converted", NTUPLES)
+
+
+def counted(path):
+    script = "import sys, ROOT; print(ROOT.RDataFrame(sys.argv[2], sys.argv[1]).Filter('nJet >= 2').Count().GetValue())"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, str(path), "Events"], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+@pytest.mark.oracle
+def test_what_counts_the_items_of_fields_comes_along(nano, tmp_path):
+    """RDataFrame did not know `nJet` in what was made with `fields="Jet_*"`."""
+    whole, output = tmp_path / "whole.root", tmp_path / "out.root"
+    fb.convert(f"{nano}:Events", whole)
+    fb.write(tmp_path / "other.root", {"other": np.arange(50)}, name="Events")
+    expected = counted(whole)
+    assert expected == 24
+    for make in (
+        lambda: fb.convert(f"{nano}:Events", output, fields="Jet_*", overwrite=True),
+        lambda: fb.convert(whole, output, fields="Jet_*", overwrite=True),
+        lambda: fb.merge([whole], output, fields="Jet_*", overwrite=True, verify=True),
+        lambda: fb.clone(f"{nano}:Events", output, fields="Jet_*", overwrite=True, verify=True),
+        lambda: fb.skim(whole, output, where="number >= 0", fields="Jet_*", overwrite=True),
+        lambda: fb.join_columns([tmp_path / "other.root", whole], output, fields=["*", "Jet_*"], overwrite=True),
+    ):
+        make()
+        names = fb.open(output).keys(recursive=False)
+        assert "nJet" in names
+        assert "number" not in names
+        assert counted(output) == expected
+    fb.convert(f"{nano}:Events", output, fields="Jet_*", drop="nJet", overwrite=True)
+    assert "nJet" not in fb.open(output).keys(recursive=False)
+
+
+@pytest.mark.oracle
+def test_what_merges_leave_behind_is_in_report_text_and_json(nano, tmp_path):
+    report = fb.clone(f"{nano}:Events", tmp_path / "one.root", verify=True)
+    names = {("Runs", "TTree"), ("LuminosityBlocks", "TTree"), ("deep", "TDirectory")}
+    assert left(report) == names | {("counts", "TH1D"), ("note", "TNamed")}
+    assert "left behind" in repr(report)
+    whole = fb.clone(nano, tmp_path / "all.root", others="first", verify=True)
+    assert not whole.left_behind
+    assert (whole.entries, whole.histograms) == (NTUPLES, 1)
+    text = run("clone", f"{nano}:Events", tmp_path / "text.root")
+    assert "left behind: Runs, LuminosityBlocks (TTree): not named" in text
+    assert "converted: TTree Events" in text
+    found = json.loads(run("clone", "--json", f"{nano}:Events", tmp_path / "json.root"))
+    assert {(it["name"], it["class"]) for it in found["left_behind"]} == left(report)

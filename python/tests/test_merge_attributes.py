@@ -77,7 +77,7 @@ def test_sets_of_one_name_are_joined(files, tmp_path, options):
     report = fb.merge([one, none, two, three], output, **options)
     assert set(fb.open(output).attributes) == set(ALL)
     assert {name: rows(output, name) for name in ALL} == ALL
-    assert all(not item["dropped"] for item in report.inputs)
+    assert not report.left_behind
     assert fb.open(output).verify().ok
     assert fb._core.cli_main(["verify", str(output)]) == 0
 
@@ -102,7 +102,8 @@ def test_clones_cut_ranges(files, tmp_path):
     assert rows(output, "made") == [(0, 2, said("a", "x")), (2, 4, said("b")), (1, 1, said("nothing"))]
     report = fb.clone(files[0], output, entries=range(5, 6), overwrite=True)
     assert (0, 1, said("b")) in rows(output, "made")
-    assert report.inputs[0]["dropped"] == [["Events made", "1 ranges without entries of the attribute set"]]
+    (left,) = report.left_behind
+    assert (left.name, left.reason) == ("Events made", "1 of its ranges have no entries in the output")
     fb.reshape(files[0], output, compression="lz4:4", overwrite=True)
     assert rows(output, "made") == ALL["made"][:3]
 
@@ -127,7 +128,7 @@ def test_other_fields_are_an_error_that_names_both_files(files, tmp_path):
     assert not output.exists()
     report = fb.merge([files[0], odd], output, others="drop")
     assert fb.open(output).attributes == {}
-    assert report.inputs[0]["dropped"] == [["Events made", "attribute set"]]
+    assert {(left.name, left.class_name) for left in report.left_behind} == {("Events made", "attribute set")}
 
 
 def test_sets_that_root_wrote_are_merged(tmp_path):

@@ -65,7 +65,9 @@ def test_files_of_two_encodings_in_turn_keep_their_values(tmp_path, compatible):
 def test_fields_that_are_left_out_are_named_for_every_file(inputs, tmp_path):
     a, b = inputs
     report = fb.merge([a[0], *b, *b], tmp_path / "out.root")
-    assert [done["ntuples"]["t"]["left_out"] for done in report.inputs] == [[], ["z"], ["z"], ["z"], ["z"]]
+    assert [(left.name, left.field, left.files) for left in report.left_behind] == [
+        ("t", "z", tuple(map(str, [*b, *b])))
+    ]
 
 
 def test_that_the_last_file_does_not_fit_is_told_before_anything_is_brought(inputs, tmp_path):

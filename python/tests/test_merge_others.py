@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import uproot
+from compare import left_behind
 
 import femtobarn as fb
 
@@ -79,14 +80,14 @@ def objects(run_root, tmp_path):
 def test_the_first_of_each_name_is_taken(objects, run_root, tmp_path, dimuon):
     output = tmp_path / "out.root"
     report = fb.merge([dimuon, objects, objects], output, others="first")
-    names = [["note", "TNamed"], ["sub/deep/together", "TList"], ["graph", "TGraphErrors"]]
-    assert [sorted(item["dropped"]) for item in report.inputs] == [[], [], sorted(names)]
+    names = [("graph", "TGraphErrors"), ("note", "TNamed"), ("sub/deep/together", "TList")]
+    assert left_behind(report) == names
     one, two = json.loads(run_root(SEEN, objects, output))
     assert one == two
     assert one["the same"]
     # what the output has is the first
     again = fb.merge([dimuon, objects], output, append=True, others="first")
-    assert sorted(again.inputs[1]["dropped"]) == sorted(names)
+    assert left_behind(again) == names
     assert json.loads(run_root(SEEN, output)) == [one]
 
 
@@ -112,31 +113,37 @@ def test_references_are_right_where_keys_are_longer(objects, run_root, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["TTree", "TNtuple"])
-def test_trees_are_not_taken_without_their_data(kind, run_root, tmp_path):
-    """What came was a tree without baskets."""
+def test_trees_become_ntuples(kind, run_root, tmp_path):
+    """What came was a tree without baskets, then they were refused."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     fb.write(path, {"x": np.arange(3)}, name="t")
     run_root(TREE, path, kind)
-    for merged in (
-        lambda: fb.clone(path, output),
-        lambda: fb.reshape(path, output, compression="lz4"),
-        lambda: fb.skim(path, output, where="x > 1"),
-        lambda: fb.merge([path], output),
-        lambda: fb.merge([path, path], output, others="first"),
+    tree = fb.open(f"{path}:tree")
+    name = tree.keys()[0]
+    values = tree[name].array().to_list()
+    for times, merged in (
+        (1, lambda: fb.clone(path, output, verify=True)),
+        (1, lambda: fb.reshape(path, output, compression="lz4", overwrite=True)),
+        (1, lambda: fb.merge([path], output, others="drop", overwrite=True, verify=True)),
+        (2, lambda: fb.merge([path, path], output, overwrite=True, verify=True)),
+        (3, lambda: fb.merge(path, output, append=True)),
     ):
-        with pytest.raises(fb.UsageError, match=f'a {kind} called "tree".*fb convert.*--others drop'):
-            merged()
-        assert not output.exists()
-    report = fb.clone(path, output, others="drop")
-    assert report.inputs[0]["dropped"] == [["tree", kind]]
-    assert fb.open(output).num_entries == 3
+        report = merged()
+        assert report.inputs[0]["converted"] == [["tree", kind]]
+        assert not report.left_behind
+        assert fb.open(f"{output}:tree")[name].array().to_list() == values * times
+        assert fb.open(f"{output}:t").num_entries == 3 * times
+    if kind == "TNtuple":
+        fb.skim(f"{path}:tree", output, where=f"{name} == {values[-1]}", overwrite=True)
+        assert fb.open(output)[name].array().to_list() == [value for value in values if value == values[-1]]
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["in.root", "out.root"]
 
 
 def test_chains_have_their_data_elsewhere(run_root, tmp_path):
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     fb.write(path, {"x": np.arange(3)}, name="t")
     run_root(TREE, path, "TChain")
-    assert fb.clone(path, output).inputs[0]["dropped"] == []
+    assert not fb.clone(path, output).left_behind
     read = "import sys, ROOT; print(ROOT.TFile(sys.argv[1]).Get('tree').GetListOfFiles().At(0).GetTitle())"
     assert run_root(read, output).strip() == "elsewhere.root"
 
@@ -147,14 +154,11 @@ def test_what_is_named_must_be_something_to_bring(run_root, tmp_path):
     with fb.recreate(path) as file:
         file["folder/t"] = {"x": [1]}
     run_root(TREE, path, "TTree")
-    for others in ("first", "drop"):
-        with pytest.raises(fb.UsageError, match=r"in\.root:tree is a TTree, .*fb convert .*in\.root:tree NEW\.root"):
-            fb.clone(f"{path}:tree", output, others=others)
     with pytest.raises(fb.UsageError, match=r"in\.root:folder is a directory: name what is in it"):
         fb.clone(f"{path}:folder", output)
     with fb.recreate(tmp_path / "empty.root") as file:
         file.mkdir("folder")
-    with pytest.raises(fb.UsageError, match=r"nothing to bring in .*empty\.root: no RNTuple, and no histogram"):
+    with pytest.raises(fb.UsageError, match=r"nothing to bring in .*empty\.root: no RNTuple, TTree or histogram"):
         fb.clone(tmp_path / "empty.root", output)
 
 
@@ -248,7 +252,7 @@ def test_trees_in_other_objects_are_found(kind, outer, run_root, tmp_path):
         with pytest.raises(fb.UsageError, match=f'a {outer} called "outer" with a {within} in it.*--others drop'):
             merged()
         assert not output.exists()
-    assert fb.clone(path, output, others="drop").inputs[0]["dropped"] == [["outer", outer]]
+    assert left_behind(fb.clone(path, output, others="drop")) == [("outer", outer)]
 
 
 def test_anchors_of_old_versions_are_not_taken_without_their_data(tmp_path, run_root):
@@ -268,7 +272,7 @@ ROOT.gInterpreter.ProcessLine('TFile f("' + sys.argv[1] + '", "UPDATE"); {"X" * 
         with pytest.raises(fb.UsageError, match=r"ROOT::Experimental::RNTuple.*before version 1\.0"):
             fb.clone(given, output)
         assert not output.exists()
-    assert fb.clone(path, output, others="drop").inputs[0]["dropped"] == [["old", class_name]]
+    assert left_behind(fb.clone(path, output, others="drop")) == [("old", class_name)]
 
 
 # Writes objects of classes whose members are not followed. Arguments: the file
@@ -400,5 +404,5 @@ def test_an_append_of_what_is_there_changes_nothing(tmp_path):
     fb.write(output, {"x": [1]}, name="Events")
     for _ in range(2):
         report = fb.merge(tmp_path / "s.root", output, append=True, others="first")
-    assert report.inputs[0]["dropped"]
+    assert report.left_behind
     assert sorted(item["path"] for item in fb._core.list_objects(str(output))) == ["Events", "note"]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compare import left_behind
 
 import femtobarn as fb
 
@@ -53,7 +54,7 @@ def test_merging_takes_an_ntuple_behind_a_later_object_and_names_the_object(tmp_
     for asked in [f"{path}:Events"] * 2, [path, f"{path}:Events;1"]:
         report = fb.merge(asked, output, others="drop", overwrite=True, verify=True)
         assert report.entries == {"Events": 6}
-        assert report.inputs[0]["dropped"] == ([["Events", "TNamed"]] if asked[0] == path else [])
+        assert left_behind(report) == ([("Events", "TNamed")] if asked[0] == path else [])
         assert fb.open(output)["x"].array().tolist() == [0, 1, 2] * 2
     assert run("verify", output, "--against", path, path).returncode == 0
     # unasked it is not left out
@@ -66,9 +67,8 @@ def test_merging_names_a_tree_behind_a_later_histogram(tmp_path: Path) -> None:
     path, output = str(DATA / "hidden_tree.root"), str(tmp_path / "out.root")
     with pytest.raises(fb.UsageError, match='TTree called "Events"'):
         fb.merge(path, output)
-    report = fb.merge(path, output, others="drop")
-    assert report.histograms == 1
-    assert report.inputs[0]["dropped"] == [["Events", "TTree"]]
+    report = fb.merge(f"{path}:Events;1", output)
+    assert report.inputs[0]["converted"] == [["Events", "TTree"]]
 
 
 def test_a_semicolon_without_a_number_is_part_of_a_name(tmp_path: Path) -> None:

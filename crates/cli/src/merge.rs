@@ -181,8 +181,9 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         };
         writeln!(out, "  {level}: {}{of}", printable(reason))?;
     }
-    for remark in remarks(report) {
-        writeln!(out, "  {}", printable(&remark))?;
+    let left_behind = report.left_behind.lines(n);
+    for remark in remarks(report).iter().chain(&left_behind) {
+        writeln!(out, "  {}", printable(remark))?;
     }
     Ok(())
 }
@@ -206,20 +207,16 @@ pub fn sent(delivery: &Delivery) -> String {
 fn remarks(report: &MergeReport) -> Vec<String> {
     let mut out = Remarks::default();
     for input in &report.inputs {
+        for (path, class) in &input.converted {
+            out.add(format!("converted: {class} {path} of {FILES}"), &input.url);
+        }
+        for (name, note) in &input.notes {
+            out.add(format!("{name} of {FILES}: {note}"), &input.url);
+        }
         for (path, merged) in &input.ntuples {
-            for name in merged.left_out.iter() {
-                let why = "the first file does not have it";
-                out.add(
-                    format!("left out: {name} of {path} in {FILES}: {why}"),
-                    &input.url,
-                );
-            }
             for name in merged.missing.iter() {
                 out.add(missing(&format!("{name} of {path}")), &input.url);
             }
-        }
-        for (path, class) in &input.dropped {
-            out.add(format!("left out: {class} {path} of {FILES}"), &input.url);
         }
     }
     out.lines()

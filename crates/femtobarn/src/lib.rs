@@ -13,6 +13,7 @@
 mod common;
 pub mod convert;
 mod copy;
+mod counters;
 pub mod expression;
 mod iterate;
 mod left_behind;

@@ -172,6 +172,11 @@ impl NTuple {
         Ok(self.first()?.aliases().clone())
     }
 
+    /// The fields that count the items of some, and are not among these.
+    fn counters(&self, names: Vec<String>) -> Vec<String> {
+        self.inner.counters(&names)
+    }
+
     /// Fields that cannot be read, or not in every file, and why.
     fn skipped(&self) -> PyResult<Vec<(String, String)>> {
         let skipped = &self.first()?.descriptor().skipped;

@@ -64,9 +64,14 @@ fn what_is_beside_an_ntuple_is_left_out_if_that_is_asked_for() {
     let message = failure(&join, 2)["message"].as_str().unwrap().to_owned();
     assert!(message.contains("beside its ntuple"), "{message}");
     let report = document(&[&join[..], &["--others", "drop"]].concat());
-    let dropped = report["inputs"][0]["dropped"].as_array().unwrap();
-    assert!(dropped.iter().any(|it| it[0] == "labels"), "{dropped:?}");
+    let left = report["left_behind"].as_array().unwrap();
+    let labels = left.iter().find(|it| it["name"] == "labels").unwrap();
+    assert!(labels["reason"].as_str().unwrap().contains("dropped"));
     let named = format!("{one}:double32");
     let report = document(&["join", &out, &named, &two, "--force"]);
-    assert_eq!(report["inputs"][0]["dropped"].as_array().unwrap().len(), 0);
+    let left = report["left_behind"].as_array().unwrap();
+    assert!(
+        left.iter().all(|it| it["reason"] == "not named"),
+        "{left:?}"
+    );
 }

@@ -1,6 +1,6 @@
 //! What is converted: entries as record batches, and the fields that they are to become.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use super::tree;
 use super::wanted::{Names, Unmatched, Wanted};
 use super::{ConvertOptions, tables};
 use crate::common::LeftOut;
+use crate::counters::counters;
 use crate::left_behind::LeftBehind;
 use crate::ntuple::NTuple;
 use crate::open::{OpenOptions, open_source_with};
@@ -368,6 +369,16 @@ fn choose(
                 skipped.push((name.to_owned(), reason));
             }
         }
+    }
+    let mut counters = counters(reader, &chosen);
+    counters.retain(|&id| {
+        let name = descriptor.field_name(id);
+        left_out.reason(name).is_none() && !wanted.drops(&names(name))
+    });
+    if !counters.is_empty() {
+        let all: HashSet<FieldId> = chosen.iter().copied().chain(counters).collect();
+        let top_level = descriptor.top_level.iter().copied();
+        chosen = top_level.filter(|id| all.contains(id)).collect();
     }
     let member = |(path, reason): (&str, &str)| {
         let found = reader.find_field(path)?;

@@ -40,7 +40,7 @@ use femtobarn_io::{Settings, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
 
-pub(crate) use attributes::Attributes;
+pub(crate) use attributes::{Attributes, left_set};
 pub use certificate::{Certificate, ComparedColumn};
 pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
@@ -107,6 +107,19 @@ impl Pulse {
 /// Called now and then; `false` stops the conversion.
 pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
 
+/// Converts the trees and ntuples of a file for a merge, under their paths, into a file of this machine that nobody sees.
+/// Fields that are asked for may be in none.
+pub(crate) fn convert_unseen(
+    input: &Input,
+    output: &Path,
+    options: &ConvertOptions,
+    pulse: OnPulse<'_>,
+) -> Result<(Converted, Unseen), RNTupleError> {
+    let inputs = std::slice::from_ref(input);
+    let made = make(inputs, output, options, Purpose::Merge, pulse);
+    made.map_err(|failed| failed.error)
+}
+
 /// Converts files into one: each tree and ntuple of theirs, or those that are named as one; those of one path are one
 /// ntuple. The file appears when it is complete, and verified if that is asked for.
 ///
@@ -119,6 +132,15 @@ pub fn convert(
     pulse: OnPulse<'_>,
 ) -> Result<Converted, RNTupleError> {
     convert_or_failed(inputs, output, options, pulse).map_err(|failed| failed.error)
+}
+
+/// What a file is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is the output.
+    Output,
+    /// It is read by a merge.
+    Merge,
 }
 
 /// An error, and whether it is the input's.
@@ -177,7 +199,6 @@ impl Failed {
     }
 }
 
-/// Begins again without a field that turns out to be unreadable: nothing has appeared until then.
 pub(super) fn convert_or_failed(
     inputs: &[Input],
     output: &Path,
@@ -185,13 +206,38 @@ pub(super) fn convert_or_failed(
     pulse: OnPulse<'_>,
 ) -> Result<Converted, Failed> {
     let start = Instant::now();
+    let (mut done, mut unseen) = make(inputs, output, options, Purpose::Output, pulse)?;
+    let n_bytes = done.bytes_out;
+    let now = Pulse {
+        entries: done.n_entries(),
+        n_entries: done.n_entries(),
+        n_bytes: done.bytes_in(),
+        sending: true,
+        ..Pulse::default()
+    };
+    let tick = |sent| {
+        pulse(Pulse {
+            bytes: share(now.n_bytes, sent, n_bytes),
+            ..now
+        })
+    };
+    done.delivery = unseen.appear(options.verify, &tick)?;
+    done.seconds = start.elapsed().as_secs_f64();
+    Ok(done)
+}
+
+/// Begins again without a field that turns out to be unreadable: nothing has appeared until then.
+fn make(
+    inputs: &[Input],
+    output: &Path,
+    options: &ConvertOptions,
+    purpose: Purpose,
+    pulse: OnPulse<'_>,
+) -> Result<(Converted, Unseen), Failed> {
     let mut unreadable: Vec<(usize, String, String)> = Vec::new();
     loop {
-        let failed = match attempt(inputs, output, options, &unreadable, pulse) {
-            Ok(done) => {
-                let seconds = start.elapsed().as_secs_f64();
-                return Ok(Converted { seconds, ..done });
-            }
+        let failed = match attempt(inputs, output, options, (purpose, &unreadable), pulse) {
+            Ok(done) => return Ok(done),
             Err(failed) => failed,
         };
         match &failed.error {
@@ -211,23 +257,26 @@ fn attempt(
     inputs: &[Input],
     output: &Path,
     options: &ConvertOptions,
-    unreadable: &[(usize, String, String)],
+    (purpose, unreadable): (Purpose, &[(usize, String, String)]),
     pulse: OnPulse<'_>,
-) -> Result<Converted, Failed> {
+) -> Result<(Converted, Unseen), Failed> {
     let format = Format::of_output(output)?;
     format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
     let mut left_behind = AllLeftBehind::default();
-    let parts = parts::find(inputs, format, options, &mut left_behind).map_err(Failed::opening)?;
-    let opened = parts::open(parts, format, options, unreadable, &mut left_behind);
+    let how = (purpose, options);
+    let parts = parts::find(inputs, format, how, &mut left_behind).map_err(Failed::opening)?;
+    let opened = parts::open(parts, format, how, unreadable, &mut left_behind);
     let mut sources = opened.map_err(Failed::opening_part)?;
-    check_something(&sources, inputs, options)?;
+    if purpose == Purpose::Output {
+        check_something(&sources, inputs, options)?;
+    }
     let names: Vec<&str> = sources.iter().map(|(.., source)| &*source.name).collect();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
     let settings = settings.map_err(RNTupleError::from)?;
     let replaces = options.replace.check(output, format, &names, &settings)?;
-    let mut unseen = Unseen::create(output, replaces, &settings)?;
+    let unseen = Unseen::create(output, replaces, &settings)?;
     let mut sink = Sink::create(format, unseen.aside(), options)?;
     let mut now = Pulse::of(&sources);
     let n_bytes = now.n_bytes;
@@ -266,24 +315,15 @@ fn attempt(
         ntuples.push(ConvertedNTuple::new(source, certificate));
     }
     let n_bytes = unseen.n_bytes();
-    let tick = |done| {
-        pulse(Pulse {
-            entries: now.n_entries,
-            bytes: share(now.n_bytes, done, n_bytes),
-            verifying: false,
-            sending: true,
-            ..now
-        })
-    };
-    let delivery = unseen.appear(options.verify, &tick)?;
-    Ok(Converted {
+    let done = Converted {
         output: shown(output),
-        delivery,
+        delivery: None,
         ntuples,
         left_behind,
         bytes_out: n_bytes,
         seconds: 0.0,
-    })
+    };
+    Ok((done, unseen))
 }
 
 /// Folders are not converted, but their files are.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rootfile::Key;
+use femtobarn_rootfile::{Key, without_cycle};
 use femtobarn_ttree::is_tree;
 
-use super::ConvertOptions;
 use super::input::{Input, Source, has_data};
 use super::names::plain_ntuple_name;
 use super::output::Format;
 use super::wanted::Unmatched;
+use super::{ConvertOptions, Purpose};
 use crate::left_behind::{AllLeftBehind, LeftBehind, beside};
 use crate::merge::{Opened, wanted};
 use crate::ntuple::NTuple;
@@ -94,7 +94,7 @@ struct Found {
 pub(super) fn find(
     inputs: &[Input],
     output: Format,
-    options: &ConvertOptions,
+    (purpose, options): (Purpose, &ConvertOptions),
     left: &mut AllLeftBehind,
 ) -> Result<Vec<Part>, RNTupleError> {
     let is_root = |input: &Input| Format::of(Path::new(&input.url)) == Format::Root;
@@ -102,7 +102,7 @@ pub(super) fn find(
         return Ok(vec![single(inputs, Vec::new())]);
     }
     let is_whole = output == Format::Root && inputs.iter().all(|input| input.path.is_none());
-    let all = side_by_side(inputs, |_, input| look(input, is_whole))?;
+    let all = side_by_side(inputs, |_, input| look(input, is_whole, purpose))?;
     for (input, found) in inputs.iter().zip(&all) {
         for item in &found.left {
             left.add(item.clone(), Some(&input.shown()));
@@ -112,7 +112,7 @@ pub(super) fn find(
     let found = inputs.iter().zip(all);
     let found =
         found.flat_map(|(input, found)| found.readers.into_iter().map(move |it| (input, it)));
-    if most.unwrap_or(0) < 2 {
+    if purpose == Purpose::Output && most.unwrap_or(0) < 2 {
         let opened: Vec<_> = found.map(|(_, it)| it).collect();
         // where some file has none, opening all tells it
         let has_all = opened.len() == inputs.len();
@@ -133,7 +133,7 @@ pub(super) fn find(
 }
 
 /// Opens a file, and what is converted of it: everything, or else what is named, or the only one.
-fn look(input: &Input, is_whole: bool) -> Result<Found, RNTupleError> {
+fn look(input: &Input, is_whole: bool, purpose: Purpose) -> Result<Found, RNTupleError> {
     while_it_grows(&input.url, &input.all_settings()?, |source| {
         let opened = Opened::of(source)?;
         if let Some(path) = &input.path {
@@ -147,17 +147,18 @@ fn look(input: &Input, is_whole: bool) -> Result<Found, RNTupleError> {
         let (found, others): (Vec<_>, Vec<_>) = wanted(&opened.file, None)?
             .into_iter()
             .filter(|(_, key)| !key.is_directory())
-            .partition(|(_, key)| is_converted(key));
+            .partition(|(_, key)| is_converted(key, purpose));
         let others = others.iter();
         let left = others.map(|(path, key)| LeftBehind::object(path, &key.class_name, NO_TREE));
-        let left = left.collect();
+        // a merge brings them, or says so
+        let left = left.filter(|_| purpose == Purpose::Output).collect();
         let open = |path: Option<&str>| {
             let reader = opened.entries(path)?;
             let key = found.iter().find(|(path, _)| path == reader.path());
             let class = key.map_or("", |(_, key)| &key.class_name).to_owned();
             Ok::<_, RNTupleError>((Arc::new(reader), class))
         };
-        let readers = match is_whole && found.len() != 1 {
+        let readers = match is_whole && (found.len() != 1 || purpose == Purpose::Merge) {
             true => found.iter().map(|(path, _)| open(Some(path))).collect(),
             false => open(None).map(|it| vec![it]),
         };
@@ -168,8 +169,8 @@ fn look(input: &Input, is_whole: bool) -> Result<Found, RNTupleError> {
     })
 }
 
-fn is_converted(key: &Key) -> bool {
-    key.class_name == RNTUPLE_CLASS || is_tree(&key.class_name)
+fn is_converted(key: &Key, purpose: Purpose) -> bool {
+    is_tree(&key.class_name) || key.class_name == RNTUPLE_CLASS && purpose == Purpose::Output
 }
 
 /// All inputs as one, whatever they are called.
@@ -185,11 +186,12 @@ fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
 }
 
 fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, String)) {
-    let path = reader.path().to_owned();
+    let path = without_cycle(reader.path()).to_owned();
     let input = Input {
-        path: Some(path.clone()),
+        path: Some(reader.path().to_owned()),
         ..input.clone()
     };
+    let path = path.trim_matches('/').to_owned();
     match parts.iter_mut().find(|part| part.object.0 == path) {
         Some(part) => {
             part.inputs.push(input);
@@ -241,13 +243,13 @@ pub(super) type OfPart = (usize, RNTupleError);
 pub(super) fn open(
     parts: Vec<Part>,
     output: Format,
-    options: &ConvertOptions,
+    (purpose, options): (Purpose, &ConvertOptions),
     unreadable: &[(usize, String, String)],
     left: &mut AllLeftBehind,
 ) -> Result<Vec<(usize, Part, Source)>, OfPart> {
     let mut unmatched: Option<Unmatched> = None;
     let mut out = Vec::with_capacity(parts.len());
-    let is_one = parts.len() == 1;
+    let is_one = purpose == Purpose::Output && parts.len() == 1;
     for (at, mut part) in parts.into_iter().enumerate() {
         let own = unreadable.iter().filter(|(of, ..)| *of == at);
         let own: Vec<_> = own
@@ -281,8 +283,8 @@ pub(super) fn open(
         }
     }
     match unmatched.and_then(|mut all| all.pop_first()) {
-        Some((_, error)) => Err((0, error)),
-        None => Ok(out),
+        Some((_, error)) if purpose == Purpose::Output => Err((0, error)),
+        _ => Ok(out),
     }
 }
 
@@ -292,7 +294,7 @@ pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError>
     let parts = find(
         std::slice::from_ref(input),
         Format::Root,
-        &options,
+        (Purpose::Output, &options),
         &mut left,
     )?;
     let each = parts.into_iter().map(|mut part| {

@@ -61,6 +61,8 @@ struct Shaper<'a> {
     names: HashSet<String>,
     /// The arrays of each counter, by the name of its leaf and its branch.
     counted: BTreeMap<(String, BranchId), Counted>,
+    /// Counters of arrays that are asked for.
+    counters: HashSet<BranchId>,
     /// Of each counter, why its arrays are vectors of their own, if they are.
     apart: BTreeMap<BranchId, Option<String>>,
     views: Vec<FieldModel>,
@@ -89,9 +91,11 @@ pub(super) fn shape(
         out: Shaped::default(),
         names: HashSet::new(),
         counted: BTreeMap::new(),
+        counters: HashSet::new(),
         apart: BTreeMap::new(),
         views: Vec::new(),
     };
+    shaper.find_counters();
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
             // counters of split collections are the collections themselves, and a leaf among others is no branch
@@ -104,8 +108,8 @@ pub(super) fn shape(
             if shaper.apart.contains_key(&counter) {
                 continue;
             }
-            let is_wanted =
-                tree.top_level.contains(&counter) && shaper.wanted.takes(&Names::new(&found.name));
+            let is_wanted = tree.top_level.contains(&counter)
+                && shaper.is_wanted(counter, &Names::new(&found.name));
             let reason = why_apart(ntuple, leaf, is_wanted)?;
             if reason.is_none() {
                 shaper.counter(counter);
@@ -127,6 +131,32 @@ pub(super) fn shape(
 }
 
 impl Shaper<'_> {
+    /// Finds the counters at the top level of arrays that are asked for: they come along, unless they are dropped.
+    fn find_counters(&mut self) {
+        for (id, branch) in (0..).zip(&self.tree.branches) {
+            let counted = branch.leaves.iter().filter_map(|leaf| leaf.count);
+            let counted: Vec<BranchId> = counted.map(|(counter, _)| counter).collect();
+            let top = self.tree.branch(self.tree.top_of(id));
+            let names = |branch: &Branch| Names::new(&branch.name);
+            if counted.is_empty() || !top.is_some_and(|top| self.wanted.takes(&names(top))) {
+                continue;
+            }
+            for counter in counted {
+                let found = self.tree.branch(counter);
+                let is_one = found.is_some_and(|it| {
+                    it.leaves.len() == 1 && it.children.is_empty() && !self.wanted.drops(&names(it))
+                });
+                if is_one {
+                    self.counters.insert(counter);
+                }
+            }
+        }
+    }
+
+    fn is_wanted(&mut self, id: BranchId, names: &Names) -> bool {
+        self.wanted.takes(names) || self.counters.contains(&id)
+    }
+
     fn counter(&mut self, id: BranchId) {
         let Some(leaf) = self
             .tree
@@ -144,7 +174,7 @@ impl Shaper<'_> {
             return Ok(());
         };
         let names = Names::new(&branch.name);
-        if !self.wanted.takes(&names) {
+        if !self.is_wanted(id, &names) {
             return Ok(());
         }
         if self.counted.values().any(|counted| counted.branch == id) {

@@ -86,6 +86,12 @@ impl<'a> Wanted<'a> {
         is_taken && !is_dropped
     }
 
+    /// Whether it is to be left out, and not only not asked for.
+    pub fn drops(&self, names: &Names) -> bool {
+        let mut dropped = self.options.drop.iter();
+        dropped.any(|pattern| self.fits(pattern, names))
+    }
+
     fn fits(&self, pattern: &str, names: &Names) -> bool {
         // the name of one field is not also another name of the next
         let is_taken = !is_pattern(pattern) && self.own.iter().any(|own| own == pattern);

@@ -9,10 +9,11 @@ use femtobarn_rntuple::write::{NTupleMerger, WriteOptions};
 use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::AttributeSets;
+use super::names::Chosen;
+use super::trees::Trees;
 use super::{Job, MergeOptions, Opened, page_options, wanted};
 use crate::objects::holds_entries;
 use crate::open::RNTUPLE_CLASS;
-use crate::pattern::Patterns;
 use crate::writable::lock;
 
 /// What the output had before.
@@ -29,11 +30,15 @@ pub(super) struct Existing {
 ///
 /// # Errors
 /// If it is no ROOT file, may not be written to, or somebody else adds to it.
-pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<'o>, RNTupleError> {
+pub(super) fn begin<'o>(
+    output: &Path,
+    options: &'o MergeOptions,
+    trees: Trees,
+) -> Result<Job<'o>, RNTupleError> {
     let (sink, source) = lock(&output.to_string_lossy())?;
     let opened = Opened::of(source)?;
     let writer = FileWriter::update(sink, &opened.file)?;
-    let mut job = Job::new(writer, options);
+    let mut job = Job::new(writer, options, trees);
     job.report.bytes_before = Some(opened.source.meta().size);
     let mut keys: HashMap<String, Key> = HashMap::new();
     for (path, key) in wanted(&opened.file, None)? {
@@ -74,6 +79,7 @@ impl Job<'_> {
             return Ok(None);
         };
         let ntuple = existing.opened.reader(path, key)?;
+        self.fields.note_counters(&ntuple);
         insist_on_all_fields(&ntuple, &self.fields)?;
         existing
             .n_entries
@@ -93,7 +99,7 @@ impl Job<'_> {
 }
 
 /// New entries have all fields of an ntuple that is continued, whichever are asked for.
-fn insist_on_all_fields(ntuple: &Reader, fields: &Patterns<'_>) -> Result<(), RNTupleError> {
+fn insist_on_all_fields(ntuple: &Reader, fields: &Chosen<'_>) -> Result<(), RNTupleError> {
     let descriptor = ntuple.descriptor();
     let mut names = descriptor
         .top_level

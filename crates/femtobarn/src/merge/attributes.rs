@@ -12,7 +12,7 @@ use femtobarn_rntuple::write::NTupleMerger;
 use femtobarn_rootfile::FileWriter;
 
 use super::{MergedInput, Others, joined};
-use crate::convert::Attributes;
+use crate::convert::{Attributes, left_set};
 
 /// The attribute sets of an ntuple of the output.
 #[derive(Debug, Default)]
@@ -158,7 +158,9 @@ impl AttributeSets {
                 None => self.sets.push((set, reader.url().to_owned())),
                 // as parts of one ntuple have it
                 Some((known, _)) if *known == set => {}
-                Some(_) if others == Others::First => merged.dropped.push(dropped(reader, link)),
+                Some(_) if others == Others::First => {
+                    merged.left.push(left_set(reader, link, others.why_left()))
+                }
                 Some((_, url)) => {
                     let reason = format!(
                         "{url} has another of that name, which others=\"first\" (--others first) takes"
@@ -207,23 +209,17 @@ fn placed(
     merged: &mut MergedInput,
 ) -> Result<Option<Attributes>, RNTupleError> {
     if others == Others::Drop {
-        merged.dropped.push(dropped(reader, link));
+        merged.left.push(left_set(reader, link, others.why_left()));
         return Ok(None);
     }
     let refused = |reason: String| refused(reader, &link.name, &reason);
     let mut set = Attributes::read(reader, link).map_err(refused)?;
     let n_lost = set.place(places).map_err(refused)?;
     if n_lost > 0 {
-        let what = format!("{n_lost} ranges without entries of the attribute set");
-        merged.dropped.push((dropped(reader, link).0, what));
+        let reason = format!("{n_lost} of its ranges have no entries in the output");
+        merged.left.push(left_set(reader, link, &reason));
     }
     Ok(Some(set))
-}
-
-/// What the report says of a set that is left out.
-fn dropped(reader: &Reader, link: &LinkedAttributeSet) -> (String, String) {
-    let label = format!("{} {}", reader.path(), link.name);
-    (label, "attribute set".to_owned())
 }
 
 impl Attributes {

@@ -7,8 +7,10 @@ use femtobarn_rntuple::RNTupleError;
 
 use super::names::no_field;
 use super::others::{check_named, taken};
-use super::{Chooser, Job, MergedInput, OnPulse, Opened, wanted};
+use super::trees::Trees;
+use super::{Chooser, Job, MergedInput, OnPulse, Opened};
 use crate::convert::Input;
+use crate::left_behind::beside;
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
 
@@ -27,8 +29,9 @@ impl Job<'_> {
         inputs: &[Input],
         pulse: OnPulse<'_>,
     ) -> Result<(), RNTupleError> {
-        for input in inputs {
-            self.check(input).map_err(|error| told(error, inputs))?;
+        for (at, input) in inputs.iter().enumerate() {
+            self.check((at, input), pulse)
+                .map_err(|error| told(error, inputs, &self.trees))?;
             if !pulse(self.pulse) {
                 return Err(RNTupleError::Interrupted);
             }
@@ -47,13 +50,28 @@ impl Job<'_> {
         }
     }
 
-    fn check(&mut self, input: &Input) -> Result<(), RNTupleError> {
+    fn check(
+        &mut self,
+        (at, input): (usize, &Input),
+        pulse: OnPulse<'_>,
+    ) -> Result<(), RNTupleError> {
         let options = self.options;
-        let opened = Opened::new(input)?;
+        let mut opened = Opened::new(input)?;
         self.pulse.add_remote(&*opened.source);
         let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
-        for (path, key) in wanted(&opened.file, input.path.as_deref())? {
+        if let Some(path) = &input.path {
+            merged.left = beside(&opened.file, path)?;
+        }
+        let mut found = opened.objects(input.path.as_deref())?;
+        let now = (self.pulse, pulse);
+        self.trees
+            .convert((at, input), &found, options, &mut merged, now)?;
+        if !merged.converted.is_empty() {
+            self.trees.give(at, &mut opened)?;
+            found = opened.objects(input.path.as_deref())?;
+        }
+        for (path, key) in found {
             if is_named {
                 check_named(&opened, &path, &key)?;
             }
@@ -61,11 +79,12 @@ impl Job<'_> {
                 let reader = Arc::new(self.reader(&opened, &path, &key)?);
                 for name in reader.descriptor().field_names() {
                     if !self.unmatched.is_empty() {
-                        for at in self.fields.fitting(name) {
+                        for at in self.fields.patterns.fitting(name) {
                             self.unmatched.remove(&at);
                         }
                     }
                 }
+                self.fields.note_counters(&reader);
                 let mut names = reader.descriptor().field_names();
                 let is_wanted =
                     options.fields.is_empty() || names.any(|name| self.fields.takes(name));
@@ -73,7 +92,9 @@ impl Job<'_> {
                     continue;
                 }
                 if self.taken.contains(&path) || self.summed.contains(&path) {
-                    return Err(taken(&opened, &path, &key));
+                    let own = merged.converted.iter().find(|(tree, _)| *tree == path);
+                    let class = own.map_or(&key.class_name, |(_, class)| class);
+                    return Err(taken(&opened, &path, class));
                 }
                 self.paths.add(&input.url, &path, &key)?;
                 let at = self.begun(&reader, &path)?;
@@ -84,7 +105,7 @@ impl Job<'_> {
                     .map_err(|error| about_one(error, &input.shown(), &path, is_named))?;
             } else if is_summed(&key) {
                 if self.taken.contains(&path) || self.known.contains_key(&path) {
-                    return Err(taken(&opened, &path, &key));
+                    return Err(taken(&opened, &path, &key.class_name));
                 }
                 self.paths.add(&input.url, &path, &key)?;
                 self.summed.insert(path);
@@ -101,13 +122,14 @@ impl Job<'_> {
 }
 
 /// The error of an input that does not fit the first, which says if that is the odd one: as the first few files show.
-fn told(error: RNTupleError, inputs: &[Input]) -> RNTupleError {
+fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
     let RNTupleError::SchemaMismatch { ntuple, .. } = &error else {
         return error;
     };
-    let reader = |input: &Input| {
-        let opened = Opened::new(input).ok()?;
-        let objects = wanted(&opened.file, input.path.as_deref()).ok()?;
+    let reader = |(at, input): (usize, &Input)| {
+        let mut opened = Opened::new(input).ok()?;
+        trees.give(at, &mut opened).ok()?;
+        let objects = opened.objects(input.path.as_deref()).ok()?;
         let mut found = objects.into_iter().filter(|(path, key)| {
             let is_meant = input.path.is_some() || path == ntuple;
             is_meant && key.class_name == RNTUPLE_CLASS
@@ -115,7 +137,8 @@ fn told(error: RNTupleError, inputs: &[Input]) -> RNTupleError {
         let (path, key) = found.next()?;
         opened.reader(&path, &key).ok().map(Arc::new)
     };
-    let readers = inputs.iter().take(MOST_COMPARED).filter_map(reader);
+    let first = inputs.iter().enumerate().take(MOST_COMPARED);
+    let readers = first.filter_map(reader);
     let readers: Vec<_> = readers.collect();
     telling(error, &readers)
 }

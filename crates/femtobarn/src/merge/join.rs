@@ -24,6 +24,7 @@ use super::paths::Paths;
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
+use crate::left_behind::{LeftBehind, beside};
 use crate::open::{OpenOptions, RNTUPLE_CLASS, open_reader_of};
 use crate::pattern::Patterns;
 use crate::proof::ProofOptions;
@@ -117,9 +118,7 @@ pub fn join(
     let mut file = create_beside(unseen.aside(), options.write.compression)?;
     let mut known = (HashSet::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
-        if let Some(beside) = beside {
-            beside.write(&mut file, options, &mut known, input)?;
-        }
+        beside.write(&mut file, options, &mut known, input)?;
     }
     let directory = file.directory(folder)?;
     let bytes = AtomicU64::new(0);
@@ -163,6 +162,7 @@ pub fn join(
     let n_bytes = report.bytes_out;
     let tick = |done| pulse(begun.sending(done, n_bytes));
     report.delivery = unseen.appear(options.verify, &tick)?;
+    report.gather_left_behind();
     report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
@@ -181,8 +181,9 @@ fn attribute_sets(
     for ((reader, entries), unused) in readers.iter().zip(matched).zip(unused) {
         let mut input = MergedInput::of(reader.url());
         if unused > 0 {
-            let what = format!("{} of {}", counted(unused), reader.path());
-            input.dropped.push((what, "without a match".to_owned()));
+            let reason = format!("{} without a match", counted(unused));
+            let item = LeftBehind::object(reader.path(), RNTUPLE_CLASS, &reason);
+            input.left.push(item);
         }
         if reader.descriptor().attribute_sets.is_empty() {
             inputs.push(input);
@@ -198,24 +199,32 @@ fn attribute_sets(
     Ok((sets, inputs))
 }
 
-/// What is in the file of an ntuple that is not named, beside it.
+/// What is in the file of an ntuple beside it.
 struct Beside {
     opened: Opened,
+    /// What is to be brought, if the ntuple is not named.
     objects: Vec<(String, Key)>,
+    /// What is not, if it is.
+    left: Vec<LeftBehind>,
 }
 
 impl Beside {
-    /// Insists that it can be treated as is asked for, beside an output of this name. None if the ntuple is named.
+    /// Insists that it can be treated as is asked for, beside an output of this name.
     fn of(
         input: &Input,
         reader: &Reader,
         name: &str,
         others: Others,
-    ) -> Result<Option<Self>, RNTupleError> {
-        if input.path.is_some() {
-            return Ok(None);
-        }
+    ) -> Result<Self, RNTupleError> {
         let opened = Opened::new(input)?;
+        if let Some(path) = &input.path {
+            let left = beside(&opened.file, path)?;
+            return Ok(Self {
+                opened,
+                objects: Vec::new(),
+                left,
+            });
+        }
         let mut objects = wanted(&opened.file, None)?;
         let is_joined =
             |path: &str, key: &Key| path == reader.path() && key.class_name == RNTUPLE_CLASS;
@@ -229,7 +238,11 @@ impl Beside {
                 Others::First | Others::Drop => check_other(&opened, path, key, others)?,
             }
         }
-        Ok(Some(Self { opened, objects }))
+        Ok(Self {
+            opened,
+            objects,
+            left: Vec::new(),
+        })
     }
 
     /// Writes those of names that are not known yet, or none, as is asked for; the others are in the report.
@@ -240,14 +253,16 @@ impl Beside {
         (known, paths): &mut (HashSet<&'b str>, Paths),
         input: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
+        input.left.extend(self.left.iter().cloned());
         for (path, key) in &self.objects {
             if options.others == Others::First && known.insert(path) {
                 paths.add(self.opened.source.url(), path, key)?;
                 let settings = options.write.compression;
                 copy_object(file, &self.opened, (path, key), settings)?;
             } else {
-                let class = key.class_name.clone();
-                input.dropped.push((path.clone(), class));
+                let reason = options.others.why_left();
+                let item = LeftBehind::object(path, &key.class_name, reason);
+                input.left.push(item);
             }
         }
         Ok(())
@@ -321,9 +336,9 @@ pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{}:{} is a TTree, whose baskets are no pages: convert it first (fb convert)",
-                reader.url(),
-                reader.path()
+                "{url}:{path} is a TTree, whose baskets are no pages: convert it first (fb convert {url}:{path} NEW.root)",
+                url = reader.url(),
+                path = reader.path()
             ),
         });
     }
@@ -375,7 +390,21 @@ pub(crate) fn chosen(
         }
         out.push(own);
     }
+    add_counters(readers, &mut out);
     Ok(out)
+}
+
+/// Adds the fields that count the items of those that are taken, unless one of that name is.
+fn add_counters(readers: &[Arc<Reader>], chosen: &mut [Vec<FieldId>]) {
+    let mut taken: HashSet<String> = HashSet::new();
+    let name = |reader: &Reader, id| reader.descriptor().field_name(id).to_owned();
+    for (reader, own) in readers.iter().zip(&*chosen) {
+        taken.extend(own.iter().map(|&id| name(reader, id)));
+    }
+    for (reader, own) in readers.iter().zip(chosen) {
+        let counters = reader.descriptor().counters(own).into_iter();
+        own.extend(counters.filter(|&id| taken.insert(name(reader, id))));
+    }
 }
 
 /// For each ntuple the numbers of its entries in the output, if they are others, and how many of them are not in it.

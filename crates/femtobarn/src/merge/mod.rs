@@ -20,6 +20,7 @@ mod proven;
 mod report;
 #[cfg(test)]
 mod tests;
+mod trees;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -47,13 +48,15 @@ pub(crate) use opened::Opened;
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
+use names::Chosen;
 use options::check;
 use paths::Paths;
+use trees::Trees;
 
 use crate::convert::{Input, share};
+use crate::left_behind::LeftBehind;
 use crate::objects;
 use crate::open::RNTUPLE_CLASS;
-use crate::pattern::Patterns;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::unseen::{Unseen, shown};
 use crate::writable::{create_beside, local};
@@ -126,17 +129,20 @@ pub fn merge(
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
     check(inputs, output, options, &settings)?;
     let mut report = if options.append && output.exists() {
-        let mut job = append::begin(output, options)?;
+        let trees = Trees::new(output, &settings)?;
+        let mut job = append::begin(output, options, trees)?;
         job.add_all(inputs, pulse)?;
         job.finish()?
     } else {
         // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
         let mut unseen = Unseen::create(output, options.overwrite, &settings)?;
-        make(inputs, &mut unseen, options, pulse)?
+        let trees = Trees::new(output, &settings)?;
+        make(inputs, &mut unseen, options, trees, pulse)?
     };
     if report.bytes_before.is_some() {
         report.bytes_out = std::fs::metadata(output).map_or(0, |found| found.len());
     }
+    report.gather_left_behind();
     report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
@@ -147,12 +153,14 @@ fn make(
     inputs: &[Input],
     unseen: &mut Unseen,
     options: &MergeOptions,
+    trees: Trees,
     pulse: OnPulse<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let file = create_beside(unseen.aside(), options.write.compression)?;
-    let mut job = Job::new(file, options);
+    let mut job = Job::new(file, options, trees);
     let added = job.add_all(inputs, pulse);
     let all = job.pulse;
+    let trees = std::mem::take(&mut job.trees);
     let made = added.and_then(|()| job.finish());
     let mut report = made.map_err(|error| unseen.explain(error, all.n_bytes))?;
     if options.verify {
@@ -165,10 +173,11 @@ fn make(
                     ..ProofOptions::default()
                 };
                 let output = proven::unseen_ntuple(unseen, None);
-                proven::prove_unseen(&output, inputs, proof, all, pulse)?
+                proven::prove_unseen(&output, &trees.inputs(inputs), proof, all, pulse)?
             }
         });
     }
+    drop(trees);
     let n_bytes = unseen.n_bytes();
     let tick = |done| pulse(all.sending(done, n_bytes));
     report.bytes_out = n_bytes;
@@ -180,6 +189,8 @@ fn make(
 struct Job<'o> {
     file: FileWriter,
     options: &'o MergeOptions,
+    /// What trees were converted to.
+    trees: Trees,
     /// By their paths.
     ntuples: Vec<(String, NTupleMerger)>,
     known: HashMap<String, usize>,
@@ -197,7 +208,7 @@ struct Job<'o> {
     summed: HashSet<String>,
     histograms: Sums,
     /// The top-level fields that are asked for, and numbers of the names and patterns that none fits.
-    fields: Patterns<'o>,
+    fields: Chosen<'o>,
     unmatched: BTreeSet<usize>,
     /// Names of `precision` that no ntuple has.
     unfitted: HashSet<&'o str>,
@@ -206,10 +217,11 @@ struct Job<'o> {
 }
 
 impl<'o> Job<'o> {
-    fn new(file: FileWriter, options: &'o MergeOptions) -> Self {
+    fn new(file: FileWriter, options: &'o MergeOptions, trees: Trees) -> Self {
         Self {
             file,
             options,
+            trees,
             ntuples: Vec::new(),
             known: HashMap::new(),
             attributes: HashMap::new(),
@@ -219,7 +231,7 @@ impl<'o> Job<'o> {
             taken: HashSet::new(),
             summed: HashSet::new(),
             histograms: Sums::default(),
-            fields: Patterns::new(options.fields.iter().map(String::as_str)),
+            fields: Chosen::new(&options.fields),
             unmatched: (0..options.fields.len()).collect(),
             unfitted: options
                 .precision
@@ -246,13 +258,16 @@ impl<'o> Job<'o> {
 
     /// Adds the ntuples and histograms of a file, or one of it; other objects were brought when it was looked at.
     fn add(&mut self, at: usize, input: &Input, pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
-        let opened = Opened::new(input)?;
+        let mut opened = Opened::new(input)?;
+        self.trees.give(at, &mut opened)?;
         let merged = self.report.inputs.get_mut(at);
         let mut merged = merged.map(std::mem::take).unwrap_or_default();
-        for (path, key) in wanted(&opened.file, input.path.as_deref())? {
+        for (path, key) in opened.objects(input.path.as_deref())? {
             if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
                 // no file has a field of it that is asked for
-                merged.dropped.push((path, key.class_name));
+                let reason = "no field of it is asked for";
+                let item = LeftBehind::object(&path, &key.class_name, reason);
+                merged.left.push(item);
             } else if key.class_name == RNTUPLE_CLASS {
                 self.add_ntuple(&opened, &path, &key, &mut merged, pulse)?;
             } else if is_summed(&key) {
@@ -379,11 +394,11 @@ impl<'o> Job<'o> {
         // an append may find that all is there already
         let is_known = self.existing.is_some() && self.options.others == Others::First;
         let mut inputs = self.report.inputs.iter();
-        let is_known = is_known && inputs.any(|input| !input.dropped.is_empty());
+        let is_known = is_known && inputs.any(|input| !input.left.is_empty());
         if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "there is nothing to bring in {}: no RNTuple, and no histogram",
+                    "there is nothing to bring in {}: no RNTuple, TTree or histogram",
                     self.report
                         .inputs
                         .iter()

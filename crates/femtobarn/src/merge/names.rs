@@ -1,11 +1,48 @@
 //! What messages say of names that no field has, and of numbers.
 
+use std::collections::HashSet;
+
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::schema::did_you_mean;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::{FieldId, did_you_mean};
 
 use super::{Opened, wanted};
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
+use crate::pattern::Patterns;
+
+/// The top-level fields that are asked for by names and patterns, and those that count the items of these.
+pub(super) struct Chosen<'o> {
+    pub patterns: Patterns<'o>,
+    counters: HashSet<String>,
+}
+
+impl<'o> Chosen<'o> {
+    pub fn new(fields: &'o [String]) -> Self {
+        Self {
+            patterns: Patterns::new(fields.iter().map(String::as_str)),
+            counters: HashSet::new(),
+        }
+    }
+
+    /// Notes the counters of an ntuple.
+    pub fn note_counters(&mut self, reader: &Reader) {
+        let descriptor = reader.descriptor();
+        let top_level = descriptor.top_level.iter().copied();
+        let chosen: Vec<FieldId> = top_level
+            .filter(|&id| self.patterns.takes(descriptor.field_name(id)))
+            .collect();
+        if chosen.len() < descriptor.top_level.len() {
+            let counters = descriptor.counters(&chosen).into_iter();
+            self.counters
+                .extend(counters.map(|id| descriptor.field_name(id).to_owned()));
+        }
+    }
+
+    pub fn takes(&self, name: &str) -> bool {
+        self.patterns.takes(name) || self.counters.contains(name)
+    }
+}
 
 /// The error of a name or pattern that no field of any input fits: of the first one that has ntuples, with the nearest names.
 pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {

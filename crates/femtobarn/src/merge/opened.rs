@@ -8,15 +8,19 @@ use femtobarn_io::{ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
+use femtobarn_ttree::is_tree;
 
+use super::wanted;
 use crate::convert::Input;
-use crate::open::{HEAD, OpenOptions, TAIL, open_reader_in, reader_of};
+use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader_of};
 
 /// An input that is open.
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
     metadata: Arc<dyn ByteSource>,
     pub file: RootFile,
+    /// What has the ntuples, if trees are among them.
+    pub ntuples: Option<Box<Opened>>,
     infos: OnceCell<Arc<Infos>>,
     /// Whether the output has its descriptions of classes.
     is_described: Cell<bool>,
@@ -33,13 +37,48 @@ impl Opened {
             file: RootFile::open(metadata.clone())?,
             source,
             metadata,
+            ntuples: None,
             infos: OnceCell::new(),
             is_described: Cell::new(false),
         })
     }
 
+    /// The newest cycle of all that is in the file, or of one object of it; trees are the ntuples that they were converted to.
+    pub fn objects(&self, path: Option<&str>) -> Result<Vec<(String, Key)>, RNTupleError> {
+        let found = wanted(&self.file, path)?;
+        let Some(ntuples) = &self.ntuples else {
+            return Ok(found);
+        };
+        let others = found
+            .into_iter()
+            .filter(|(_, key)| !is_tree(&key.class_name));
+        let mut out: Vec<(String, Key)> = others.collect();
+        for (path, key) in wanted(&ntuples.file, None)? {
+            if key.is_directory() {
+                continue;
+            }
+            let is_ntuple =
+                |(other, key): &(String, Key)| *other == path && key.class_name == RNTUPLE_CLASS;
+            if out.iter().any(is_ntuple) {
+                let url = self.source.url();
+                return Err(RNTupleError::Usage {
+                    what: format!(
+                        "{url} has an RNTuple called {path:?}, and a tree that is called so as an ntuple: name what is to be taken ({url}:NAME)"
+                    ),
+                });
+            }
+            out.push((path, key));
+        }
+        Ok(out)
+    }
+
     /// Opens an ntuple.
     pub fn reader(&self, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
+        if let Some(ntuples) = &self.ntuples
+            && ntuples.file.find(path).is_ok()
+        {
+            return ntuples.reader(path, key);
+        }
         let metadata = (&*self.metadata, &self.file);
         let options = ReaderOptions::default();
         reader_of(self.source.clone(), metadata, (path, key), options)

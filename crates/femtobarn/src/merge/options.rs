@@ -42,6 +42,16 @@ pub enum Others {
     Drop,
 }
 
+impl Others {
+    /// Why an object of an input is not in the output.
+    pub(super) fn why_left(self) -> &'static str {
+        match self {
+            Self::First => "the first of its name is taken",
+            Self::Error | Self::Drop => "such objects are dropped (others=\"drop\")",
+        }
+    }
+}
+
 /// How files are merged.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {

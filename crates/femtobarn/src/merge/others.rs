@@ -7,6 +7,7 @@ use femtobarn_ttree::is_tree;
 
 use super::histograms::is_summed;
 use super::{Job, MergedInput, Opened, Others};
+use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 
 /// The class of anchors before version 1.0 of the format.
@@ -30,7 +31,7 @@ impl Job<'_> {
             None => is_new && self.taken.contains(path),
         };
         if self.known.contains_key(path) || is_another {
-            return Err(taken(opened, path, key));
+            return Err(taken(opened, path, &key.class_name));
         }
         if let Some((existing, known)) = before {
             let output = (&existing.opened, &mut self.file);
@@ -53,7 +54,7 @@ impl Job<'_> {
         check_other(opened, path, key, self.options.others)?;
         let is_first = match self.options.others {
             Others::First if self.known.contains_key(path) => {
-                return Err(taken(opened, path, key));
+                return Err(taken(opened, path, &key.class_name));
             }
             Others::First => {
                 !self.taken.contains(path) && !self.summed.contains(path) && !self.has(path)
@@ -66,8 +67,9 @@ impl Job<'_> {
             copy_object(&mut self.file, opened, (path, key), settings)?;
             self.taken.insert(path.to_owned());
         } else {
-            let class = key.class_name.clone();
-            merged.dropped.push((path.to_owned(), class));
+            let reason = self.options.others.why_left();
+            let item = LeftBehind::object(path, &key.class_name, reason);
+            merged.left.push(item);
         }
         Ok(())
     }
@@ -131,7 +133,7 @@ pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), 
         format!("{url}:{path} is a {OLD_RNTUPLE_CLASS}: {OLD_RNTUPLE}")
     } else if !is_summed(key) && key.class_name != RNTUPLE_CLASS && has_baskets(opened, key)? {
         format!(
-            "{url}:{path} is a {}, and no RNTuple: convert it first (fb convert {url}:{path} NEW.root)",
+            "{url}:{path} is a {} with a tree in it, whose data are elsewhere in the file and would not come along",
             key.class_name
         )
     } else {
@@ -167,7 +169,7 @@ fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     let advice = match has_baskets(opened, key) {
         _ if key.class_name == OLD_RNTUPLE_CLASS => OLD_RNTUPLE,
         Ok(true) => {
-            "its data are in baskets elsewhere in the file: convert it to an RNTuple first (fb convert), or leave it out (others=\"drop\", --others drop)"
+            "it has a tree in it, whose data are elsewhere in the file and would not come along: leave it out (others=\"drop\", --others drop)"
         }
         _ => {
             "say what is to be done with such objects (--others first, in Python others=\"first\", takes the first of each name; --others drop, others=\"drop\", leaves them out)"
@@ -199,8 +201,8 @@ fn cannot_move(opened: &Opened, path: &str, key: &Key, error: &HistogramError) -
 }
 
 /// The error of two objects of one name.
-pub(super) fn taken(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
-    let (url, class) = (opened.source.url(), &key.class_name);
+pub(super) fn taken(opened: &Opened, path: &str, class: &str) -> RNTupleError {
+    let url = opened.source.url();
     RNTupleError::Usage {
         what: format!(
             "{url} has a {class} called {path:?}, and it or another file has something else of that name: name the objects to merge them alone (FILE:NAME)"

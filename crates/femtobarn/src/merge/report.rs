@@ -7,8 +7,13 @@ use femtobarn_io::{ByteSink, public};
 use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
 
+use crate::left_behind::{AllLeftBehind, LeftBehind};
+use crate::open::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
 use crate::unseen::Delivery;
+
+/// Why a field is not in the output.
+const NOT_IN_FIRST: &str = "the first file does not have it";
 
 /// What a merge did.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +32,8 @@ pub struct MergeReport {
     pub histograms: usize,
     /// What came of each input.
     pub inputs: Vec<MergedInput>,
+    /// What the inputs have and the output does not.
+    pub left_behind: AllLeftBehind,
     /// Bytes of the output that share their blocks with the inputs, as the file system says (`FIEMAP`); none if it does not.
     pub shared_bytes: Option<u64>,
     /// The comparison with the inputs, if it was asked for.
@@ -53,8 +60,12 @@ pub struct MergedInput {
     pub ntuples: Vec<(String, Merged)>,
     /// How many of its histograms were added up.
     pub histograms: usize,
-    /// Objects that the output does not have, with their classes.
-    pub dropped: Vec<(String, String)>,
+    /// Its trees that were converted, with their classes.
+    pub converted: Vec<(String, String)>,
+    /// Fields of these that have another name or other values now, and what was changed.
+    pub notes: Vec<(String, String)>,
+    /// What of it the output does not have.
+    pub(super) left: Vec<LeftBehind>,
 }
 
 impl MergedInput {
@@ -73,6 +84,22 @@ impl MergeReport {
         all.fold(Levels::default(), |sum, (_, merged)| sum.and(merged.levels))
     }
 
+    /// Puts together what of each input the output does not have.
+    pub(super) fn gather_left_behind(&mut self) {
+        for input in &mut self.inputs {
+            for item in std::mem::take(&mut input.left) {
+                self.left_behind.add(item, Some(&input.url));
+            }
+            for (path, merged) in &input.ntuples {
+                for field in merged.left_out.iter() {
+                    let object = (path.as_str(), RNTUPLE_CLASS);
+                    let item = LeftBehind::field(object, field, NOT_IN_FIRST);
+                    self.left_behind.add(item, Some(&input.url));
+                }
+            }
+        }
+    }
+
     /// Bytes of the output that share their blocks with something else, as the file system says.
     pub(super) fn shared_in(&self, sink: &dyn ByteSink) -> Option<u64> {
         // asking syncs: once for all, and between what was brought there are only new blocks
@@ -89,7 +116,7 @@ impl MergeReport {
                 .iter()
                 .map(|(path, merged)| (path.clone(), merged_json(merged)))
                 .collect();
-            json!({"input": input.url, "ntuples": ntuples, "histograms": input.histograms, "dropped": input.dropped})
+            json!({"input": input.url, "ntuples": ntuples, "histograms": input.histograms, "converted": input.converted, "notes": input.notes})
         });
         let ntuples = self.ntuples.iter();
         let ntuples: serde_json::Map<String, Value> = ntuples
@@ -110,6 +137,7 @@ impl MergeReport {
             "levels": levels_json(&self.levels()),
             "shared_bytes": self.shared_bytes,
             "inputs": inputs.collect::<Vec<_>>(),
+            "left_behind": self.left_behind.to_json(),
             "proof": self.proof.as_ref().map(ProofReport::to_json),
             "delivery": self.delivery.as_ref().map(Delivery::to_json),
         })
@@ -122,7 +150,6 @@ fn merged_json(merged: &Merged) -> Value {
         "clusters": merged.n_clusters,
         "pages": merged.n_pages,
         "levels": levels_json(&merged.levels),
-        "left_out": &*merged.left_out,
         "missing": &*merged.missing,
         "why": merged.why,
     })

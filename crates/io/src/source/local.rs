@@ -31,7 +31,14 @@ impl LocalSource {
     /// # Errors
     /// If there is none, it may not be read, or it is not a regular file.
     pub fn open(path: &Path) -> Result<Arc<Self>, IoError> {
-        let url = path.to_string_lossy().into_owned();
+        Self::open_as(path, path.to_string_lossy().into_owned())
+    }
+
+    /// Opens the file at `path`, which errors call by another name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_as(path: &Path, url: String) -> Result<Arc<Self>, IoError> {
         let open_error = |source| IoError::from_open(&url, source);
         // Before opening: opening a named pipe would wait for its writer.
         check_is_file(&url, &fs::metadata(path).map_err(open_error)?)?;

@@ -1,5 +1,6 @@
 //! The descriptor: header and footer put together, checked, with skipped parts named.
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use crate::spec::{
 
 /// Index of a field of a [`Descriptor`].
 pub type FieldId = u32;
+
+/// What the types of numbers of elements begin with.
+pub(crate) const CARDINALITY: &str = "ROOT::RNTupleCardinality<";
 
 /// Deepest nesting of fields that is read; guards recursion against hostile files.
 const MAX_DEPTH: usize = 200;
@@ -206,6 +210,26 @@ impl Schema {
         let mut views = self.top_level.iter();
         self.field_name(id).starts_with("_collection")
             && views.any(|&view| source(view) == Some(id))
+    }
+
+    /// The top-level fields that say how many elements a collection has which is among some top-level fields, or which one of
+    /// them shows: `nMuon` of `Muon_pt`.
+    pub fn counters(&self, chosen: &[FieldId]) -> Vec<FieldId> {
+        let collections: HashSet<FieldId> = chosen.iter().map(|&id| self.physical(id)).collect();
+        let is_counter = |&id: &FieldId| {
+            let Some(record) = self.field(id).map(|field| &field.record) else {
+                return false;
+            };
+            let counted = record.source_id;
+            let counted = counted.filter(|_| record.type_name.starts_with(CARDINALITY));
+            counted.is_some_and(|it| {
+                collections.contains(&it) || collections.contains(&self.top_of(it))
+            })
+        };
+        let top_level = self.top_level.iter().copied();
+        let mut out: Vec<FieldId> = top_level.filter(is_counter).collect();
+        out.retain(|id| !chosen.contains(id));
+        out
     }
 
     /// A field by id.

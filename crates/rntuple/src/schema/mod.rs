@@ -9,6 +9,7 @@ mod paths;
 mod slots;
 
 pub use build::build;
+pub(crate) use descriptor::CARDINALITY;
 pub use descriptor::{Column, Descriptor, Field, FieldId, Schema, SkippedField};
 pub use dtype::DType;
 pub(crate) use members::{member_ranks, wanted_fields};

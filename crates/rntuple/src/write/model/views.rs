@@ -9,7 +9,7 @@ use crate::schema::DType;
 use crate::spec::{AliasColumn, ColumnRecord, ColumnType, FieldRecord, Role};
 
 /// The template of the lengths of collections.
-const LENGTH: &str = "ROOT::RNTupleCardinality<";
+use crate::schema::CARDINALITY;
 
 impl Layout {
     /// Types that views may have in theirs and that only the ntuple knows: classes and enums; and lengths.
@@ -54,7 +54,7 @@ impl Layout {
             let reason = format!("it shows {source:?}, which is not there");
             return Err(unwritable(place.path, reason));
         };
-        let is_length = field.type_name.starts_with(LENGTH);
+        let is_length = field.type_name.starts_with(CARDINALITY);
         let Some(seen) = self.schema.fields.get(source_id as usize).cloned() else {
             return Ok(());
         };
