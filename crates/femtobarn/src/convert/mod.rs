@@ -19,6 +19,7 @@ mod names;
 mod natural;
 mod origins;
 mod output;
+mod page_header;
 mod parts;
 mod plain;
 mod replace;

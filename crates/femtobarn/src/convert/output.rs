@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use arrow_schema::DataType;
 use femtobarn_io::{Aside, wanted_name};
@@ -17,6 +18,7 @@ use parquet::file::properties::WriterProperties;
 use super::ConvertOptions;
 use super::attributes::Attributes;
 use super::input::{Source, misused, refused};
+use super::tables::VALUES;
 use crate::unseen::shown;
 use crate::writable::create_beside;
 
@@ -230,9 +232,18 @@ impl Table {
             let writer = ArrowWriter::try_new(file, batch.schema(), Some(properties));
             self.parquet = Some(writer.map_err(|error| self.failed(error))?);
         }
-        let written = self.parquet.as_mut().map(|writer| writer.write(batch));
-        written.transpose().map_err(|error| self.failed(error))?;
-        Ok(())
+        let Some(writer) = &mut self.parquet else {
+            return Ok(());
+        };
+        // Parquet's writer takes some 25 bytes of memory for each value of a batch
+        let (n_rows, n_values) = (batch.num_rows(), most_values(batch.columns()));
+        let pieces = n_values.div_ceil(VALUES).max(1);
+        let step = usize::try_from((n_rows as u64).div_ceil(pieces)).unwrap_or(1);
+        let written = (0..n_rows).step_by(step.max(1)).try_for_each(|from| {
+            let slice = batch.slice(from, step.min(n_rows - from));
+            writer.write(&slice)
+        });
+        written.map_err(|error| self.failed(error))
     }
 
     fn ipc(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
@@ -268,6 +279,22 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Values of the longest of columns and of what is in their lists.
+fn most_values(columns: &[ArrayRef]) -> u64 {
+    let each = columns.iter().map(|column| {
+        let below = match column.data_type() {
+            DataType::List(_) => column.as_list::<i32>().values(),
+            DataType::LargeList(_) => column.as_list::<i64>().values(),
+            DataType::FixedSizeList(..) => column.as_fixed_size_list().values(),
+            DataType::Map(..) => return most_values(column.as_map().entries().columns()),
+            DataType::Struct(_) => return most_values(column.as_struct().columns()),
+            _ => return column.len() as u64,
+        };
+        most_values(std::slice::from_ref(below)).max(column.len() as u64)
+    });
+    each.max().unwrap_or(0)
 }
 
 /// Whether there is a variant somewhere in a type.

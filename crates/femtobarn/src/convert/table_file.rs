@@ -1,6 +1,6 @@
 //! Files of tables, wherever they are, as the readers of arrow-rs want them.
 
-use std::io::{BufReader, Error, Read, Result, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Error, Read, Result, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::input::Input;
+use super::page_header;
 
 /// Bytes that are read at once of what is read piece by piece.
 pub(super) const BUFFER: usize = 64 << 10;
@@ -100,7 +101,9 @@ impl ChunkReader for TableFile {
             at: start,
             ..self.clone()
         };
-        Ok(BufReader::with_capacity(BUFFER, at))
+        let mut read = BufReader::with_capacity(BUFFER, at);
+        page_header::check(read.fill_buf()?, self.n_bytes()).map_err(ParquetError::General)?;
+        Ok(read)
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {

@@ -5,6 +5,7 @@ use arrow_schema::{Schema, SchemaRef};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Nulls, arrow_type_name};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::RowGroupMetaData;
 
 use super::ConvertOptions;
 use super::contained::{Contained, contained};
@@ -18,8 +19,9 @@ use super::wanted::Wanted;
 const FEATHER_1: &[u8] = b"FEA1";
 const PARQUET: &[u8] = b"PAR1";
 
-/// Rows of a batch.
+/// Rows of a batch, and values of one of its columns, about: a row of lists may have millions.
 const ROWS: usize = 16 << 10;
+pub(super) const VALUES: u64 = 4 << 20;
 
 type Found = Result<RecordBatch, RNTupleError>;
 
@@ -132,12 +134,27 @@ fn parquet(input: &Input) -> Result<Table, RNTupleError> {
         ParquetRecordBatchReaderBuilder::try_new(file)
     })?;
     let schema = builder.schema().clone();
-    let reader = contained(&input.url, || builder.with_batch_size(ROWS).build())?;
+    let rows = rows(builder.metadata().row_groups());
+    let reader = contained(&input.url, || builder.with_batch_size(rows).build())?;
     Ok(Table {
         schema,
         n_bytes,
         batches: Box::new(Contained::new(&input.url, reader)),
     })
+}
+
+/// Rows of a batch.
+fn rows(groups: &[RowGroupMetaData]) -> usize {
+    let columns = groups.iter().flat_map(|group| {
+        let n_rows = group.num_rows().max(1);
+        group
+            .columns()
+            .iter()
+            .map(move |column| column.num_values() / n_rows)
+    });
+    let each = columns.max().and_then(|each| u64::try_from(each).ok());
+    let rows = VALUES / each.unwrap_or(0).max(1);
+    usize::try_from(rows).unwrap_or(ROWS).clamp(1, ROWS)
 }
 
 /// Whether these are the first bytes of a table.
