@@ -1,10 +1,25 @@
-//! A file whose values are changed and whose checksums are mended, opened and read.
+//! Changes that the fuzzer chooses, in ntuples, trees, histograms and tables, checksums mended: all that is done with files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let Some((seed, file)) = data.split_first_chunk::<8>() else {
-        return;
-    };
-    let mut mutator = femtobarn_testkit::Mutator::new(u64::from_le_bytes(*seed));
-    femtobarn_rntuple::fuzz::whole_file(&mutator.ntuple(file));
+#[path = "../../crates/femtobarn/tests/operations/mod.rs"]
+mod operations;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use operations::{Subjects, check_one, subjects};
+
+/// The files that are changed, and a folder for what is made of them.
+static SUBJECTS: LazyLock<(Subjects, PathBuf)> = LazyLock::new(|| {
+    let own = format!("femtobarn-hostile-{}", std::process::id());
+    let folder = std::env::temp_dir().join(own);
+    std::fs::create_dir_all(&folder).unwrap();
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    (subjects(&testdata, &folder), folder)
+});
+
+libfuzzer_sys::fuzz_target!(|choices: &[u8]| {
+    let (subjects, folder) = &*SUBJECTS;
+    let mut mutator = femtobarn_testkit::Mutator::with_choices(choices);
+    check_one(&mut mutator, subjects, folder, |_| {});
 });

@@ -12,183 +12,17 @@
 )]
 
 mod common;
+mod operations;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
 use common::root;
-use femtobarn::convert::{ConvertOptions, Input, Replace, convert};
-use femtobarn::io::MemorySource;
-use femtobarn::merge::{Entries, Level, MergeOptions, merge};
-use femtobarn::{Error, NTuple, OpenOptions, ReadOptions, Steps, StepsOptions};
-use femtobarn_testkit::{Mutator, edited};
-
-const LONGEST: Duration = Duration::from_secs(5);
-const MOST_KIB: u64 = 1 << 20;
-/// Steps of an iteration.
-const MOST_STEPS: u64 = 100;
-
-fn input(path: &Path) -> Input {
-    Input {
-        url: path.to_str().unwrap().to_owned(),
-        ..Input::default()
-    }
-}
-
-/// A number of kB that the kernel tells of this process.
-fn kib(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// Does something with a hostile file. It ends soon, and takes little memory.
-fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    // the peak begins anew
-    let _ = fs::write("/proc/self/clear_refs", "5");
-    let (start, before) = (Instant::now(), kib("VmRSS:"));
-    let out = work();
-    let (took, peak) = (start.elapsed(), kib("VmHWM:"));
-    assert!(took < LONGEST, "{what} took {took:?}");
-    if let Some((before, peak)) = before.zip(peak) {
-        let more = peak.saturating_sub(before);
-        assert!(more < MOST_KIB, "{what} took {more} KiB");
-    }
-    out
-}
-
-fn open(bytes: &[u8]) -> Result<NTuple, Error> {
-    let source = MemorySource::new("hostile.root", bytes.to_vec());
-    NTuple::open_source(source, None, OpenOptions::default())
-}
-
-/// The entries of a range; none where Arrow cannot hold them, such as strings that are not UTF-8.
-fn read(ntuple: &NTuple, from: u64, to: u64) -> Result<Option<RecordBatch>, Error> {
-    let arrays = ntuple.read(&ntuple.select(None)?, from..to, &ReadOptions::default())?;
-    Ok(arrays.to_arrow().ok())
-}
-
-/// What a file of an ntuple or tree must hold to, however wrong it is.
-fn check_root(bytes: &[u8], name: &str) {
-    let Ok(ntuple) = bounded(&format!("{name}: opening"), || open(bytes)) else {
-        return;
-    };
-    let n = ntuple.n_entries();
-    let verified = bounded(&format!("{name}: verifying"), || ntuple.verify(1, None));
-    let whole = bounded(&format!("{name}: reading"), || read(&ntuple, 0, n));
-    let is_good = verified.is_ok_and(|reports| {
-        let good = |report: &femtobarn::VerifyReport| {
-            report.damages.is_empty() && report.not_checked.is_empty()
-        };
-        reports.iter().all(good)
-    });
-    match &whole {
-        Err(error) => assert!(!is_good, "{name} is good, and cannot be read: {error}"),
-        Ok(None) => {}
-        Ok(Some(whole)) => {
-            let at = |entry: u64| usize::try_from(entry).unwrap();
-            bounded(&format!("{name}: reading in pieces"), || {
-                for (from, to) in [(0, n / 3), (n / 3, n - n / 5), (n - n / 5, n)] {
-                    // a piece of a column that was added later below a variant is refused
-                    if let Ok(Some(piece)) = read(&ntuple, from, to) {
-                        assert_eq!(piece, whole.slice(at(from), at(to - from)), "{name}");
-                    }
-                }
-            });
-        }
-    }
-    bounded(&format!("{name}: iterating"), || iterate(ntuple));
-}
-
-/// Reads in small steps, as iterations do.
-fn iterate(ntuple: NTuple) {
-    let (n, Ok(selection)) = (ntuple.n_entries(), ntuple.select(None)) else {
-        return;
-    };
-    let options = StepsOptions {
-        step: n.div_ceil(MOST_STEPS),
-        ..StepsOptions::default()
-    };
-    let steps = Steps::new(Arc::new(ntuple), selection, 0..n, options);
-    // it ends with its first error
-    steps.for_each(drop);
-}
-
-/// Everything that makes another file of one.
-fn check_outputs(path: &Path, folder: &Path, name: &str) {
-    for output in ["out.root", "out.parquet", "out.arrow"] {
-        let options = ConvertOptions {
-            replace: Replace::Anything,
-            ..ConvertOptions::default()
-        };
-        let what = format!("{name}: converting into {output}");
-        let _ = bounded(&what, || {
-            convert(&[input(path)], &folder.join(output), &options, &|_| true).map(drop)
-        });
-    }
-    if path.extension().is_none_or(|extension| extension != "root") {
-        return;
-    }
-    for (what, level, stop) in [
-        ("merging", Level::default(), None),
-        ("rebuilding", Level::L4, None),
-        ("cloning three entries", Level::L4, Some(3)),
-    ] {
-        let mut options = MergeOptions {
-            level,
-            overwrite: true,
-            ..MergeOptions::default()
-        };
-        if stop.is_some() {
-            options.entries = Entries::Slice { start: None, stop };
-        }
-        let what = format!("{name}: {what}");
-        let _ = bounded(&what, || {
-            merge(
-                &[input(path)],
-                &folder.join("merged.root"),
-                &options,
-                &|_| true,
-            )
-            .map(drop)
-        });
-    }
-}
-
-/// Files to change: ntuples, trees, histograms, and tables that are made of ntuples.
-fn subjects(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = common::test_files();
-    let trees = fs::read_dir(root().join("testdata/ttree")).unwrap();
-    files.extend(
-        trees
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|e| e == "root")),
-    );
-    files.push(root().join("testdata/histograms.root"));
-    files.sort();
-    for name in ["mixed_zstd", "lists", "associative", "encodings"] {
-        for kind in ["parquet", "arrow"] {
-            let path = folder.join(format!("{name}.{kind}"));
-            let given = root().join(format!("testdata/rntuple/{name}.root"));
-            if convert(&[input(&given)], &path, &ConvertOptions::default(), &|_| {
-                true
-            })
-            .is_ok()
-            {
-                // tables are as many as the other files
-                files.extend(std::iter::repeat_n(path, 4));
-            }
-        }
-    }
-    files.retain(|file| fs::metadata(file).is_ok_and(|meta| meta.len() < 200_000));
-    files
-        .into_iter()
-        .map(|file| (file.clone(), fs::read(file).unwrap()))
-        .collect()
-}
+use femtobarn::convert::{ConvertOptions, Replace, convert};
+use femtobarn::merge::{Level, MergeOptions, merge};
+use femtobarn_testkit::{Mutator, edited, inflated};
+use operations::{bounded, check_one, input, open, read, subjects};
 
 fn number(name: &str, default: u64) -> u64 {
     let text = std::env::var(name).ok();
@@ -200,7 +34,7 @@ fn changed_files_give_errors_or_values_in_bounded_time_and_memory() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    let subjects = subjects(&folder);
+    let subjects = subjects(&root().join("testdata"), &folder);
     assert!(subjects.len() > 40);
     let (first, n) = (
         number("FEMTOBARN_HOSTILE_FIRST", 0),
@@ -213,29 +47,31 @@ fn changed_files_give_errors_or_values_in_bounded_time_and_memory() {
         if !is_asked && start.elapsed() > Duration::from_secs(60) {
             break;
         }
-        let mut mutator = Mutator::new(seed);
-        let (subject, bytes) = &subjects[mutator.below(subjects.len())];
-        let is_root = subject.extension().is_some_and(|e| e == "root");
-        let changed = if is_root {
-            mutator.ntuple(bytes)
-        } else {
-            mutator.bytes(bytes)
-        };
-        let path = folder
-            .join("current")
-            .with_extension(subject.extension().unwrap());
-        fs::write(&path, &changed).unwrap();
-        let name = format!(
-            "change {seed} of {}",
-            subject.file_name().unwrap().to_string_lossy()
-        );
-        if is_root {
-            check_root(&changed, &name);
-        }
-        check_outputs(&path, &folder, &name);
+        check_one(&mut Mutator::new(seed), &subjects, &folder, |name| {
+            if is_asked {
+                eprintln!("change {seed} of {name}");
+            }
+        });
         tried += 1;
     }
     eprintln!("{tried} changed files in {:?}", start.elapsed());
+}
+
+#[test]
+fn objects_that_were_moved_behind_a_file_are_read_as_before() {
+    // what the changes of trees build upon
+    for file in ["objects_split99", "leaves_many_baskets", "counted"] {
+        let file = fs::read(root().join(format!("testdata/ttree/{file}.root"))).unwrap();
+        let moved = inflated(&file);
+        assert!(moved.len() > file.len());
+        let (was, is) = (open(&file).unwrap(), open(&moved).unwrap());
+        let n = was.n_entries();
+        let values = read(&was, 0, n).unwrap();
+        assert!(values.is_some());
+        assert_eq!(values, read(&is, 0, n).unwrap());
+        let reports = is.verify(1, None).unwrap();
+        assert!(reports.iter().all(|report| report.damages.is_empty()));
+    }
 }
 
 /// Replaces bytes that are there just once.

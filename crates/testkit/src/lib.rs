@@ -18,11 +18,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 mod corpus;
 mod mutate;
+mod objects;
 mod relay;
 mod ways;
 
 pub use corpus::{corpus_has, read_corpus};
 pub use mutate::{Mutator, edited};
+pub use objects::inflated;
 pub use relay::{Passing, relay};
 pub use ways::Ways;
 

@@ -1,6 +1,8 @@
 //! Files that are wrong on purpose: values are changed in metadata and pages, and the checksums over them mended, so that
 //! what is behind the checksums is reached.
 
+use std::collections::VecDeque;
+
 use femtobarn_codec::{Decompressor, xxh3};
 use femtobarn_rntuple::encoding::packed_size;
 use femtobarn_rntuple::spec::{
@@ -12,9 +14,13 @@ const ANCHOR: [u8; 8] = [0x40, 0, 0, 0x42, 0, 2, 0, 1];
 /// Where the anchor's members are, and how many bytes they have.
 const MEMBERS: (usize, usize) = (6, 64);
 
-/// Changes files, the same ones for the same seed.
+/// Changes files, the same ones for the same seed or choices.
 #[derive(Debug, Clone)]
-pub struct Mutator(u64);
+pub struct Mutator {
+    state: u64,
+    /// What is chosen first, four bytes a choice.
+    choices: VecDeque<u8>,
+}
 
 /// An RNTuple's metadata, uncompressed.
 struct Parts {
@@ -28,28 +34,60 @@ struct Parts {
 impl Mutator {
     /// Begins with a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self {
+            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            choices: VecDeque::new(),
+        }
+    }
+
+    /// Begins with choices, four bytes each, which somebody else makes, such as a fuzzer.
+    pub fn with_choices(choices: &[u8]) -> Self {
+        Self {
+            choices: choices.to_vec().into(),
+            ..Self::new(choices.len() as u64)
+        }
     }
 
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % n.max(1)
+        if self.choices.len() >= 4 {
+            let word = self.choices.drain(..4);
+            return word.fold(0, |word, byte| word << 8 | usize::from(byte)) % n.max(1);
+        }
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        usize::try_from(self.state >> 11).unwrap() % n.max(1)
     }
 
     /// Changes a value or some anywhere.
-    pub fn bytes(&mut self, original: &[u8]) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, original: &[u8]) -> Vec<u8> {
         let mut out = original.to_vec();
         self.change(&mut out, 0);
         out
     }
 
-    /// Changes what an ntuple of a file says of itself, or a page of it; files without one as [`bytes`](Self::bytes) does.
-    pub fn ntuple(&mut self, original: &[u8]) -> Vec<u8> {
+    /// Changes a ROOT file: what is in it, compressed or behind checksums, and now and then its bytes.
+    pub fn root(&mut self, original: &[u8]) -> Vec<u8> {
+        match self.below(12) {
+            0 => self.bytes(original),
+            1 => self.object(original),
+            _ => self.ntuple(original),
+        }
+    }
+
+    /// Changes a table: half of the times what stands at its end, which says what is before.
+    pub fn table(&mut self, original: &[u8]) -> Vec<u8> {
+        let mut out = original.to_vec();
+        let from = self.below(2) * (out.len() / 8 * 7);
+        self.change(&mut out, from);
+        out
+    }
+
+    /// Changes what an ntuple of a file says of itself, or a page of it; files without one as [`object`](Self::object) does.
+    fn ntuple(&mut self, original: &[u8]) -> Vec<u8> {
         let Some(mut parts) = parts(original, self) else {
-            return self.bytes(original);
+            return self.object(original);
         };
         let mut out = original.to_vec();
         match self.below(12) {
@@ -129,7 +167,7 @@ impl Mutator {
     }
 
     /// Gives some values other ones, those at which computations go wrong among them.
-    fn change(&mut self, bytes: &mut [u8], from: usize) {
+    pub(crate) fn change(&mut self, bytes: &mut [u8], from: usize) {
         for _ in 0..=self.below(3) {
             let width = [1, 2, 4, 8][self.below(4)];
             let Some(room) = bytes.len().checked_sub(from + width) else {
@@ -167,7 +205,7 @@ pub fn edited(
     edit_list: impl FnOnce(&mut [u8]),
     edit_footer: impl FnOnce(&mut [u8]),
 ) -> Vec<u8> {
-    let mut parts = parts(original, &mut Mutator(0)).unwrap();
+    let mut parts = parts(original, &mut Mutator::new(0)).unwrap();
     edit_list(&mut parts.lists[list].1);
     edit_footer(&mut parts.footer);
     let mut out = original.to_vec();
