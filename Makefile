@@ -145,7 +145,7 @@ test-cpp: $(STAMPS)/build $(STAMPS)/test ## tests and examples of C and C++, as 
 
 .PHONY: test-python
 test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: test-examples
 test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it
