@@ -93,7 +93,8 @@ def test_any_file_is_proven(path, level, tmp_path):
     """Of ROOT's writer and merger, of femtobarn's, with every feature of the format."""
     output = tmp_path / "out.root"
     report = fb.merge([path, path], output, others="drop", level=level)
-    for name in report.entries:
+    converted = {tree for tree, _ in report.inputs[0]["converted"]}  # the merge itself has proven these
+    for name in report.entries.keys() - converted:
         for values in (False, True):
             found = fb.open({output: name}).verify(against={path: name}, values=values)
             one = fb.open({path: name}).num_entries
