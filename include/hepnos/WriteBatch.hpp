@@ -1,6 +1,6 @@
 /// Creating and storing many things by few requests. A batch is written when it has `max_batch_size` entries
-/// for one target of the store (in a folder, at least 16,384), at flush(), and when it ends. If that last writing fails, the next call on the
-/// store throws; if there is none, the process ends with 1.
+/// for one target of the store (in a folder, at least 16,384), at flush(), and when it ends. If that last
+/// writing fails, the next call on the store throws; if there is none, the process ends with 1.
 #ifndef HEPNOS_WRITEBATCH_HPP
 #define HEPNOS_WRITEBATCH_HPP
 

@@ -252,10 +252,11 @@ def ingest(
                 job.finish(file, message)
                 done += file.size
                 bar.tick(done, total)
-    job.report.warnings = job.warnings() + job.notes()
+    notes = job.notes()
+    job.report.warnings = job.warnings() + notes
     job.report.seconds = time.monotonic() - started
     warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
-    for note in job.notes():
+    for note in notes:
         warn_outside(note, UserWarning)
     if job.empty:
         warn_outside(f"{shortened(job.empty)}: {_EMPTY}", UnreadableWarning)

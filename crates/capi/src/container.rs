@@ -1,6 +1,6 @@
 //! Runs, subruns and events.
 
-use femtobarn::events::Item;
+use femtobarn::events::{EventsError, Item};
 
 use crate::descriptor::{fb_descriptor, holder, item};
 use crate::error::{border, fb_error};
@@ -8,19 +8,30 @@ use crate::input::given_mut;
 use crate::store::fb_store;
 
 /// The container that holds one, as an item, and the number of the one in it.
+fn place(item: &Item) -> Result<(Item, u64), EventsError> {
+    let (parent, number) = holder(item.descriptor())?;
+    let above = Item::new(item.datastore().clone(), parent.descriptor());
+    Ok((above, number))
+}
+
+/// Does something with a container; says whether it was done.
 ///
 /// # Safety
 ///
 /// As for all functions of the header.
-unsafe fn place(
+unsafe fn act(
     store: *const fb_store,
     container: *const fb_descriptor,
-) -> Result<(Item, u64), femtobarn::events::EventsError> {
-    // SAFETY: as the caller promises.
-    let item = unsafe { item(store, container) }?;
-    let (parent, number) = holder(item.descriptor())?;
-    let above = Item::new(item.datastore().clone(), parent.descriptor());
-    Ok((above, number))
+    error: *mut *mut fb_error,
+    act: impl FnOnce(Item) -> Result<(), EventsError>,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let item = unsafe { item(store, container) }?;
+        act(item).map(|()| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
 }
 
 /// Creates a run, subrun or event, if it is not there.
@@ -30,13 +41,13 @@ pub unsafe extern "C" fn fb_container_create(
     container: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
-    let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
-        let (above, number) = unsafe { place(store, container) }?;
-        above.create(number).map(|_| true)
-    };
-    // SAFETY: the caller gives a place for an error, or NULL.
-    unsafe { border(error, false, make) }
+    // SAFETY: as the caller promises.
+    unsafe {
+        act(store, container, error, |item| {
+            let (above, number) = place(&item)?;
+            above.create(number).map(drop)
+        })
+    }
 }
 
 /// Whether a run, subrun or event is there.
@@ -65,13 +76,8 @@ pub unsafe extern "C" fn fb_container_check_left(
     container: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
-    let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
-        let item = unsafe { item(store, container) }?;
-        item.check_left().map(|()| true)
-    };
-    // SAFETY: the caller gives a place for an error, or NULL.
-    unsafe { border(error, false, make) }
+    // SAFETY: as the caller promises.
+    unsafe { act(store, container, error, |item| item.check_left()) }
 }
 
 /// Fails if a run, subrun or event is not there; the error says which numbers are near.
@@ -81,13 +87,13 @@ pub unsafe extern "C" fn fb_container_require(
     container: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
-    let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
-        let (above, number) = unsafe { place(store, container) }?;
-        above.get(number).map(|_| true)
-    };
-    // SAFETY: the caller gives a place for an error, or NULL.
-    unsafe { border(error, false, make) }
+    // SAFETY: as the caller promises.
+    unsafe {
+        act(store, container, error, |item| {
+            let (above, number) = place(&item)?;
+            above.get(number).map(drop)
+        })
+    }
 }
 
 /// Removes a run, subrun or event, with all products and all that it holds. A dataset has a name, which must go with it:
@@ -98,14 +104,13 @@ pub unsafe extern "C" fn fb_container_remove(
     container: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
-    let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
-        let item = unsafe { item(store, container) }?;
-        holder(item.descriptor())?;
-        item.remove().map(|()| true)
-    };
-    // SAFETY: the caller gives a place for an error, or NULL.
-    unsafe { border(error, false, make) }
+    // SAFETY: as the caller promises.
+    unsafe {
+        act(store, container, error, |item| {
+            holder(item.descriptor())?;
+            item.remove()
+        })
+    }
 }
 
 /// The numbers of what a container holds, in their order, from `from` on: at most `limit`, for which `numbers` has room.

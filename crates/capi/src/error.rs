@@ -70,12 +70,10 @@ pub unsafe extern "C" fn fb_error_free(error: *mut fb_error) {
 ///
 /// It came from [`handle`] and is not freed, or is null.
 pub unsafe fn free<T>(handle: *mut T) {
-    if !handle.is_null() {
-        // SAFETY: it was made by Box::into_raw, and nobody else has it.
-        let owned = unsafe { Box::from_raw(handle) };
-        // A destructor that panics must not unwind into C; that it did has been printed.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(owned)));
-    }
+    // SAFETY: as the caller promises.
+    let owned = unsafe { taken(handle) };
+    // A destructor that panics must not unwind into C; that it did has been printed.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(owned)));
 }
 
 /// What was given back by C.

@@ -71,8 +71,8 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
 ///
 /// # Errors
 ///
-/// If it is no store in a folder, if it is open anywhere, if it is damaged, or if the place of its large products is
-/// another store's. If claiming that place again fails, the store is compacted, and `fb store moved` claims it.
+/// If the URL does not name a store in a folder, if a process has the store open, if the store is damaged, or if another store
+/// owns the place of its large products. If claiming that place again fails, the store is compacted, and `fb store moved` claims it.
 pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     if is_config(store) {
         return compact(Config::read(Path::new(store))?.url());

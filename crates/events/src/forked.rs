@@ -5,7 +5,7 @@ pub use femtobarn_io::forked::{Locked, Process, lock};
 
 use crate::EventsError;
 
-/// What must not be used behind a fork.
+/// Something that a forked child process must not use.
 pub trait Forked {
     /// Fails in a process that was forked since.
     ///

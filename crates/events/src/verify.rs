@@ -39,9 +39,8 @@ struct Reading<'s> {
 }
 
 impl DataStore {
-    /// Looks whether all is there that was stored (of a store in a folder: all pages of its file, and the numbers of keys that
-    /// it notes), reads all containers and products, compares the checksums of products, and looks whether their objects are there and
-    /// have their sizes.
+    /// Checks the pages and the stored numbers of keys of a store in a folder, reads all containers and products, compares the
+    /// checksums of products, and checks that their objects exist and have their sizes.
     ///
     /// # Errors
     ///

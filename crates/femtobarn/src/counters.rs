@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_ttree::Tree;
+use femtobarn_ttree::model::{BranchId, TreeModel};
 
 use crate::ntuple::NTuple;
 
@@ -15,18 +16,34 @@ pub(crate) fn counters(reader: &Reader, chosen: &[FieldId]) -> Vec<FieldId> {
         return descriptor.counters(chosen);
     };
     let chosen: HashSet<FieldId> = chosen.iter().copied().collect();
-    let mut counters: HashSet<FieldId> = HashSet::new();
-    for (id, branch) in (0..).zip(&tree.branches) {
+    let counters = counting_branches(tree, |id| {
         let field = Tree::field(reader, id).map(|field| descriptor.top_of(field));
-        if field.is_some_and(|field| chosen.contains(&field)) {
-            let counted = branch.leaves.iter().filter_map(|leaf| leaf.count);
-            counters.extend(counted.filter_map(|(id, _)| Tree::field(reader, id)));
-        }
-    }
+        field.is_some_and(|field| chosen.contains(&field))
+    });
+    let counters = counters
+        .into_iter()
+        .filter_map(|id| Tree::field(reader, id));
+    let counters: HashSet<FieldId> = counters.collect();
     let top_level = descriptor.top_level.iter().copied();
     top_level
         .filter(|id| counters.contains(id) && !chosen.contains(id))
         .collect()
+}
+
+/// The branches of a tree that count the items of arrays in chosen branches.
+pub(crate) fn counting_branches(
+    tree: &TreeModel,
+    mut is_chosen: impl FnMut(BranchId) -> bool,
+) -> HashSet<BranchId> {
+    let mut out = HashSet::new();
+    for (id, branch) in (0..).zip(&tree.branches) {
+        let counters = branch.leaves.iter().filter_map(|leaf| leaf.count);
+        let mut counters = counters.map(|(counter, _)| counter).peekable();
+        if counters.peek().is_some() && is_chosen(id) {
+            out.extend(counters);
+        }
+    }
+    out
 }
 
 impl NTuple {

@@ -14,7 +14,7 @@ pub(crate) enum Refused {
 /// The place that a redirect names, without user and password.
 ///
 /// # Errors
-/// If there is no such place, or it has no TLS while the one before has.
+/// If the location is not a valid URL, or the redirect leads from https to http.
 pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refused> {
     let mut next = from.join(location).map_err(|_| Refused::Nowhere)?;
     if !matches!(next.scheme(), "http" | "https") || !next.has_host() {

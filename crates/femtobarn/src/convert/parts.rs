@@ -103,9 +103,12 @@ pub(super) fn find(
     }
     let is_whole = output == Format::Root && inputs.iter().all(|input| input.path.is_none());
     let all = side_by_side(inputs, |_, input| look(input, is_whole, purpose))?;
-    for (input, found) in inputs.iter().zip(&all) {
-        for item in &found.left {
-            left.add(item.clone(), Some(&input.shown()));
+    // a merge says itself what it leaves behind
+    if purpose == Purpose::Output {
+        for (input, found) in inputs.iter().zip(&all) {
+            for item in &found.left {
+                left.add(item.clone(), Some(&input.shown()));
+            }
         }
     }
     let most = all.iter().map(|found| found.readers.len()).max();
@@ -150,8 +153,7 @@ fn look(input: &Input, is_whole: bool, purpose: Purpose) -> Result<Found, RNTupl
             .partition(|(_, key)| is_converted(key, purpose));
         let others = others.iter();
         let left = others.map(|(path, key)| LeftBehind::object(path, &key.class_name, NO_TREE));
-        // a merge brings them, or says so
-        let left = left.filter(|_| purpose == Purpose::Output).collect();
+        let left = left.collect();
         let open = |path: Option<&str>| {
             let reader = opened.entries(path)?;
             let key = found.iter().find(|(path, _)| path == reader.path());
@@ -186,12 +188,11 @@ fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
 }
 
 fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, String)) {
-    let path = without_cycle(reader.path()).to_owned();
+    let path = without_cycle(reader.path()).trim_matches('/').to_owned();
     let input = Input {
         path: Some(reader.path().to_owned()),
         ..input.clone()
     };
-    let path = path.trim_matches('/').to_owned();
     match parts.iter_mut().find(|part| part.object.0 == path) {
         Some(part) => {
             part.inputs.push(input);

@@ -26,6 +26,7 @@ use super::natural::{flattened, map, natural, view};
 use super::reshape::Piece;
 use super::wanted::{Names, Unmatched, Wanted};
 use crate::common::LeftOut;
+use crate::counters::counting_branches;
 use crate::ntuple::NTuple;
 
 /// The fields of the output, and how they are made.
@@ -133,24 +134,18 @@ pub(super) fn shape(
 impl Shaper<'_> {
     /// Finds the counters at the top level of arrays that are asked for: they come along, unless they are dropped.
     fn find_counters(&mut self) {
-        for (id, branch) in (0..).zip(&self.tree.branches) {
-            let counted = branch.leaves.iter().filter_map(|leaf| leaf.count);
-            let counted: Vec<BranchId> = counted.map(|(counter, _)| counter).collect();
-            let top = self.tree.branch(self.tree.top_of(id));
-            let names = |branch: &Branch| Names::new(&branch.name);
-            if counted.is_empty() || !top.is_some_and(|top| self.wanted.takes(&names(top))) {
-                continue;
-            }
-            for counter in counted {
-                let found = self.tree.branch(counter);
-                let is_one = found.is_some_and(|it| {
-                    it.leaves.len() == 1 && it.children.is_empty() && !self.wanted.drops(&names(it))
-                });
-                if is_one {
-                    self.counters.insert(counter);
-                }
-            }
-        }
+        let names = |branch: &Branch| Names::new(&branch.name);
+        let (tree, wanted) = (self.tree, &mut self.wanted);
+        let mut counters = counting_branches(tree, |id| {
+            let top = tree.branch(tree.top_of(id));
+            top.is_some_and(|top| wanted.takes(&names(top)))
+        });
+        counters.retain(|&id| {
+            tree.branch(id).is_some_and(|it| {
+                it.leaves.len() == 1 && it.children.is_empty() && !wanted.drops(&names(it))
+            })
+        });
+        self.counters = counters;
     }
 
     fn is_wanted(&mut self, id: BranchId, names: &Names) -> bool {

@@ -336,7 +336,7 @@ pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{url}:{path} is a TTree, whose baskets are no pages: convert it first (fb convert {url}:{path} NEW.root)",
+                "{url}:{path} is a TTree, and only RNTuples are joined: convert it first (fb convert {url}:{path} NEW.root)",
                 url = reader.url(),
                 path = reader.path()
             ),

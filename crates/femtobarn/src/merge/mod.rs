@@ -128,15 +128,14 @@ pub fn merge(
     let start = Instant::now();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
     check(inputs, output, options, &settings)?;
+    let trees = Trees::new(output, &settings)?;
     let mut report = if options.append && output.exists() {
-        let trees = Trees::new(output, &settings)?;
         let mut job = append::begin(output, options, trees)?;
         job.add_all(inputs, pulse)?;
         job.finish()?
     } else {
         // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
         let mut unseen = Unseen::create(output, options.overwrite, &settings)?;
-        let trees = Trees::new(output, &settings)?;
         make(inputs, &mut unseen, options, trees, pulse)?
     };
     if report.bytes_before.is_some() {

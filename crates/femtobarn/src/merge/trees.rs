@@ -45,7 +45,7 @@ impl Trees {
     /// Converts the trees of an input, if it has any, with the fields that are asked for.
     ///
     /// # Errors
-    /// If one cannot be read, or there is no room.
+    /// If a tree cannot be read, or the disk is full.
     pub fn convert(
         &mut self,
         (at, input): (usize, &Input),

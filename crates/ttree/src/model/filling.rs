@@ -60,7 +60,7 @@ impl Filling {
         })
     }
 
-    /// What is in a branch; nothing if there is no such branch.
+    /// The contents of a branch; empty if the branch does not exist.
     pub fn contents(&self, branch: BranchId) -> Contents {
         let start = self.starts.get(branch).map(|&start| start as usize);
         let packed = start.and_then(|start| self.packed.get(start..));

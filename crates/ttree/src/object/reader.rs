@@ -93,7 +93,7 @@ impl<'s> ObjectReader<'s> {
         let class = match word {
             0 => return Ok(None),
             NEW_CLASS => {
-                // names that are no text are those of no class that is needed
+                // a class whose name is not UTF-8 is never needed
                 let class = std::str::from_utf8(self.cursor.zero_terminated(WHAT)?);
                 let class = class.unwrap_or_default();
                 self.classes

@@ -59,7 +59,8 @@ pub(crate) struct Object<'s> {
     pub basket: Option<EmbeddedBasket>,
 }
 
-/// Where members are that are asked for in one order of many objects, most of which have the same ones.
+/// The positions of members, for a caller that asks many objects for the same members in the same order. Most objects have
+/// the same members.
 #[derive(Debug, Default)]
 pub(crate) struct Places<'s> {
     info: Option<&'s StreamerInfo>,

@@ -359,8 +359,8 @@ pub fn environment(
             .map_size(size)
             .max_dbs(u32::try_from(n_tables).unwrap_or(u32::MAX))
             .max_readers(READERS);
-        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with others has no name yet. The file is only written by LMDB,
-        // whose locks all processes respect (this folder has a layout that says so).
+        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with other flags has no name yet. The
+        // file is only written by LMDB, whose locks all processes respect (this folder has a layout that says so).
         let opened = unsafe {
             options.flags(flags);
             options.open(path)

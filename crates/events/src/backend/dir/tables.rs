@@ -44,6 +44,19 @@ impl Name {
         }
     }
 
+    /// Its own one of the things that each table has one of, in the order of [`ALL`](Self::ALL).
+    pub fn pick<T>(self, each: [T; Tables::N]) -> T {
+        let [datasets, runs, subruns, events, products, notes] = each;
+        match self {
+            Self::DataSets => datasets,
+            Self::Runs => runs,
+            Self::Subruns => subruns,
+            Self::Events => events,
+            Self::Products => products,
+            Self::Notes => notes,
+        }
+    }
+
     /// Whether its values have no checksum of their own.
     pub const fn is_unsealed(self) -> bool {
         matches!(self, Self::DataSets | Self::Notes)
@@ -73,15 +86,7 @@ impl Tables {
     }
 
     pub fn of(&self, name: Name) -> Table {
-        let [datasets, runs, subruns, events, products, notes] = self.0;
-        match name {
-            Name::DataSets => datasets,
-            Name::Runs => runs,
-            Name::Subruns => subruns,
-            Name::Events => events,
-            Name::Products => products,
-            Name::Notes => notes,
-        }
+        name.pick(self.0)
     }
 }
 

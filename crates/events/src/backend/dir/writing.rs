@@ -1,7 +1,7 @@
 //! A transaction that writes, and that keeps count of what each table has.
 //!
-//! LMDB's pages have no checksums. So a store notes how many keys each table has and the sum of their hashes, in the same
-//! transaction as the writes: what has vanished, was changed or was added by damage is told by counting again.
+//! LMDB's pages have no checksums. So each transaction that writes also stores the number of keys of each table and the sum
+//! of their hashes. `verify` counts again: other numbers show that damage has removed, changed or added keys.
 
 use heed::{Env, MdbError, PutFlags, RwTxn, WithoutTls};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -51,15 +51,7 @@ impl Counts {
     const LENGTH: usize = Tables::N * 16 + 8;
 
     pub fn of(&mut self, table: Name) -> &mut Count {
-        let [datasets, runs, subruns, events, products, notes] = &mut self.tables;
-        match table {
-            Name::DataSets => datasets,
-            Name::Runs => runs,
-            Name::Subruns => subruns,
-            Name::Events => events,
-            Name::Products => products,
-            Name::Notes => notes,
-        }
+        table.pick(self.tables.each_mut())
     }
 
     pub fn parse(bytes: &[u8]) -> Option<Self> {
@@ -179,8 +171,13 @@ impl<'e> Writing<'e> {
 
     /// Removes a key; says whether it was there.
     pub fn delete(&mut self, table: Name, key: &[u8]) -> Result<bool, heed::Error> {
-        let Some(value) = self.get(table, key)?.map(<[u8]>::to_vec) else {
+        let Some(value) = self.get(table, key)? else {
             return Ok(false);
+        };
+        // Values with checksums do not count, and may be large.
+        let value = match table.is_unsealed() {
+            true => value.to_vec(),
+            false => Vec::new(),
         };
         self.removed(table, key, &value);
         self.tables.of(table).delete(&mut self.txn, key)
@@ -191,8 +188,8 @@ impl<'e> Writing<'e> {
         self.remove_those(table, prefix, |_| true).map(drop)
     }
 
-    /// Removes, of what has a key that begins with some bytes, that of which the rest of the key is wanted; gives how much
-    /// that was. Not of tables whose values count.
+    /// Removes the keys that begin with `prefix` and whose rest `is_wanted` takes; returns their number. The values of the table
+    /// must have checksums of their own.
     pub fn remove_those(
         &mut self,
         table: Name,

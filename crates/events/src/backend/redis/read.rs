@@ -240,10 +240,8 @@ impl RedisBackend {
         })?;
         Ok(there)
     }
-}
 
-impl RedisBackend {
-    /// What the keys of a parent take, as the server estimates it of some of their values.
+    /// The memory of the keys of a parent in bytes, which the server estimates from a sample of their values.
     pub(super) fn memory_of(&self, keys: &ParentKeys) -> Result<u64, EventsError> {
         let products = self.stored_names(keys)?;
         let products = products.iter().map(|name| keys.products_named(name));
@@ -257,7 +255,7 @@ impl RedisBackend {
         flow.run("measure a dataset", &orders, false, &mut |_, reply| {
             match reply {
                 Reply::Number(n) => n_bytes += n.unsigned_abs(),
-                // There is no such key.
+                // The key does not exist.
                 Reply::Value(None) => {}
                 reply => return Err(self.nonsense("measure a dataset", reply)),
             }

@@ -5,11 +5,8 @@ use super::layout::{Layout, Place};
 use super::shape::Order;
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
-use crate::schema::DType;
+use crate::schema::{CARDINALITY, DType};
 use crate::spec::{AliasColumn, ColumnRecord, ColumnType, FieldRecord, Role};
-
-/// The template of the lengths of collections.
-use crate::schema::CARDINALITY;
 
 impl Layout {
     /// Types that views may have in theirs and that only the ntuple knows: classes and enums; and lengths.

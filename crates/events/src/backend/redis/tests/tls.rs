@@ -59,7 +59,7 @@ fn certify_late(folder: &Path, file: &str) {
     openssl(folder, &[&words[..], &files[..], &from[..]].concat());
 }
 
-/// These errors were "is no event store", "Connection reset by peer", or a word of the library below.
+/// The errors did not name the cause: they said "is no event store", "Connection reset by peer", or a term of the TLS library.
 #[test]
 fn errors_of_tls_name_the_cause_and_what_to_do() {
     let Some(servers) = start("redis-tls") else {
