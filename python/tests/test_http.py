@@ -6,10 +6,12 @@ import json
 import os
 import pickle
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -44,14 +46,25 @@ def xrdhttp(testdata, need_program):
     server.close()
 
 
-def asked(server, count=0):
-    """Ranges of the requests that the server has noted, which it does when they have ended: of so many at least."""
+def asked(server):
+    """Ranges of the requests that the server has noted, which it does when they have ended."""
+    lines = (server.folder / "access.log").read_text().splitlines()
+    return [re.search(r'"(?:bytes=)?([^"]*)"', line)[1] for line in lines]
+
+
+def n_noted(server):
+    """How many requests the server has noted, when all that were sent before are among them."""
+    marker = f"7-{secrets.randbelow(10**9) + 7}"
+    request = urllib.request.Request(f"{server.url}/dimuon.root", headers={"Range": f"bytes={marker}"})
+    with urllib.request.urlopen(request) as reply:
+        reply.read()
     for _ in range(500):
-        lines = (server.folder / "access.log").read_text().splitlines()
-        if len(lines) >= count:
+        lines = asked(server)
+        if marker in lines:
             break
         time.sleep(0.01)
-    return [re.search(r'"(?:bytes=)?([^"]*)"', line)[1] for line in lines]
+    assert lines[-1] == marker
+    return len(lines)
 
 
 def test_all_files_are_as_on_disk(server):
@@ -81,9 +94,9 @@ def test_trees_are_as_on_disk(server, shared, name):
 
 def test_what_is_counted_is_what_the_server_was_asked(server):
     """Opening is two requests at once; then there are those that `explain` says, for just the bytes that it says."""
-    before = len(asked(server))
+    before = n_noted(server)
     nt = fb.open(f"{server.url}/dimuon.root")
-    assert len(asked(server, before + 2)) - before == 2 == nt.metrics.requests
+    assert nt.metrics.requests == 2 == n_noted(server) - before - 1
     shutil.copy(server.data / "dimuon.root", server.data / "long.root")
     with fb.recreate(server.data / "long.root", compression=None) as file:
         for step in range(20):
@@ -95,9 +108,10 @@ def test_what_is_counted_is_what_the_server_was_asked(server):
             events.commit_cluster()
     nt = fb.open(f"{server.url}/long.root")
     plan = nt.explain(["x", "z"])
-    before, metrics = len(asked(server)), nt.metrics
+    before, metrics = n_noted(server), nt.metrics
     array = nt.arrays(["x", "z"], library="np")
-    lines = asked(server, before + plan.requests)[before:]
+    after = n_noted(server) - 1
+    lines = asked(server)[before:after]
     ranges = [tuple(map(int, part.split("-"))) for line in lines for part in line.split(",")]
     assert len(array["x"]) == 2_000_000
     assert len(lines) == plan.requests == nt.metrics.requests - metrics.requests
@@ -111,16 +125,16 @@ def test_the_inputs_of_a_conversion_are_opened_once(server, tmp_path):
     """They were opened to find what is in them, and again to be read."""
     names = [f"mixed_{codec}.root" for codec in ("zstd", "none", "lzma", "lz4", "zlib")]
     urls = [f"{server.url}/{name}" for name in names]
-    before = len(asked(server))
+    before = n_noted(server)
     opened = fb.open(urls)
     n_opening = opened.metrics.requests
     opened.arrays()
     n_lines = opened.metrics.requests
-    assert len(asked(server, before + n_lines)) - before == n_lines
+    between = n_noted(server)
+    assert between - before - 1 == n_lines
     fb.convert(urls, tmp_path / "one.root", verify=False)
     assert len(fb.open(tmp_path / "one.root").arrays()) == opened.num_entries
-    time.sleep(0.2)  # for lines of requests that should not be there
-    n_converting = len(asked(server, before + 2 * n_lines)) - before - n_lines
+    n_converting = n_noted(server) - between - 1
     assert n_opening >= len(urls)
     assert n_converting < n_lines + n_opening
 
@@ -132,9 +146,10 @@ def test_of_trees_is_counted_what_the_server_was_asked(server, shared):
     nt = fb.open(f"{server.url}/{path.name}")
     fields = ["Muon_pt", "Jet_pt", "nJet", "Electron_eta", "run", "event"]
     plan = nt.explain(fields)
-    before, metrics = len(asked(server)), nt.metrics
+    before, metrics = n_noted(server), nt.metrics
     nt.arrays(fields)
-    lines = asked(server, before + plan.requests)[before:]
+    after = n_noted(server) - 1
+    lines = asked(server)[before:after]
     ranges = [tuple(map(int, part.split("-"))) for line in lines for part in line.split(",")]
     assert plan.rounds == 2
     assert len(lines) == plan.requests == nt.metrics.requests - metrics.requests
