@@ -32,7 +32,7 @@ from servers import ServerError  # noqa: E402
 
 N = 100_000
 SIZES = (100, 800)
-PARTS = ("engines", "cpp", "python", "balance")
+PARTS = ("engines", "cpp", "python", "balance", "sizes")
 
 # HEPnOS, thousands of events a second: small (100 B), parts (800 B through Boost), pod (the same copied as bytes).
 HEPNOS = {
@@ -281,6 +281,45 @@ def python(names: list[str], runs: int) -> tuple[str, dict[str, Any]]:
     return "\n".join([title, "", table(header, rows), ""]), seconds
 
 
+def sizes(files: list[Path]) -> tuple[str, dict[str, Any]]:
+    """How many bytes NOvA's events take: as HDF5, and in stores, whose first layout compresses nothing."""
+    import femtobarn as fb
+
+    found: dict[str, float] = {"HDF5": sum(path.stat().st_size for path in files)}
+    with tempfile.TemporaryDirectory() as name, stores(["dir", "redis"]) as made:
+        if not files:
+            generator = ROOT / "examples/python/08_nova/generate.py"
+            subprocess.run([sys.executable, generator, name, "--files", "10"], check=True, capture_output=True)
+            files = sorted(Path(name).glob("*.h5"))
+            found["HDF5"] = sum(path.stat().st_size for path in files)
+        for label, engine in (("dir", "dir"), ("redis, first layout", "redis"), ("redis", "redis")):
+            url = made[engine]()
+            if engine == "redis":
+                command = ["redis-cli", "-u", url]
+                if label != "redis":
+                    fb.DataStore.connect(url).close()
+                    subprocess.run([*command, "hset", "{store}h", "layout", "1"], check=True, capture_output=True)
+                before = _redis_memory(command)
+            with fb.DataStore.connect(url) as store:
+                n_events = fb.ingest(files, store.root.create_dataset("nova")).events
+            found["products"] = json.loads(_fb("store", "verify", "--json", url))["bytes"]
+            in_folder = Path(url.removeprefix("dir:")) / "data.mdb"
+            found[label] = in_folder.stat().st_size if engine == "dir" else _redis_memory(command) - before
+    header = ["events", *found]
+    row = [f"{n_events:,}", *(f"{n / n_events:.0f}" for n in found.values())]
+    return "\n".join(["## NOvA's files: bytes an event", "", table(header, [row]), ""]), {"n_events": n_events, **found}
+
+
+def _fb(*words: str) -> str:
+    program = Path(sys.executable).parent / "fb"
+    return subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout
+
+
+def _redis_memory(command: list[str]) -> int:
+    told = subprocess.run([*command, "info", "memory"], check=True, capture_output=True, text=True).stdout
+    return next(int(line.split(":")[1]) for line in told.splitlines() if line.startswith("used_memory_dataset:"))
+
+
 def _load(event: Any) -> None:
     event.load("hits")
 
@@ -290,6 +329,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some of the tables")
     parser.add_argument("--engines", nargs="+", choices=["memory", "dir", "redis"], default=["memory", "dir", "redis"])
     parser.add_argument("--runs", type=int, default=5, help="rounds (default: 5)")
+    parser.add_argument("--nova", nargs="*", type=Path, default=[], help="HDF5 files for the part on sizes")
     parser.add_argument("--seconds", type=float, default=640, help="work of the part on balance, in seconds")
     parser.add_argument("--figure", type=Path, help="draw the balance there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every time of every run there, too")
@@ -305,6 +345,8 @@ def main() -> None:
                 told, everything[part] = cpp(options.engines)
             elif part == "python":
                 told, everything[part] = python(options.engines, options.runs)
+            elif part == "sizes":
+                told, everything[part] = sizes(options.nova)
             else:
                 everything[part] = _balance.measured(options.seconds, 3)
                 told = _balance.text(everything[part], options.seconds)

@@ -781,7 +781,7 @@ def test_what_cannot_be_flushed_is_told_once(tmp_path: Path, monkeypatch: pytest
     batch = store.write_batch()
 
     def function(event: Any) -> None:
-        event.store("x", bytes(4 << 20), batch=batch)
+        event.store("x", os.urandom(4 << 20), batch=batch)
 
     with pytest.raises(fb.FemtobarnError, match="FEMTOBARN_STORE_MAP_SIZE") as raised:
         process(subrun, function, preload=[], checkpoint=tmp_path / "checkpoint")

@@ -105,7 +105,7 @@ def test_what_closing_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.M
     store = fb.DataStore.connect(url)
     event = event_of(store)
     batch = store.write_batch()
-    event.store("x", bytes(4 << 20), batch=batch)
+    event.store("x", os.urandom(4 << 20), batch=batch)
     with pytest.raises(fb.FemtobarnError, match="FEMTOBARN_STORE_MAP_SIZE"), store:
         pass
     assert store.closed

@@ -38,7 +38,7 @@ fn main() {
     let mut speed = Speed {
         store: DataStore::new(connect(&url).unwrap()),
         name: ProductName::new("particles", "std::vector<Particle>").unwrap(),
-        value: vec![0x5a; size],
+        value: noise(size),
         figures: serde_json::Map::new(),
     };
     speed.write_one_by_one();
@@ -53,6 +53,18 @@ fn main() {
     }
     speed.read();
     println!("{}", serde_json::Value::Object(speed.figures));
+}
+
+/// Bytes that cannot be compressed.
+fn noise(size: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(size).collect()
 }
 
 impl Speed {

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::seal::{INLINE, seal};
+use crate::seal::{INLINE, SEAL, compress, may_be_compressed, seal};
 use crate::{ABSENT, Descriptor, Parent, ProductName};
+
+/// After how many products of a group it is left uncompressed, if these have not become smaller by a tenth together.
+const TRIES: usize = 16;
 
 /// What happens to a product that is there already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -131,6 +134,29 @@ impl Batch {
         self.last_products = at;
         if let Some(group) = self.products.get_mut(at) {
             group.entries.push(entry);
+        }
+    }
+
+    /// Compresses the products that become smaller by a tenth, but those of more bytes than `most`. Of a group of which the
+    /// first are not worth it, the others are left as they are.
+    pub(crate) fn compress(&mut self, most: u64) {
+        for group in &mut self.products {
+            let (mut n, mut before, mut after) = (0, 0, 0);
+            for (_, range) in &mut group.entries {
+                let length = range.len().saturating_sub(SEAL);
+                if !may_be_compressed(length) || length as u64 > most {
+                    continue;
+                }
+                let Some(stored) = self.bytes.get_mut(range.clone()) else {
+                    continue;
+                };
+                let now = compress(stored).unwrap_or(stored.len());
+                (n, before, after) = (n + 1, before + stored.len(), after + now);
+                range.end = range.start + now;
+                if n == TRIES && after * 10 > before * 9 {
+                    break;
+                }
+            }
         }
     }
 

@@ -253,6 +253,10 @@ impl Backend for Session {
         self.held().is_none_or(|open| open.0.is_kept())
     }
 
+    fn compresses(&self) -> bool {
+        self.held().is_some_and(|open| open.0.compresses())
+    }
+
     fn seat(&self) -> Option<String> {
         self.held()?.0.seat()
     }

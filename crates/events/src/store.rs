@@ -195,7 +195,15 @@ impl DataStore {
         batch: &mut Batch,
     ) -> Result<(Written, Option<EventsError>), EventsError> {
         let gone = self.session.leave_out_gone(batch)?;
+        self.compress(batch);
         Ok((self.put(batch)?, gone))
+    }
+
+    /// Compresses what the backend keeps that way; what becomes an object is that as it is.
+    fn compress(&self, batch: &mut Batch) {
+        if self.backend().compresses() {
+            batch.compress(self.objects_over().unwrap_or(u64::MAX));
+        }
     }
 
     fn put(&self, batch: &Batch) -> Result<Written, EventsError> {
@@ -226,6 +234,7 @@ impl DataStore {
     ) -> Result<ProductId, EventsError> {
         let mut batch = Batch::new(overwrite);
         batch.store(container.placed_by(), container.event, name, value);
+        self.compress(&mut batch);
         match self.write(&batch)?.kept.pop() {
             Some(id) => Err(EventsError::Exists {
                 url: self.url().into(),

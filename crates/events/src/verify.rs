@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::objects::{BESIDE, Reference};
-use crate::seal::unseal;
+use crate::seal::open;
 use crate::{
     ABSENT, DataSet, DataStore, EventsError, Item, ItemType, NameCount, ProductId, Wanted,
 };
@@ -125,7 +125,7 @@ impl Reading<'_> {
     }
 
     fn products(&mut self, wanted: &Wanted<'_>) -> Result<(), EventsError> {
-        let mut late = Vec::new();
+        let (mut late, mut room) = (Vec::new(), Vec::new());
         let store = self.store;
         let loaded = store.backend().load(&[*wanted], &mut |_, e, stored| {
             let (Some(stored), Some(event)) = (stored, wanted.events.get(e)) else {
@@ -136,7 +136,7 @@ impl Reading<'_> {
                 container: wanted.parent.member(*event),
                 name: wanted.name.clone(),
             };
-            let reference = match unseal(stored) {
+            let reference = match open(stored, &mut room) {
                 Ok((bytes, BESIDE)) => Reference::of(bytes, &id.container),
                 Ok((value, _)) => {
                     self.found.n_bytes += value.len() as u64;

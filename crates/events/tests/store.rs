@@ -554,6 +554,79 @@ fn batches_write_all_there_is_at_once_or_in_the_background() {
     });
 }
 
+/// Values of a kind that is compressed, of one that is not, and short ones.
+fn values_of(event: u64) -> [(ProductName, Vec<u8>); 3] {
+    let mut state = event + 1;
+    let noise = (0..300).map(|_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state.to_be_bytes()[0]
+    });
+    [
+        (name("image"), vec![event.to_le_bytes()[0]; 1000]),
+        (name("noise"), noise.collect()),
+        (name("short"), vec![7; 100]),
+    ]
+}
+
+#[test]
+fn products_that_become_smaller_are_compressed_and_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = dir(folder.path());
+    let dataset = store.root().create_dataset("x").unwrap();
+    let parent = Parent::subrun(dataset.uuid(), 1, 1);
+    let stored = || store.backend().stored_bytes(&parent).unwrap();
+    for threads in [0, 2] {
+        let options = BatchOptions {
+            threads,
+            max_items: 64,
+            ..BatchOptions::default()
+        };
+        let mut batch = WriteBatch::new(&store, options);
+        let run = Parent::dataset(dataset.uuid()).child(1);
+        batch.create(run).unwrap();
+        batch.create(parent.descriptor()).unwrap();
+        for event in 0..200 {
+            batch.create(parent.child(event)).unwrap();
+            for (name, value) in values_of(event) {
+                batch.store(parent.child(event), &name, &value).unwrap();
+            }
+        }
+        batch.finish().unwrap();
+        // Of 1400 bytes of an event, 1000 become few, and there are its keys.
+        let bytes = stored();
+        assert!((200 * 550..200 * 650).contains(&bytes), "{bytes} bytes");
+    }
+    let events: Vec<u64> = (0..200).collect();
+    for at in 0..3 {
+        let name = &values_of(0)[at].0;
+        let wanted = [Wanted {
+            parent,
+            name,
+            events: &events,
+        }];
+        let mut n = 0;
+        let mut visit = |_, e: usize, value: Option<&[u8]>| {
+            n += 1;
+            assert_eq!(value.unwrap(), values_of(events[e])[at].1);
+            Ok(())
+        };
+        store.load_many(&wanted, &mut visit).unwrap();
+        assert_eq!(n, 200);
+    }
+    let verified = store.verify().unwrap();
+    assert_eq!((verified.n_damaged, verified.n_bytes), (0, 200 * 1400));
+    let before = stored();
+    let event = parent.child(7);
+    let (image, value) = (name("image"), vec![3; 100_000]);
+    store
+        .store(event, &image, &value, Overwrite::Replace)
+        .unwrap();
+    assert!(stored() < before + 100, "one that is stored by itself, too");
+    assert_eq!(store.load(event, &image).unwrap(), Some(value));
+}
+
 #[test]
 fn a_store_in_a_folder_is_there_when_it_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -115,6 +115,10 @@ impl Backend for MemoryBackend {
         false
     }
 
+    fn compresses(&self) -> bool {
+        false
+    }
+
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         let mut written = Written::default();
         for group in batch.products() {

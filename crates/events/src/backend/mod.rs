@@ -100,6 +100,12 @@ pub trait Backend: Send + Sync + Debug {
         true
     }
 
+    /// Whether products are compressed that become smaller by that; not if those that keep the store in memory only, or are
+    /// to be read by versions that do not know it.
+    fn compresses(&self) -> bool {
+        true
+    }
+
     /// What a copy of it does not have, but itself keeps when it is moved; none if nobody can tell.
     fn seat(&self) -> Option<String> {
         None

@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::name::{BESIDE, Reference};
 use super::{Beside, container, product};
-use crate::seal::{INLINE, unseal};
+use crate::seal::{INLINE, open};
 use crate::{Backend, EventsError, VisitProduct, Wanted};
 
 /// Bytes of objects that are fetched together, unless one has more.
@@ -21,13 +21,13 @@ pub fn visit_inline(
     wanted: &[Wanted<'_>],
     visit: &mut VisitProduct<'_>,
 ) -> Result<Vec<(Place, Reference)>, EventsError> {
-    let mut late = Vec::new();
+    let (mut late, mut room) = (Vec::new(), Vec::new());
     backend.load(wanted, &mut |w, e, stored| {
         let bad = |(expected, found)| damaged(backend.url(), wanted, (w, e), expected, found);
         let Some(stored) = stored else {
             return visit(w, e, None);
         };
-        match unseal(stored).map_err(bad)? {
+        match open(stored, &mut room).map_err(bad)? {
             (value, INLINE) => visit(w, e, Some(value)),
             (bytes, BESIDE) => {
                 let Some(container) = container(wanted, w, e) else {

@@ -70,8 +70,8 @@ pub struct Shared {
     /// None if it was opened to be read.
     tables: Option<Tables>,
     map: Map,
-    /// Whether it notes how many keys it has.
-    is_counted: bool,
+    /// Whether it notes how many keys it has and compresses, as stores of the second layout do.
+    is_second: bool,
     queues: DirQueues,
     together: Together,
     /// What tells the file from a copy of it.
@@ -266,6 +266,10 @@ impl Backend for DirBackend {
 
     fn is_durable(&self) -> bool {
         true
+    }
+
+    fn compresses(&self) -> bool {
+        self.shared.is_second
     }
 
     fn seat(&self) -> Option<String> {
@@ -593,7 +597,7 @@ impl Backend for DirBackend {
     }
 
     fn check(&self) -> Result<Vec<String>, EventsError> {
-        Ok(check::check(&self.reading()?, self.is_counted))
+        Ok(check::check(&self.reading()?, self.is_second))
     }
 
     fn queues(&self) -> &dyn Queues {

@@ -25,7 +25,7 @@ use crate::forked::Process;
 
 /// The version of the layout, as the store notes it.
 pub const LAYOUT: &str = "2";
-/// Those that are read and written. The first has no counts.
+/// Those that are read and written. The first has no counts, and nothing is compressed.
 const LAYOUTS: [&str; 2] = ["1", LAYOUT];
 /// Where it is noted.
 pub const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
@@ -201,7 +201,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         env,
         tables,
         map: Map::default(),
-        is_counted: layout.as_deref() == Some(LAYOUT),
+        is_second: layout.as_deref() == Some(LAYOUT),
         seat: seat(&data),
         file,
         process: Process::this(),

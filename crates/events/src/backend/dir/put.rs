@@ -1,11 +1,15 @@
 //! Writing a batch: in the order of keys, and appending what is behind all that is there.
 //!
 //! A leaf that overflows is cut in two halves by LMDB, one that overflows by appending is left full. Keys that come in
-//! their order behind all others therefore make full leaves.
+//! their order behind all others therefore make full leaves. Products of a dataset or run itself have higher keys than those
+//! of its events; a few of them are taken out and put behind the events again, which would make half leaves for ever else.
 
 use super::tables::{Name, children};
-use super::writing::Writing;
+use super::writing::{Entry, Writing};
 use crate::{Batch, Overwrite, ProductId, Written};
+
+/// As many products behind those of a batch are taken out and put there again, at most.
+const ASIDE: usize = 64;
 
 /// A table that is written to in one transaction.
 struct Appender {
@@ -52,6 +56,7 @@ fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::E
     let mut written = Written::default();
     let mut groups: Vec<_> = batch.products().iter().collect();
     groups.sort_by(|a, b| (a.parent, a.name.as_str()).cmp(&(b.parent, b.name.as_str())));
+    let aside = set_aside(writing, batch)?;
     let mut table = Appender::new(Name::Products, writing)?;
     let mut key = Vec::new();
     // Of products that are placed together, those of one event are beside each other.
@@ -80,7 +85,40 @@ fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::E
             }
         }
     }
+    for (key, value) in aside {
+        table.put(writing, (&key, &value), Overwrite::Keep)?;
+    }
     Ok(written)
+}
+
+/// Takes the products out that are behind the first of a batch, if they are few and much comes before them.
+fn set_aside(writing: &mut Writing<'_>, batch: &Batch) -> Result<Vec<Entry>, heed::Error> {
+    if batch.len() < ASIDE {
+        return Ok(Vec::new());
+    }
+    let ends = batch.products().iter().flat_map(|group| {
+        let events = group.entries.iter().map(|(event, _)| *event);
+        let ends = [events.clone().min(), events.max()];
+        let place = group.parent.to_bytes();
+        let name = group.name.as_str().as_bytes();
+        let key = move |event: u64| [&place, event.to_be_bytes().as_slice(), name].concat();
+        ends.into_iter().flatten().map(key)
+    });
+    let ends: Vec<_> = ends.collect();
+    let (Some(lowest), Some(highest)) = (ends.iter().min(), ends.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    let behind = writing.behind(Name::Products, lowest, ASIDE)?;
+    // What is to be kept must be there when it comes again.
+    let may_go = |all: &Vec<Entry>| {
+        let is_behind_all = all.first().is_none_or(|(first, _)| first > highest);
+        is_behind_all || batch.overwrite() == Overwrite::Replace
+    };
+    let behind = behind.filter(may_go).unwrap_or_default();
+    for (key, _) in &behind {
+        writing.delete(Name::Products, key)?;
+    }
+    Ok(behind)
 }
 
 fn containers(writing: &mut Writing<'_>, batch: &Batch) -> Result<(), heed::Error> {

@@ -179,7 +179,62 @@ fn a_store_without_counts_is_read_and_written() {
     let name = ProductName::new("a", "T").unwrap();
     run.store(&name, b"new", crate::Overwrite::Replace).unwrap();
     assert_eq!(run.load(&name).unwrap().as_deref(), Some(&b"new"[..]));
-    assert_eq!(content(&store).unwrap().len(), 1 + 3 + 3 + 900 + 909 + 3);
+    // Its version of femtobarn knows of no compression.
+    let plain = ProductName::new("plain", "T").unwrap();
+    run.store(&plain, &[7; 9000], crate::Overwrite::Replace)
+        .unwrap();
+    let bytes = store.backend().stored_bytes(&run.descriptor().placed_by());
+    assert!(bytes.unwrap() > 9000);
+    assert_eq!(content(&store).unwrap().len(), 1 + 3 + 3 + 900 + 909 + 4);
     let verified = store.verify().unwrap();
-    assert_eq!((verified.n_damaged, verified.n_products), (0, 910));
+    assert_eq!((verified.n_damaged, verified.n_products), (0, 911));
+}
+
+/// Products of the dataset and of runs have higher keys than those of events. Once there was one, all pages with those of
+/// events that came later were left half empty.
+#[test]
+fn products_of_events_fill_their_pages_before_those_of_what_they_are_in() {
+    let n_pages = |with_own: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let backend = open(folder.path(), Mode::Append).unwrap();
+        let store = crate::DataStore::new(backend.clone());
+        let name = ProductName::new("x", "T").unwrap();
+        let dataset = store.root().create_dataset("x").unwrap();
+        let mut batch = crate::WriteBatch::new(
+            &store,
+            crate::BatchOptions {
+                max_items: 500,
+                ..crate::BatchOptions::default()
+            },
+        );
+        for run in 0..4u64 {
+            let run = dataset.child(run).unwrap().descriptor();
+            batch.create(run).unwrap();
+            if with_own {
+                for own in [dataset.descriptor(), run] {
+                    batch.store(own, &name, &run.run.to_be_bytes()).unwrap();
+                }
+            }
+            let parent = Parent::subrun(dataset.uuid(), run.run, 1);
+            batch.create(parent.descriptor()).unwrap();
+            for event in 0..2000 {
+                batch.create(parent.child(event)).unwrap();
+                batch.store(parent.child(event), &name, &[7; 50]).unwrap();
+            }
+        }
+        batch.finish().unwrap();
+        let own = dataset.load(&name).unwrap();
+        assert_eq!(own, with_own.then(|| 3u64.to_be_bytes().to_vec()));
+        let verified = store.verify().unwrap();
+        let n = if with_own { 8005 } else { 8000 };
+        assert_eq!((verified.n_damaged, verified.n_products), (0, n));
+        let products = backend.tables.unwrap().of(Name::Products);
+        let txn = backend.env.read_txn().unwrap();
+        products.stat(&txn).unwrap().leaf_pages
+    };
+    let (without, with) = (n_pages(false), n_pages(true));
+    assert!(
+        with <= without + without / 50,
+        "{with} pages, and {without}"
+    );
 }

@@ -12,6 +12,12 @@ use super::tables::{Name, Tables};
 /// Where the counts are noted; they do not count themselves.
 pub const COUNTS: &[u8] = b"femtobarn event store counts";
 
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// Values of more bytes have pages of their own.
+const LARGE: usize = 2000;
+
 /// How many keys a table has, and the sum of their hashes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Count {
@@ -122,6 +128,28 @@ impl<'e> Writing<'e> {
     pub fn last(&self, table: Name) -> Result<Option<&[u8]>, heed::Error> {
         let last = self.tables.of(table).last(&self.txn)?;
         Ok(last.map(|(key, _)| key))
+    }
+
+    /// The entries from a key on, in their order; none if there are more than `most`, or large ones among them.
+    pub fn behind(
+        &self,
+        table: Name,
+        from: &[u8],
+        most: usize,
+    ) -> Result<Option<Vec<Entry>>, heed::Error> {
+        let mut found = Vec::new();
+        for entry in self.tables.of(table).rev_iter(&self.txn)? {
+            let (key, value) = entry?;
+            if key < from {
+                break;
+            }
+            if found.len() == most || value.len() > LARGE {
+                return Ok(None);
+            }
+            found.push((key.to_vec(), value.to_vec()));
+        }
+        found.reverse();
+        Ok(Some(found))
     }
 
     fn added(&mut self, table: Name, key: &[u8], value: &[u8]) {

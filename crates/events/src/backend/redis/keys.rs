@@ -6,7 +6,9 @@
 use crate::{Descriptor, Parent, ProductName};
 
 /// The version of the layout, as the store notes it.
-pub const LAYOUT: &[u8] = b"1";
+pub const LAYOUT: &[u8] = b"2";
+/// The first, in which nothing is compressed; it is read and written.
+pub const FIRST_LAYOUT: &[u8] = b"1";
 /// The field in which it is noted.
 pub const LAYOUT_FIELD: &[u8] = b"layout";
 

@@ -51,7 +51,7 @@ use crate::{
 use emptied::Mark;
 use failure::refused;
 use flow::Flow;
-use keys::{ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
+use keys::{FIRST_LAYOUT, ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
 use nodes::Nodes;
 use queues::Lane;
 use resp::{Orders, Reply};
@@ -62,6 +62,8 @@ use settings::Settings;
 pub struct RedisBackend {
     nodes: Nodes,
     is_durable: bool,
+    /// Whether products are compressed, as in stores of the second layout.
+    compresses: bool,
     /// How large products of a name are, so that answers have a size that suits.
     sizes: Mutex<HashMap<ProductName, usize>>,
     /// Who this is to queues.
@@ -87,14 +89,15 @@ impl RedisBackend {
         let mut backend = Self {
             nodes: Nodes::connect(settings)?,
             is_durable: false,
+            compresses: false,
             sizes: Mutex::default(),
             client,
             lanes: Mutex::default(),
         };
         // First: a store is only made where all servers may be written.
         let found = backend.has_logs();
-        let found = found.and_then(|logs| backend.check_layout().map(|()| logs));
-        backend.is_durable = found.map_err(|error| match error {
+        let found = found.and_then(|logs| backend.check_layout().map(|layout| (logs, layout)));
+        let (is_durable, layout) = found.map_err(|error| match error {
             // whatever it was asked first
             EventsError::Unreachable { url, said, .. } => EventsError::Unreachable {
                 url,
@@ -103,10 +106,12 @@ impl RedisBackend {
             },
             error => error,
         })?;
+        (backend.is_durable, backend.compresses) = (is_durable, layout != FIRST_LAYOUT);
         Ok(Arc::new(backend))
     }
 
-    fn check_layout(&self) -> Result<(), EventsError> {
+    /// The layout of the store, which is made if it is not there and may be written.
+    fn check_layout(&self) -> Result<Vec<u8>, EventsError> {
         let key = Tagged::store(&self.nodes.settings.prefix);
         let url = || self.nodes.settings.url.clone();
         // What is there is only read: a server that is full, or a user who may only read, takes no writes.
@@ -125,19 +130,20 @@ impl RedisBackend {
             (found, Mode::Read) => found,
         };
         match found {
-            Some(found) if found == LAYOUT => {
+            Some(found) if found == LAYOUT || found == FIRST_LAYOUT => {
                 let id = self.store_id(&key)?;
                 self.nodes.known.expect(Mark {
                     key: key.key("h"),
-                    layout: found,
+                    layout: found.clone(),
                     id,
                 });
-                Ok(())
+                Ok(found)
             }
             Some(found) => Err(EventsError::Layout {
                 url: url(),
                 expected: format!(
-                    "an event store of layout {}",
+                    "an event store of layout {} or {}",
+                    String::from_utf8_lossy(FIRST_LAYOUT),
                     String::from_utf8_lossy(LAYOUT)
                 ),
                 found: format!("layout {:?}", String::from_utf8_lossy(&found)),
@@ -376,6 +382,10 @@ impl Backend for RedisBackend {
 
     fn is_durable(&self) -> bool {
         self.is_durable
+    }
+
+    fn compresses(&self) -> bool {
+        self.compresses
     }
 
     fn n_targets(&self) -> usize {

@@ -547,9 +547,35 @@ fn what_others_have_left_in_the_store_is_an_error() {
         assert!(error.to_string().contains("another prefix"), "{error}");
     }
     tell(servers.port, &["HSET", "{store}h", "layout", "99"]);
-    refuses(&url(servers.port), "store-layout", &["layout 1", "99"]);
+    refuses(&url(servers.port), "store-layout", &["layout 1 or 2", "99"]);
     let error = RedisBackend::connect(&format!("{}?mode=r&prefix=none", url(servers.port)));
     assert_eq!(error.unwrap_err().kind(), "not-in-store");
+}
+
+/// Version 0.1 of femtobarn makes stores of the first layout, and knows of no compression.
+#[test]
+fn only_stores_of_the_second_layout_have_compressed_products() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let bytes_of = |layout: &str| {
+        let url = format!("{}?prefix={layout}", url(servers.port));
+        drop(RedisBackend::connect(&url).unwrap());
+        tell(
+            servers.port,
+            &["HSET", &format!("{layout}{{store}}h"), "layout", layout],
+        );
+        let store = DataStore::new(RedisBackend::connect(&url).unwrap());
+        let dataset = store.root().create_dataset("x").unwrap();
+        let value = vec![7; 10_000];
+        dataset.store(&name(), &value, Overwrite::Replace).unwrap();
+        assert_eq!(dataset.load(&name()).unwrap(), Some(value));
+        assert_eq!(store.verify().unwrap().n_damaged, 0);
+        let place = dataset.descriptor().placed_by();
+        store.backend().stored_bytes(&place).unwrap()
+    };
+    assert!(bytes_of("1") > 10_000);
+    assert!(bytes_of("2") < 1_000);
 }
 
 /// A name that others had damaged kept a dataset from being deleted.
