@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,17 +18,39 @@ fb.DataStore.connect(sys.argv[1]).root.delete_dataset("gone")
 """
 
 
+def make(url: str) -> None:
+    """Store 20,008 events, of which one request fetches the keys of a part."""
+    with fb.DataStore.connect(url) as store:
+        dataset = store.root.create_dataset("gone")
+        with store.write_batch() as batch:
+            for run in range(1, 10):
+                n = 20_000 if run == 1 else 1
+                batch.store_arrays(dataset, {"n": range(n)}, run=run, subrun=0, event=range(n))
+
+
+def deletes(url: str) -> None:
+    """Delete the dataset, as another process."""
+    subprocess.run([sys.executable, "-c", _DELETES, url], check=True, timeout=120)
+
+
+def place(kind: str, folder: Path, redis: Any) -> str:
+    return f"dir:{folder / 's'}" if kind == "dir" else f"redis://127.0.0.1:{redis()}?prefix=gone-{folder.name}:"
+
+
+def deletes_at_5(event: Any) -> int:
+    if event.dataset.path == "gone" and (event.run.number, event.number) == (1, 5):
+        deletes(os.environ["GONE"])
+    return 1
+
+
 @pytest.mark.parametrize("kind", ["dir", "redis"])
 def test_a_pass_over_a_dataset_that_another_process_deletes_is_an_error(kind: str, tmp_path: Path, redis: Any) -> None:
-    url = f"dir:{tmp_path / 's'}" if kind == "dir" else f"redis://127.0.0.1:{redis()}?prefix=gone-{tmp_path.name}:"
-
-    def deletes() -> None:
-        subprocess.run([sys.executable, "-c", _DELETES, url], check=True, timeout=120)
+    url = place(kind, tmp_path, redis)
 
     def by_process(dataset: Any, **options: Any) -> None:
         def once(event: Any) -> int:
             if event.number == 5:
-                deletes()
+                deletes(url)
             return 1
 
         fb.process(dataset, once, progress=False, **options)
@@ -35,7 +58,7 @@ def test_a_pass_over_a_dataset_that_another_process_deletes_is_an_error(kind: st
     def by_each(dataset: Any, given: Any) -> None:
         for n, _ in enumerate(given(dataset)):
             if n == 5:
-                deletes()
+                deletes(url)
 
     passes: list[Any] = [
         lambda dataset: by_process(dataset, executor="threads", workers=1),
@@ -48,11 +71,66 @@ def test_a_pass_over_a_dataset_that_another_process_deletes_is_an_error(kind: st
         ),
     ]
     for one in passes:
-        with fb.DataStore.connect(url) as store:
-            dataset = store.root.create_dataset("gone")
-            with store.write_batch() as batch:
-                for run in range(1, 10):
-                    n = 20_000 if run == 1 else 1
-                    batch.store_arrays(dataset, {"n": range(n)}, run=run, subrun=0, event=range(n))
+        make(url)
         with fb.DataStore.connect(url, mode="r") as store, pytest.raises(KeyError, match="it was deleted"):
             one(store.root["gone"])
+
+
+@pytest.mark.parametrize("kind", ["dir", "redis"])
+def test_processes_that_work_on_what_is_deleted_are_an_error(
+    kind: str, tmp_path: Path, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = place(kind, tmp_path, redis)
+    monkeypatch.setenv("GONE", url)
+    for options in ({}, {"preload": ["n"], "on_error": "skip"}, {"preload": ["n"], "on_error": "retry"}):
+        make(url)
+        with fb.DataStore.connect(url, mode="r") as store, pytest.raises((KeyError, fb.ProcessError)) as raised:
+            fb.process(store.root["gone"], deletes_at_5, executor="processes", workers=2, progress=False, **options)
+        assert "it was deleted" in str(raised.value)
+
+
+_MPI = """
+import json, sys
+import femtobarn as fb
+import test_store_deleted
+from mpi4py import MPI
+options = json.loads(sys.argv[2])
+with fb.DataStore.connect(sys.argv[1], mode="r") as store:
+    dataset = store["gone"]
+    MPI.COMM_WORLD.barrier()
+    try:
+        result = fb.process(dataset, test_store_deleted.deletes_at_5, executor="mpi", progress=False, **options)
+        sys.stdout.write(f"ended with {result.n_events}\\n")
+    except Exception as error:
+        sys.stdout.write(f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}\\n")
+        raise
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "runner"), [("dir", 1, []), ("dir", 3, []), ("redis", 3, []), ("redis", 3, ["-m", "mpi4py"])]
+)
+def test_ranks_of_mpi_end_with_an_error(
+    kind: str, ranks: int, runner: list[str], tmp_path: Path, redis: Any, need_program: Any
+) -> None:
+    need_program("mpirun")
+    url = place(kind, tmp_path, redis)
+    script = tmp_path / "script.py"
+    script.write_text(_MPI)
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    mpirun = ["mpirun", "-n", str(ranks), "--oversubscribe", "--allow-run-as-root"]
+    for options in ("{}", '{"preload": ["n"], "on_error": "skip"}'):
+        make(url)
+        command = [*mpirun, sys.executable, *runner, str(script), url, options]
+        said = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path, "GONE": url},
+            timeout=120,
+            check=False,
+        )
+        assert said.returncode != 0, said.stdout
+        assert "ended with" not in said.stdout
+        told = said.stdout.count("it was deleted")
+        assert told >= 1 if runner else told == ranks, said.stdout + said.stderr  # mpi4py ends the others
