@@ -17,7 +17,9 @@ fn a_store_is_verified_whatever_its_damage_does() {
     let overwrite = femtobarn::events::Overwrite::default();
     for (label, size) in [("large", 100_000), ("small", 50)] {
         let name = ProductName::new(label, "bytes").unwrap();
-        run.store(&name, &vec![0x5a; size], overwrite).unwrap();
+        // Bytes that do not compress, so that the large ones have pages of their own.
+        run.store(&name, &femtobarn_testkit::content(size), overwrite)
+            .unwrap();
     }
     drop((store, run));
     let said = good(&["store", "verify", &url]);
