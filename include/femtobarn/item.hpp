@@ -319,6 +319,16 @@ public:
     /// Its full name, from the root down: fermilab/nova.
     const std::string &path() const { return m_path; }
 
+    /// Loads a product of an event in it with one request, where dataset[run][subrun][event] takes four. False if
+    /// the event has no such product; throws if the run, the subrun or the event is not there.
+    template <class T>
+    bool load(std::uint64_t run, std::uint64_t subrun, std::uint64_t event, std::string_view label,
+              T &value) const {
+        const Item item{m_store, m_descriptor.child(run).child(subrun).child(event)};
+        return item.load(label, value) || ((*this)[run][subrun][event], false);
+    }
+    using Item::load;
+
     /// Whether it is there, and no other has its name now.
     bool exists() const {
         Descriptor found;

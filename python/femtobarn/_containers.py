@@ -956,6 +956,72 @@ class DataSet(_Holder[Run]):
     def __iter__(self) -> Iterator[DataSet]:
         return self.datasets()
 
+    @known_options()
+    def load(
+        self,
+        label: str | tuple[str, Any],
+        form: Any = None,
+        *,
+        event: tuple[int, int, int] | None = None,
+        typename: Any = None,
+        default: Any = MISSING,
+        unpickle: bool = False,
+    ) -> Any:
+        """Load a product of its own, or of one of its events.
+
+        ``dataset.load(label, event=(1, 2, 3))`` loads what ``dataset[1][2][3].load(label)`` loads. With a typename it
+        sends one request to a server, where the latter sends four; without a typename, two more find the type.
+
+        Parameters
+        ----------
+        label : str or tuple
+            Its label, or label and type.
+        form : optional
+            As in `Container.load`.
+        event : tuple of three int, optional
+            Run, subrun and event whose product is loaded; by default, the product is one of the dataset itself.
+        typename : str or type, optional
+            As in `Container.load`.
+        default : object, optional
+            What is returned if the dataset or event is there, but has no such product.
+        unpickle : bool
+            Whether a pickled product is unpickled, which runs whatever is in it.
+
+        Returns
+        -------
+        object
+            The value.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If the run, the subrun or the event is not there; or if the product is not there, and there is no default.
+        FormatError
+            If what is stored is damaged.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+        >>> dataset.create_run(1).create_subrun(2).create_event(3).store("pt", 1.5)
+        >>> dataset.load("pt", event=(1, 2, 3), typename=float)
+        1.5
+        """
+        if event is None:
+            return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+        try:
+            run, subrun, number = event
+        except (TypeError, ValueError):
+            raise UsageError(f"invalid event={event!r}: expected a tuple (run, subrun, event)") from None
+        run, subrun, number = _number(run), _number(subrun), _number(number)
+        key = functools.reduce(self._store._core.child, (run, subrun, number), self._key)
+        of_event, nothing = Event(self._store, key, self._path), object()
+        value = of_event.load(label, form, typename=typename, default=nothing, unpickle=unpickle)
+        if value is nothing:
+            self[run][subrun][number]  # an error if it is not there
+            return of_event.load(label, form, typename=typename, default=default, unpickle=unpickle)
+        return value
+
     def datasets(self) -> Iterator[DataSet]:
         """Iterate over the datasets in it, in the order of their names.
 

@@ -371,6 +371,8 @@ class DataSet(_Holder[_containers.DataSet, Run]):
         """What its containers and products are found by, in hexadecimal digits."""
         return self.sync.uuid
 
+    load = reads(_containers.DataSet.load)
+
     @like(_containers.DataSet.create_dataset)
     async def create_dataset(self, name: str) -> DataSet:
         return DataSet(await self._threads.write(self.sync.create_dataset, name))

@@ -210,6 +210,19 @@ static void products_come_back() {
     CHECK(!event.load<int>("n"));
 }
 
+static void a_product_of_an_event_is_loaded_by_its_numbers() {
+    const fb::DataSet dataset = connect().create_dataset("numbers");
+    dataset.create(1).create(2).create(3).store("n", 42);
+    dataset.store("own", 7);
+    int n = 0;
+    CHECK(dataset.load(1, 2, 3, "n", n) && n == 42);
+    CHECK(!dataset.load(1, 2, 3, "other", n) && n == 42);
+    CHECK(dataset.load("own", n) && n == 7);
+    THROWS(fb::Error, "no run 4", dataset.load(4, 2, 3, "n", n));
+    THROWS(fb::Error, "no run 1, subrun 4", dataset.load(1, 4, 3, "n", n));
+    THROWS(fb::Error, "no run 1, subrun 2, event 4", dataset.load(1, 2, 4, "n", n));
+}
+
 static void a_product_of_all_events_is_removed() {
     const fb::DataSet dataset = connect().create_dataset("cut");
     const auto refill = [&dataset] {
@@ -530,6 +543,7 @@ int main(int, char **argv) {
                 {"products of events are counted", products_of_events_are_counted},
                 {"items are made, found and removed", items_are_made_found_and_removed},
                 {"products come back", products_come_back},
+                {"a product of an event is loaded by its numbers", a_product_of_an_event_is_loaded_by_its_numbers},
                 {"a product of all events is removed", a_product_of_all_events_is_removed},
                 {"vectors of texts and of vectors come back", vectors_of_texts_and_of_vectors_come_back},
                 {"batches take nothing of another store", batches_take_nothing_of_another_store},

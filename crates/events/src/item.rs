@@ -617,6 +617,24 @@ impl DataSet {
         })
     }
 
+    /// Loads a product of an event in it with one request, where the way through [`get`](Item::get) takes four. None if the
+    /// event has no such product.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if the run, the subrun or the event is not there, and those of reading.
+    pub fn load_of_event(
+        &self,
+        [run, subrun, event]: [u64; 3],
+        name: &ProductName,
+    ) -> Result<Option<Vec<u8>>, EventsError> {
+        let found = self.child(run)?.child(subrun)?.child(event)?.load(name)?;
+        if found.is_none() {
+            self.get(run)?.get(subrun)?.get(event)?;
+        }
+        Ok(found)
+    }
+
     /// The datasets in it, behind a name or from the first, in the order of their names.
     pub fn datasets(&self, after: Option<&str>) -> DataSets {
         DataSets {

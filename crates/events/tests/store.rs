@@ -159,6 +159,29 @@ fn errors_say_what_there_is() {
 }
 
 #[test]
+fn a_product_of_an_event_is_loaded_by_its_numbers() {
+    over_each(|store| {
+        fill(&store, "a", &[(1, 2, 1)]);
+        let dataset = store.root().dataset("a").unwrap();
+        let event = dataset.get(1).unwrap().get(2).unwrap().get(0).unwrap();
+        let overwrite = Overwrite::default();
+        event.store(&name("own"), b"value", overwrite).unwrap();
+        let load = |numbers, label| dataset.load_of_event(numbers, &name(label));
+        assert_eq!(load([1, 2, 0], "own").unwrap().unwrap(), b"value");
+        assert_eq!(load([1, 2, 0], "other").unwrap(), None);
+        for (numbers, missing) in [
+            ([7, 2, 0], "run 7; the first there is 1"),
+            ([1, 7, 0], "run 1, subrun 7; the first there is 2"),
+            ([1, 2, 7], "run 1, subrun 2, event 7; the first there is 0"),
+        ] {
+            let error = load(numbers, "own").unwrap_err();
+            assert_eq!(error.kind(), "not-in-store", "{error}");
+            assert!(error.to_string().contains(missing), "{error}");
+        }
+    });
+}
+
+#[test]
 fn all_events_come_in_their_order_from_anywhere() {
     over_each(|store| {
         let mut sizes = vec![
