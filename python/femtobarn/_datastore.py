@@ -218,7 +218,7 @@ class DataStore:
 
         Examples
         --------
-        >>> import femtobarn as fb, tempfile
+        >>> import femtobarn as fb, os, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> store = fb.DataStore.connect(f"dir:{folder}/store", objects=f"{folder}/large", objects_over="64kB")
         >>> run = store.root.create_dataset("a").create_run(1)
@@ -313,11 +313,11 @@ class DataStore:
 
         Examples
         --------
-        >>> import femtobarn as fb, tempfile
+        >>> import femtobarn as fb, os, tempfile
         >>> url = f"dir:{tempfile.mkdtemp()}/store"
         >>> with fb.DataStore.connect(url) as store:
         ...     run = store.create_dataset("a").create_run(1)
-        ...     run.store("noise", bytes(1_000_000))
+        ...     run.store("noise", os.urandom(1_000_000))
         ...     run.delete_product("noise")
         >>> before, after = fb.DataStore.compact(url)
         >>> after < before / 10

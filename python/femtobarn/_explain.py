@@ -152,7 +152,7 @@ class VerifyReport(Value):
     damages : tuple of dict
         What is bad: file, field, column, cluster, offset, bytes, the problem, and the entries that it costs.
     not_checked : tuple of dict
-        Branches of trees that cannot be interpreted, so that nothing is known of them: file, field and reason.
+        Fields that cannot be read, so that their values are not checked: file, field and reason.
     against : dict or None
         What the comparison with inputs found, if there are any: `pages_equal` and `bytes_equal`, which are those of the
         inputs; `by_value`, the fields of which values were compared; `missing` and `left_out`, fields that an input or
@@ -185,13 +185,13 @@ class VerifyReport(Value):
         state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else self._good
         if n := len(self.not_checked):
             state += ", and " if self.damages else ", but for "
-            state += "a branch that cannot be interpreted" if n == 1 else f"{n} branches that cannot be interpreted"
+            state += "a field that cannot be read" if n == 1 else f"{n} fields that cannot be read"
         unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
         lines = [
             f"VerifyReport: {state}; {plural(self.clusters, 'cluster')}, {plural(self.pages, 'page')} "
             f"({format_bytes(self.bytes)}) checked{unchecked}"
         ]
-        lines += [f"not checked: {branch['field']}: {branch['reason']}" for branch in self.not_checked]
+        lines += [f"not checked: {field['field']}: {field['reason']}" for field in self.not_checked]
         if self.against is not None:
             lines.append(self._compared(self.against))
             lines += [f"not compared: {field['field']}: {field['reason']}" for field in self.against["not_compared"]]

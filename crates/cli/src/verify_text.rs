@@ -52,8 +52,8 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
         Some(error) => format!("DAMAGED: {}", error.message),
         None if verified.damages.is_empty() => match report.not_checked.len() {
             0 => format!("good: {checked}"),
-            1 => format!("good, but for a branch that cannot be interpreted: {checked}"),
-            n => format!("good, but for {n} branches that cannot be interpreted: {checked}"),
+            1 => format!("good, but for a field that cannot be read: {checked}"),
+            n => format!("good, but for {n} fields that cannot be read: {checked}"),
         },
         None => {
             // a contradiction in the metadata has no page, and so no bytes

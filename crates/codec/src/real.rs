@@ -26,6 +26,29 @@ pub fn half_to_f32(src: &[u8], dst: &mut [f32]) -> Result<(), CodecError> {
     Ok(())
 }
 
+/// Widens a real. A NaN keeps its bits, which a cast changes if it is a signaling one.
+#[must_use]
+pub fn widened(value: f32) -> f64 {
+    if !value.is_nan() {
+        return f64::from(value);
+    }
+    let bits = u64::from(value.to_bits());
+    f64::from_bits(bits >> 31 << 63 | 0x7ff << 52 | (bits & 0x7f_ffff) << 29)
+}
+
+/// Rounds a real to single precision. A NaN keeps the bits for which there is room, and is a NaN in any case.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
+pub fn narrowed(value: f64) -> f32 {
+    if !value.is_nan() {
+        return value as f32;
+    }
+    let bits = value.to_bits();
+    let payload = (bits >> 29) as u32 & 0x7f_ffff;
+    let payload = if payload == 0 { 0x40_0000 } else { payload };
+    f32::from_bits((bits >> 63 << 31) as u32 | 0x7f80_0000 | payload)
+}
+
 /// Rounds to little-endian IEEE halfs, to the nearest and ties to even; what is too large becomes
 /// infinite.
 ///

@@ -279,3 +279,25 @@ fn hostile_indexes_wrap() {
     delta::unsplit_delta_64(&[0xff; 16], &mut out).unwrap();
     assert_eq!(out, [u64::MAX, u64::MAX - 1]);
 }
+
+#[test]
+fn reals_keep_their_bits_in_double_precision() {
+    for bits in [
+        0x7f80_ff00u32,
+        0xff80_0001,
+        0x7fc0_0000,
+        0xffff_ffff,
+        0x7f80_0000,
+        0x8000_0000,
+        0x0000_0001,
+        0x3f80_0001,
+    ] {
+        let value = f32::from_bits(bits);
+        let wide = real::widened(value);
+        assert_eq!(wide.is_nan(), value.is_nan(), "{bits:#x}");
+        assert_eq!(real::narrowed(wide).to_bits(), bits, "{bits:#x}");
+    }
+    // a payload for which there is no room
+    assert!(real::narrowed(f64::from_bits(0x7ff0_0000_0000_0001)).is_nan());
+    assert_eq!(real::narrowed(1e300), f32::INFINITY);
+}

@@ -127,6 +127,12 @@ fn check(patched: Patched, field: &str, reason: &str) {
             .any(|s| s.name == field && s.reason.contains(reason)),
         "{skipped:?}"
     );
+    let reports = ntuple.verify(1, None).unwrap();
+    let not_checked = reports[0].not_checked.first().unwrap();
+    assert!(
+        not_checked.0 == field && not_checked.1.contains(reason) && reports[0].damages.is_empty(),
+        "{reports:?}"
+    );
     let names = top_level(&ntuple);
     assert!(
         !names.contains(&field.to_owned())

@@ -179,6 +179,47 @@ fn clusters_and_pages_that_contradict_each_other_are_refused_by_all() {
 }
 
 #[test]
+fn pages_of_unknown_compression_settings_are_copied_and_made_anew() {
+    let file = fs::read(root().join("testdata/rntuple/clusters.root")).unwrap();
+    let ntuple = open(&file).unwrap();
+    let list = ntuple.readers()[0].page_list(0).unwrap().unwrap();
+    let column = list.column(0, 0).unwrap();
+    let page = list.pages(column)[0];
+    // the settings stand behind the last page of a column, and the number of the first element
+    let end = |settings: u32| {
+        let offset = page.locator.offset.to_le_bytes();
+        [
+            &offset[..],
+            &column.element_offset.to_le_bytes(),
+            &settings.to_le_bytes(),
+        ]
+        .concat()
+    };
+    let (was, is) = (end(column.compression), end(1010));
+    let changed = edited(&file, 0, |list| replace(list, &was, &is), |_| {});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.root");
+    fs::write(&path, changed).unwrap();
+    for (level, split) in [
+        (Level::L1, None),
+        (Level::L2, None),
+        (Level::L3, Some(false)),
+        (Level::L4, None),
+    ] {
+        let options = MergeOptions {
+            level,
+            split,
+            compression: (level == Level::L2).then_some(505),
+            overwrite: true,
+            verify: true,
+            ..MergeOptions::default()
+        };
+        let output = folder.path().join("out.root");
+        merge(&[input(&path)], &output, &options, &|_| true).unwrap();
+    }
+}
+
+#[test]
 fn zeros_that_no_page_holds_are_in_proportion_to_what_pages_hold() {
     // fields were added late: clusters before have zeros for them, as many as the length of the array says
     let file = fs::read(root().join("testdata/rntuple/extension_late.root")).unwrap();

@@ -173,8 +173,7 @@ fn branches_that_cannot_be_interpreted_are_listed() {
     let out = good(&["verify", versions]);
     let mut lines = out.lines();
     let first = lines.next().unwrap();
-    let expected =
-        "versions.root:versions: good, but for a branch that cannot be interpreted: 400 entries";
+    let expected = "versions.root:versions: good, but for a field that cannot be read: 400 entries";
     assert!(first.contains(expected), "{out}");
     assert!(
         out.contains("\n  not checked: thing: basket 1 has values that are not as the file"),

@@ -82,10 +82,10 @@ pub fn read(ntuple: &NTuple, from: u64, to: u64) -> Result<Option<RecordBatch>, 
     Ok(arrays.to_arrow().ok())
 }
 
-/// What a file of an ntuple or tree must hold to, however wrong it is.
-fn check_root(bytes: &[u8], name: &str) {
+/// What a file of an ntuple or tree must hold to, however wrong it is. Says whether verification calls it good.
+fn check_root(bytes: &[u8], name: &str) -> bool {
     let Ok(ntuple) = bounded(&format!("{name}: opening"), || open(bytes)) else {
-        return;
+        return false;
     };
     let n = ntuple.n_entries();
     let verified = bounded(&format!("{name}: verifying"), || ntuple.verify(1, None));
@@ -111,61 +111,84 @@ fn check_root(bytes: &[u8], name: &str) {
             });
         }
     }
-    bounded(&format!("{name}: iterating"), || iterate(ntuple));
+    let iterated = bounded(&format!("{name}: iterating"), || iterate(ntuple));
+    insist(is_good, &format!("{name}: iterating"), iterated);
+    is_good
+}
+
+/// Insists that what is done with a file that verification calls good succeeds, but for what an output cannot have: variants
+/// in Parquet, names with control characters, shared blocks, pages of columns that begin late. Attribute sets are ntuples of their own, and not verified here.
+fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
+    let Err(error) = done else { return };
+    let text = error.with_causes();
+    let is_limit = match error.kind() {
+        "unwritable-field" => !text.contains("its structure is not written"),
+        "usage" => {
+            let limits = [
+                "attribute set",
+                "does not share blocks",
+                "levels auto and L4 do that",
+            ];
+            limits.iter().any(|limit| text.contains(limit))
+        }
+        _ => false,
+    };
+    assert!(is_limit || !is_good, "{what}: {}: {text}", error.kind());
 }
 
 /// Reads in small steps, as iterations do.
-fn iterate(ntuple: NTuple) {
-    let (n, Ok(selection)) = (ntuple.n_entries(), ntuple.select(None)) else {
-        return;
-    };
+fn iterate(ntuple: NTuple) -> Result<(), Error> {
+    let (n, selection) = (ntuple.n_entries(), ntuple.select(None)?);
     let options = StepsOptions {
         step: n.div_ceil(MOST_STEPS),
         ..StepsOptions::default()
     };
     let steps = Steps::new(Arc::new(ntuple), selection, 0..n, options);
-    // it ends with its first error
-    steps.for_each(drop);
+    steps.map(|step| step.map(drop)).collect()
 }
 
-/// Everything that makes another file of one.
-fn check_outputs(path: &Path, folder: &Path, name: &str) {
+/// Everything that makes another file of one. Of one that is good, it succeeds.
+fn check_outputs(path: &Path, folder: &Path, name: &str, is_good: bool) {
     for output in ["out.root", "out.parquet", "out.arrow"] {
         let options = ConvertOptions {
             replace: Replace::Anything,
+            verify: is_good,
             ..ConvertOptions::default()
         };
         let what = format!("{name}: converting into {output}");
-        let _ = bounded(&what, || {
-            convert(&[input(path)], &folder.join(output), &options, &|_| true).map(drop)
+        let done = bounded(&what, || {
+            convert(&[input(path)], &folder.join(output), &options, &|_| true)
         });
+        insist(is_good, &what, done);
     }
     if path.extension().is_none_or(|extension| extension != "root") {
         return;
     }
     for (what, level, stop) in [
-        ("merging", Level::default(), None),
+        ("merging", Level::Auto, None),
+        ("merging at L0", Level::L0, None),
+        ("merging at L1", Level::L1, None),
+        ("merging at L2", Level::L2, None),
+        ("merging at L3", Level::L3, None),
         ("rebuilding", Level::L4, None),
         ("cloning three entries", Level::L4, Some(3)),
     ] {
         let mut options = MergeOptions {
             level,
+            compression: (level == Level::L2).then_some(505),
             overwrite: true,
+            // the output is compared with the input
+            verify: is_good && stop.is_none(),
             ..MergeOptions::default()
         };
         if stop.is_some() {
             options.entries = Entries::Slice { start: None, stop };
         }
-        let what = format!("{name}: {what}");
-        let _ = bounded(&what, || {
-            merge(
-                &[input(path)],
-                &folder.join("merged.root"),
-                &options,
-                &|_| true,
-            )
-            .map(drop)
+        let (what, output) = (format!("{name}: {what}"), folder.join("merged.root"));
+        let done = bounded(&what, || {
+            merge(&[input(path)], &output, &options, &|_| true)
         });
+        insist(is_good, &what, done);
     }
 }
 
@@ -254,8 +277,6 @@ pub fn check_one(
     fs::write(&path, &changed).unwrap();
     let name = subject.file_name().unwrap().to_string_lossy();
     begins(&name);
-    if is_root {
-        check_root(&changed, &name);
-    }
-    check_outputs(&path, folder, &name);
+    let is_good = is_root && check_root(&changed, &name);
+    check_outputs(&path, folder, &name, is_good);
 }

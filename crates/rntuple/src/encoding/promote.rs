@@ -38,11 +38,11 @@ fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
         DType::Float64 => bytes.first_chunk().map_or(0.0, |b| f64::from_le_bytes(*b)),
         DType::Float32 => bytes
             .first_chunk()
-            .map_or(0.0, |b| f64::from(f32::from_le_bytes(*b))),
+            .map_or(0.0, |b| real::widened(f32::from_le_bytes(*b))),
         DType::Float16 => {
             let mut value = [0f32];
             match real::half_to_f32(bytes, &mut value) {
-                Ok(()) => f64::from(value[0]),
+                Ok(()) => real::widened(value[0]),
                 Err(_) => f64::NAN,
             }
         }
@@ -50,20 +50,16 @@ fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounding to the wanted precision"
-)]
 fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
     match dtype {
         // only from types whose values are half floats: rounding them is none
         DType::Float16 => {
             let mut half = [0; 2];
-            if real::f32_to_half(&[value as f32], &mut half).is_ok() {
+            if real::f32_to_half(&[real::narrowed(value)], &mut half).is_ok() {
                 place.copy_from_slice(&half);
             }
         }
-        DType::Float32 => place.copy_from_slice(&(value as f32).to_le_bytes()),
+        DType::Float32 => place.copy_from_slice(&real::narrowed(value).to_le_bytes()),
         _ => place.copy_from_slice(&value.to_le_bytes()),
     }
 }

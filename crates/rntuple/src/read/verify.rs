@@ -41,6 +41,18 @@ pub struct VerifyReport {
     pub not_checked: Vec<(String, String)>,
 }
 
+impl VerifyReport {
+    /// Before anything is checked: the fields of a reader that are not read are not checked.
+    pub fn new(reader: &Reader) -> Self {
+        let skipped = reader.descriptor().skipped.iter();
+        let not_checked = skipped.map(|skipped| (skipped.name.clone(), skipped.reason.clone()));
+        Self {
+            not_checked: not_checked.collect(),
+            ..Self::default()
+        }
+    }
+}
+
 struct Check<'a> {
     cluster: u64,
     entries: (u64, u64),
@@ -62,7 +74,7 @@ pub fn verify(
     if let Some(storage) = reader.storage() {
         return storage.verify(reader, threads, tick);
     }
-    let mut report = VerifyReport::default();
+    let mut report = VerifyReport::new(reader);
     let lists = readable_lists(reader, &mut report);
     let mut checks = Vec::new();
     for (first, list) in &lists {

@@ -100,7 +100,8 @@ impl Builder<'_> {
                     None => return Ok(item),
                 }
             }
-            (1, Some(size)) => {
+            // an array of anything else has its items in a subfield
+            (1, Some(size)) if field.record.type_name.starts_with("std::bitset<") => {
                 let item = Node {
                     field: id,
                     kind: NodeKind::Leaf {

@@ -405,7 +405,6 @@ fn doubles(elements: &[u8]) -> Vec<f64> {
 
 /// Doubles that their field stores in single precision: that is what its type says.
 fn singles(elements: &[u8]) -> Vec<f32> {
-    #[expect(clippy::cast_possible_truncation, reason = "the column's precision")]
-    let narrow = |real: f64| real as f32;
-    doubles(elements).into_iter().map(narrow).collect()
+    let doubles = doubles(elements).into_iter();
+    doubles.map(femtobarn_codec::real::narrowed).collect()
 }

@@ -20,17 +20,13 @@ pub(crate) fn verify(
     let filling = tree.filling();
     let mut report = VerifyReport {
         clusters: filling.clusters.len().saturating_sub(1) as u64,
-        ..VerifyReport::default()
+        ..VerifyReport::new(reader)
     };
     let options = ReadOptions {
         threads,
         tick,
         ..ReadOptions::default()
     };
-    let skipped = reader.descriptor().skipped.iter();
-    report
-        .not_checked
-        .extend(skipped.map(|skipped| (skipped.name.clone(), skipped.reason.clone())));
     for id in 0..tree.model().branches.len() {
         let Some(data) = tree.data(id) else { continue };
         let baskets = filling.contents(id).baskets;

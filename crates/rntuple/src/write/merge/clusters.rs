@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use femtobarn_codec::Algorithm;
+
 use super::mapping::{FieldMapping, Mapping, Way};
 use super::schema::{MergedSchema, expected};
 use crate::RNTupleError;
@@ -264,9 +266,13 @@ impl<'c> Planner<'_, 'c> {
         column.pages = pages;
         column.element_offset = Some(before + implied);
         column.reencode = way.is_some_and(|way| way.reencode);
-        column.settings = settings.map_or(self.settings, |settings| {
-            self.compression.unwrap_or(settings)
-        });
+        // pages of settings that nobody knows can be copied, and not made
+        let is_made = column.reencode || column.zeros > 0;
+        let own = settings.filter(|&own| !is_made || Algorithm::of_settings(own).is_some());
+        column.settings = match settings {
+            Some(_) => self.compression.or(own).unwrap_or(self.settings),
+            None => self.settings,
+        };
         column.recompress = settings.is_some_and(|settings| settings != column.settings);
         column.is_later = listed.is_none() && column.zeros == 0;
         Ok(n)

@@ -11,6 +11,7 @@ mod reorder;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use femtobarn_codec::Algorithm;
 use femtobarn_io::on_threads;
 
 use self::column::{Below, Given, Job, Source, Stored, Worker};
@@ -269,7 +270,9 @@ impl Rebuilder {
             let Some((buffer, encoding)) = buffers.remove(&job.output) else {
                 return Err(RNTupleError::internal("a column that is not there"));
             };
+            // pages of settings that nobody knows are read all the same, and cannot be made
             let settings = job.source.settings();
+            let settings = settings.filter(|&known| Algorithm::of_settings(known).is_some());
             if let Some(settings) = self
                 .compression
                 .or(settings)
