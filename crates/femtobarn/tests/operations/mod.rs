@@ -144,7 +144,7 @@ fn iterate(ntuple: NTuple) -> Result<(), Error> {
         ..StepsOptions::default()
     };
     let steps = Steps::new(Arc::new(ntuple), selection, 0..n, options);
-    steps.map(|step| step.map(drop)).collect()
+    steps.into_iter().try_for_each(|step| step.map(drop))
 }
 
 /// Everything that makes another file of one. Of one that is good, it succeeds.
