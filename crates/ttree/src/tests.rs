@@ -97,7 +97,7 @@ fn leaves_need_no_description() {
         let mut infos = file.streamer_infos().unwrap();
         infos.retain(|info| info.name != without);
         let infos = crate::object::Infos::new(infos, 0);
-        crate::model::build(&infos, "TTree", &object, key.key_len)
+        crate::model::build(&infos, "TTree", &object, key.key_len, None)
     };
     let whole = format!("{:?}", model("").unwrap());
     assert_eq!(format!("{:?}", model("TLeaf").unwrap()), whole);

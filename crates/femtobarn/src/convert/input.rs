@@ -454,7 +454,7 @@ pub(super) fn top_branches(tree: &TreeModel, reader: &Reader) -> HashMap<String,
             };
             let field = Tree::field(reader, id);
             let shown = field.map(|field| reader.descriptor().field_name(field).to_owned());
-            for own in [tree.path(id), branch.name.clone()]
+            for own in [tree.path(id), branch.name.to_string()]
                 .into_iter()
                 .chain(shown)
             {

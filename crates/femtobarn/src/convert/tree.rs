@@ -160,7 +160,7 @@ impl Shaper<'_> {
         else {
             return;
         };
-        let counted = self.counted.entry((leaf.name.clone(), id));
+        let counted = self.counted.entry((leaf.name.to_string(), id));
         counted.or_default().branch = id;
     }
 
@@ -178,11 +178,11 @@ impl Shaper<'_> {
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
         if let Some(Some(reason)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
             let note = format!("is a vector of its own: {reason}");
-            self.out.notes.push((branch.name.clone(), note));
+            self.out.notes.push((branch.name.to_string(), note));
         }
         let counter = counter.and_then(|(counter, _)| {
             let leaf = self.tree.branch(counter)?.leaves.first()?;
-            let key = (leaf.name.clone(), counter);
+            let key = (leaf.name.to_string(), counter);
             self.counted.contains_key(&key).then_some(key)
         });
         match (counter, self.column(id)) {

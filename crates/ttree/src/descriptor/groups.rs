@@ -22,7 +22,7 @@ impl Builder<'_> {
             self.aliases.insert(format!("/{path}"), field);
             self.aliases.insert(path, field);
             if let Some(branch) = self.model.branch(id) {
-                self.aliases.entry(branch.name.clone()).or_insert(field);
+                self.aliases.entry(branch.name.to_string()).or_insert(field);
             }
         }
     }
@@ -35,8 +35,8 @@ impl Builder<'_> {
     ) -> FieldId {
         let (name, class, children) = match self.model.branch(id) {
             Some(branch) => (
-                branch.name.clone(),
-                branch.object_class.clone(),
+                branch.name.to_string(),
+                branch.object_class.to_string(),
                 branch.children.clone(),
             ),
             None => Default::default(),
@@ -55,7 +55,7 @@ impl Builder<'_> {
             let name = self
                 .model
                 .branch(child)
-                .map_or_else(String::new, |b| b.name.clone());
+                .map_or_else(String::new, |b| b.name.to_string());
             if let Some(own) = own {
                 self.copy(own, field, &name);
             }

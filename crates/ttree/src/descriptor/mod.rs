@@ -202,7 +202,7 @@ impl Builder<'_> {
             (self.fields.get_mut(field as usize), self.model.branch(id))
         {
             if branch.title != branch.name {
-                field.record.description.clone_from(&branch.title);
+                field.record.description = branch.title.to_string();
             }
             field.record.type_version = u32::try_from(branch.class_version).unwrap_or(0);
         }

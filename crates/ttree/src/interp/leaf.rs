@@ -98,7 +98,7 @@ pub(crate) fn record(leaves: &[Leaf], own: BranchId) -> Result<Shape, TreeError>
             }
         };
         members.push(Member {
-            name: leaf.name.clone(),
+            name: leaf.name.to_string(),
             shape,
             is_base: false,
         });

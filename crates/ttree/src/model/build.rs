@@ -1,23 +1,22 @@
 //! From a tree's objects to the model.
 
-use std::collections::HashMap;
-
 use super::clusters::{Recorded, clusters};
-use super::{Basket, Branch, BranchId, Contents, Filling, Leaf, Place, TreeModel};
+use super::{Basket, Branch, BranchId, Contents, Filling, Leaf, Place, Text, TreeModel};
 use crate::TreeError;
 use crate::error::unsupported;
-use crate::object::{Infos, Object, ObjectId, ObjectReader, Places, Value};
+use crate::object::{Infos, Ints, Object, ObjectId, ObjectReader, Places, Value};
 
 /// Branches in branches: deeper than this is damage.
 const DEEPEST: usize = 100;
 
 /// Builds the model of the tree in `bytes`, an object of `class_name` behind a key of `key_len` bytes, and what is in its
-/// branches.
+/// branches. What is as in `like`, a tree that may be much the same, shares its texts.
 pub(crate) fn build(
     infos: &Infos,
     class_name: &str,
     bytes: &[u8],
     key_len: u16,
+    like: Option<&TreeModel>,
 ) -> Result<(TreeModel, Filling), TreeError> {
     let mut reader = ObjectReader::new(infos, bytes, key_len);
     let top = reader.top(class_name)?;
@@ -35,11 +34,12 @@ pub(crate) fn build(
     let mut builder = Builder {
         objects: &reader.objects,
         model: &mut model,
+        like,
         n_entries,
         contents: Vec::new(),
-        leaves: HashMap::new(),
+        leaves: vec![None; reader.objects.len()],
         counts: Vec::new(),
-        seen: HashMap::new(),
+        seen: vec![false; reader.objects.len()],
         places: Places::default(),
     };
     builder.branches(top, None, 0)?;
@@ -57,28 +57,53 @@ pub(crate) fn build(
     Ok((model, filling))
 }
 
+/// The text of a member: that which is known, if it is the same.
+fn shared(value: Option<&Value<'_>>, known: Option<&Text>) -> Text {
+    match (value, known) {
+        (Some(Value::Text(bytes)), Some(known)) if known.as_bytes() == *bytes => known.clone(),
+        (Some(value @ Value::Text(_)), _) => value.text().into(),
+        _ => Text::default(),
+    }
+}
+
+fn same(class: &str, known: Option<&Text>) -> Text {
+    match known {
+        Some(known) if *known == class => known.clone(),
+        _ => class.into(),
+    }
+}
+
+/// What a branch says of its baskets.
+struct Baskets<'s> {
+    n_entries: i64,
+    n_written: usize,
+    total_bytes: u64,
+    seeks: Ints<'s>,
+    sizes: Ints<'s>,
+    entries: Ints<'s>,
+}
+
 struct Builder<'b, 's> {
     objects: &'b [Object<'s>],
     model: &'b mut TreeModel,
+    like: Option<&'b TreeModel>,
     /// Of the tree.
     n_entries: u64,
     /// What is in each branch.
     contents: Vec<Contents>,
-    /// Branch and position of each leaf.
-    leaves: HashMap<ObjectId, (BranchId, usize)>,
+    /// Branch and position of each object that is a leaf.
+    leaves: Vec<Option<(BranchId, usize)>>,
     /// The object of the leaf that counts for a leaf.
     counts: Vec<(BranchId, usize, ObjectId)>,
-    seen: HashMap<ObjectId, BranchId>,
-    /// Where the members of branches are.
+    /// Whether an object is a branch that was added.
+    seen: Vec<bool>,
+    /// Where the members of branches and leaves are.
     places: Places<'s>,
 }
 
 impl<'b> Builder<'b, '_> {
-    fn items(&self, owner: ObjectId, name: &str) -> &'b [Option<ObjectId>] {
-        let array = self
-            .objects
-            .get(owner)
-            .and_then(|object| object.object(name));
+    /// What is in an array of objects.
+    fn items(&self, array: Option<ObjectId>) -> &'b [Option<ObjectId>] {
         let array = array.and_then(|id| self.objects.get(id));
         array.map_or(&[], |array| array.items.as_slice())
     }
@@ -93,12 +118,14 @@ impl<'b> Builder<'b, '_> {
         if depth > DEEPEST {
             return unsupported("branches are nested too deeply");
         }
-        for &item in self.items(owner, "fBranches").iter().flatten() {
-            if self.seen.contains_key(&item) {
-                continue;
+        let own = self.objects.get(owner);
+        let below = own.and_then(|own| own.object("fBranches"));
+        for &item in self.items(below).iter().flatten() {
+            match self.seen.get_mut(item) {
+                Some(seen) if !*seen => *seen = true,
+                _ => continue,
             }
             let id = self.model.branches.len();
-            self.seen.insert(item, id);
             let (branch, contents) = self.branch(item, id, parent);
             self.model.branches.push(branch);
             self.contents.push(contents);
@@ -120,60 +147,74 @@ impl<'b> Builder<'b, '_> {
         let Some(own) = self.objects.get(object) else {
             return Default::default();
         };
-        let mut places = std::mem::take(&mut self.places);
+        let places = &mut self.places;
         places.begin(own);
-        let mut member = |name: &str| places.get(own, name);
-        let mut text = |name: &str| member(name).map_or_else(String::new, Value::text);
+        let known = self.like.and_then(|like| like.branch(id));
+        let mut text =
+            |name: &str, like: fn(&Branch) -> &Text| shared(places.get(own, name), known.map(like));
         let mut branch = Branch {
-            name: text("fName"),
-            title: text("fTitle"),
-            class_name: own.class.to_owned(),
-            object_class: text("fClassName"),
-            parent_class: text("fParentName"),
-            item_class: text("fClonesName"),
-            file_name: text("fFileName"),
+            name: text("fName", |like| &like.name),
+            title: text("fTitle", |like| &like.title),
+            class_name: same(own.class, known.map(|like| &like.class_name)),
+            object_class: text("fClassName", |like| &like.object_class),
+            parent_class: text("fParentName", |like| &like.parent_class),
+            item_class: text("fClonesName", |like| &like.item_class),
+            file_name: text("fFileName", |like| &like.file_name),
+            parent,
             ..Branch::default()
         };
-        let mut int =
-            |name: &str, missing: i64| member(name).and_then(Value::int).unwrap_or(missing);
+        let mut int = |name: &str, missing: i64| places.int(own, name).unwrap_or(missing);
         branch.class_version = int("fClassVersion", 0);
         branch.checksum = u32::try_from(int("fCheckSum", 0) & 0xFFFF_FFFF).unwrap_or(0);
         branch.element = int("fID", -1);
         branch.kind = int("fType", 0);
         branch.streamer_type = int("fStreamerType", -1);
-        branch.parent = parent;
         branch.compression = int("fCompress", 0);
-        let mut contents = Contents {
-            n_entries: u64::try_from(int("fEntries", 0)).unwrap_or(0),
+        let recorded = Baskets {
+            n_entries: int("fEntries", 0),
+            n_written: usize::try_from(int("fWriteBasket", 0)).unwrap_or(0),
             total_bytes: u64::try_from(int("fTotBytes", 0)).unwrap_or(0),
+            seeks: places.ints(own, "fBasketSeek"),
+            sizes: places.ints(own, "fBasketBytes"),
+            entries: places.ints(own, "fBasketEntry"),
+        };
+        let leaves = places.object(own, "fLeaves");
+        let mut contents = Contents {
+            n_entries: u64::try_from(recorded.n_entries).unwrap_or(0),
+            total_bytes: recorded.total_bytes,
             ..Contents::default()
         };
-        self.places = places;
-        match self.baskets(object, own) {
+        match self.baskets(own, &recorded) {
             Ok(baskets) => contents.baskets = baskets,
             Err(problem) => branch.problem = Some(problem),
         }
         branch.lacks = contents.lacks(self.n_entries);
-        for &item in self.items(object, "fLeaves").iter().flatten() {
+        for &item in self.items(leaves).iter().flatten() {
             let Some(leaf) = self.objects.get(item) else {
                 continue;
             };
             let at = branch.leaves.len();
-            self.leaves.insert(item, (id, at));
-            if let Some(count) = leaf.object("fLeafCount") {
+            if let Some(place) = self.leaves.get_mut(item) {
+                *place = Some((id, at));
+            }
+            let places = &mut self.places;
+            places.begin(leaf);
+            if let Some(count) = places.object(leaf, "fLeafCount") {
                 self.counts.push((id, at, count));
             }
+            let maximum = places.int(leaf, "fMaximum");
             if at == 0 {
-                contents.maximum = leaf.int("fMaximum");
+                contents.maximum = maximum;
             }
+            let known = known.and_then(|like| like.leaves.get(at));
             branch.leaves.push(Leaf {
-                class_name: leaf.class.to_owned(),
-                name: leaf.text("fName"),
-                title: leaf.text("fTitle"),
-                length: leaf.int("fLen").unwrap_or(1),
-                size: leaf.int("fLenType").unwrap_or(0),
-                is_unsigned: leaf.int("fIsUnsigned").unwrap_or(0) != 0,
-                type_code: leaf.int("fType").unwrap_or(-1),
+                class_name: same(leaf.class, known.map(|like| &like.class_name)),
+                name: shared(places.get(leaf, "fName"), known.map(|like| &like.name)),
+                title: shared(places.get(leaf, "fTitle"), known.map(|like| &like.title)),
+                length: places.int(leaf, "fLen").unwrap_or(1),
+                size: places.int(leaf, "fLenType").unwrap_or(0),
+                is_unsigned: places.int(leaf, "fIsUnsigned").unwrap_or(0) != 0,
+                type_code: places.int(leaf, "fType").unwrap_or(-1),
                 count: None,
             });
         }
@@ -182,7 +223,7 @@ impl<'b> Builder<'b, '_> {
 
     fn link_counts(&mut self) {
         for (branch, at, count) in std::mem::take(&mut self.counts) {
-            let count = self.leaves.get(&count).copied();
+            let count = self.leaves.get(count).copied().flatten();
             let leaf = self.model.branches.get_mut(branch);
             if let Some(leaf) = leaf.and_then(|branch| branch.leaves.get_mut(at)) {
                 // a leaf that cannot be found counts nothing: who needs it finds none of its branch
@@ -192,22 +233,26 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// The baskets, whose entries must follow each other.
-    fn baskets(&self, object: ObjectId, own: &Object<'_>) -> Result<Vec<Basket>, String> {
-        let (seeks, sizes) = (own.ints("fBasketSeek"), own.ints("fBasketBytes"));
-        let entries = own.ints("fBasketEntry");
-        let n_entries = own.int("fEntries").unwrap_or(0);
-        let write = own.int("fWriteBasket").unwrap_or(0);
-        let write = usize::try_from(write).unwrap_or(0);
+    fn baskets(&self, own: &Object<'_>, recorded: &Baskets<'_>) -> Result<Vec<Basket>, String> {
+        let Baskets {
+            n_entries,
+            seeks,
+            sizes,
+            entries,
+            ..
+        } = *recorded;
         let mut out = Vec::new();
         let mut next = 0u64;
         let n_written = seeks
             .iter()
-            .take(write)
-            .take_while(|&&seek| seek != 0)
-            .count();
-        for (at, (&seek, &size)) in seeks.iter().zip(sizes).take(n_written).enumerate() {
-            let first = entries.get(at).copied().unwrap_or(0);
-            let end = entries.get(at + 1).copied().unwrap_or(n_entries);
+            .take(recorded.n_written)
+            .take_while(|&seek| seek != 0);
+        let n_written = n_written.count();
+        out.reserve_exact(n_written);
+        let places = seeks.iter().zip(sizes.iter()).take(n_written);
+        for (at, (seek, size)) in places.enumerate() {
+            let first = entries.get(at).unwrap_or(0);
+            let end = entries.get(at + 1).unwrap_or(n_entries);
             let bad = |what: &str, found: i64| format!("basket {at} has {what} {found}");
             let positive =
                 |value: i64, what: &str| u64::try_from(value).map_err(|_| bad(what, value));
@@ -235,24 +280,23 @@ impl<'b> Builder<'b, '_> {
         }
         let n_entries = u64::try_from(n_entries).unwrap_or(0);
         if out.is_empty() {
-            next = entries
-                .first()
-                .and_then(|&first| u64::try_from(first).ok())
-                .unwrap_or(0);
+            let first = entries.get(0).and_then(|first| u64::try_from(first).ok());
+            next = first.unwrap_or(0);
         }
         if next < n_entries {
-            self.embedded(object, n_written, next, &mut out);
+            self.embedded(own, n_written, next, &mut out);
         }
         Ok(out)
     }
 
     /// Adds the baskets that are stored in the branch itself.
-    fn embedded(&self, object: ObjectId, from: usize, mut next: u64, out: &mut Vec<Basket>) {
-        let items = self.items(object, "fBaskets");
+    fn embedded(&self, own: &Object<'_>, from: usize, mut next: u64, out: &mut Vec<Basket>) {
+        let items = self.items(own.object("fBaskets"));
         for item in items.iter().skip(from).flatten() {
             let Some(basket) = self.objects.get(*item).and_then(|item| item.basket.clone()) else {
                 continue;
             };
+            let basket = *basket;
             out.push(Basket {
                 first_entry: next,
                 n_entries: u64::from(basket.n_entries),

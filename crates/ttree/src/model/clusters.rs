@@ -1,6 +1,7 @@
 //! Clusters: where a tree's baskets were all written to the file at once.
 
 use super::Contents;
+use crate::object::Ints;
 
 /// More clusters than these would be no clusters but damage.
 const MOST: u64 = 1 << 20;
@@ -9,8 +10,8 @@ const MOST: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Recorded<'a> {
     /// Last entry of each range of clusters of the same size, and that size.
-    pub range_ends: &'a [i64],
-    pub range_sizes: &'a [i64],
+    pub range_ends: Ints<'a>,
+    pub range_sizes: Ints<'a>,
     /// Entries of the clusters behind those ranges, if positive.
     pub auto_flush: i64,
 }
@@ -28,8 +29,8 @@ pub(super) fn clusters(n_entries: u64, branches: &[Contents], recorded: &Recorde
 }
 
 fn from_record(n_entries: u64, recorded: &Recorded<'_>) -> Option<Vec<u64>> {
-    let ranges = recorded.range_ends.iter().zip(recorded.range_sizes);
-    let ranges = ranges.map(|(&end, &size)| (end.saturating_add(1), size));
+    let ranges = recorded.range_ends.iter().zip(recorded.range_sizes.iter());
+    let ranges = ranges.map(|(end, size)| (end.saturating_add(1), size));
     let rest = i64::try_from(n_entries).unwrap_or(i64::MAX);
     let mut out = Vec::new();
     let mut from = 0u64;

@@ -3,11 +3,13 @@
 mod build;
 mod clusters;
 mod filling;
+mod text;
 
 use std::ops::Range;
 
 pub(crate) use build::build;
 pub use filling::{Contents, Filling};
+pub use text::Text;
 
 /// Index of a branch in [`TreeModel::branches`].
 pub type BranchId = usize;
@@ -27,21 +29,21 @@ pub struct TreeModel {
     pub top_level: Vec<BranchId>,
 }
 
-/// A branch.
+/// A branch. Trees of files that were written alike share its texts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Branch {
     /// Name.
-    pub name: String,
+    pub name: Text,
     /// Title.
-    pub title: String,
+    pub title: Text,
     /// Class of the branch itself: TBranch, TBranchElement, TBranchObject.
-    pub class_name: String,
+    pub class_name: Text,
     /// Class of the object that it holds, if it is of a class.
-    pub object_class: String,
+    pub object_class: Text,
     /// Class that the member belongs to.
-    pub parent_class: String,
+    pub parent_class: Text,
     /// Class of the items of a TClonesArray or a collection.
-    pub item_class: String,
+    pub item_class: Text,
     /// Version of the class.
     pub class_version: i64,
     /// Checksum of the class.
@@ -61,7 +63,7 @@ pub struct Branch {
     /// Compression settings: algorithm × 100 + level.
     pub compression: i64,
     /// Name of the file that has the baskets; empty: the tree's file.
-    pub file_name: String,
+    pub file_name: Text,
     /// Why the record of its baskets makes no sense, if it does not.
     pub problem: Option<String>,
     /// Which entries it lacks, if it has not all of the tree's.
@@ -72,11 +74,11 @@ pub struct Branch {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaf {
     /// Class, which says the type.
-    pub class_name: String,
+    pub class_name: Text,
     /// Name.
-    pub name: String,
+    pub name: Text,
     /// Title: name, and dimensions in brackets.
-    pub title: String,
+    pub title: Text,
     /// Number of values; of an array of variable length, of each item.
     pub length: i64,
     /// Bytes of a value.

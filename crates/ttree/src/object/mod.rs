@@ -7,4 +7,4 @@ mod value;
 
 pub(crate) use infos::{Infos, squeezed};
 pub(crate) use reader::ObjectReader;
-pub(crate) use value::{EmbeddedBasket, Object, ObjectId, Places, Value};
+pub(crate) use value::{EmbeddedBasket, Ints, Object, ObjectId, Places, Value};

@@ -1,12 +1,12 @@
 //! Reading objects: class tags, references, byte counts, members as the streamer infos list them.
 
-use std::collections::HashMap;
+use std::rc::Rc;
 
 use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
 use super::Infos;
 use super::codes::*;
-use super::value::{Object, ObjectId, Value};
+use super::value::{Ints, Object, ObjectId, Value};
 use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::error::unsupported;
@@ -18,6 +18,27 @@ const CLASS_MASK: u32 = 0x8000_0000;
 const BYTE_COUNT: u32 = 0x4000_0000;
 /// Added to positions when they become tags.
 const MAP_OFFSET: usize = 2;
+/// Numbers that are needed of trees, branches and leaves.
+const NEEDED: [&str; 16] = [
+    "fEntries",
+    "fAutoFlush",
+    "fClassVersion",
+    "fCheckSum",
+    "fID",
+    "fType",
+    "fStreamerType",
+    "fCompress",
+    "fTotBytes",
+    "fWriteBasket",
+    "fMaximum",
+    "fLen",
+    "fLenType",
+    "fIsUnsigned",
+    "fNClusterRange",
+    "fMaxBaskets",
+];
+/// Bytes of an object, about: those of branches and leaves are more, those of lists fewer.
+const BYTES_OF_OBJECT: usize = 100;
 /// Objects in objects: branches in branches, in practice.
 const DEEPEST: usize = 256;
 
@@ -28,12 +49,61 @@ pub(crate) struct ObjectReader<'s> {
     pub cursor: Cursor<'s>,
     /// Positions in tags count from the beginning of the record: the key is before the object.
     displacement: usize,
-    classes: HashMap<usize, &'s str>,
-    known: HashMap<usize, ObjectId>,
+    /// Classes and objects by their tags, which grow.
+    classes: Vec<(usize, &'s str)>,
+    known: Vec<(usize, ObjectId)>,
     pub objects: Vec<Object<'s>>,
     depth: usize,
     /// How classes are described that were met before, by where their names are and by version: few, and asked for often.
     described: Vec<(*const str, u16, Option<&'s StreamerInfo>)>,
+    /// What is done for the members of descriptions that were met before.
+    steps: Vec<(*const StreamerInfo, Rc<[Step<'s>]>)>,
+}
+
+/// What is done for a member, or for several that are not needed.
+#[derive(Debug)]
+enum Step<'s> {
+    /// So many bytes of numbers are skipped.
+    Skip(usize),
+    /// Something that is not needed, and says its size.
+    Sized(&'s StreamerElement),
+    /// A base without members that are needed.
+    Object,
+    Number(&'s str, i32),
+    Text(&'s str),
+    Member(&'s StreamerElement),
+}
+
+impl<'s> Step<'s> {
+    fn of(element: &'s StreamerElement) -> Self {
+        let code = element.type_code;
+        let is_base = matches!(element.kind, ElementKind::Base { .. });
+        let is_fixed = (CHAR..=FLOAT16).contains(&code) && !matches!(code, CHAR_STAR | BITS);
+        match code {
+            _ if is_base && element.name == "TObject" => Self::Object,
+            _ if is_base && element.name.starts_with("TAtt") => Self::Sized(element),
+            _ if is_base => Self::Member(element),
+            ANY if element.type_name == "ROOT::TIOFeatures" => Self::Sized(element),
+            TSTRING => Self::Text(&element.name),
+            // counters are needed to read on
+            _ if is_fixed && code != COUNTER && !NEEDED.contains(&element.name.as_str()) => {
+                Self::Skip(Ints::size_of(code))
+            }
+            _ if code < OFFSET_L && code != CHAR_STAR => Self::Number(&element.name, code),
+            _ => Self::Member(element),
+        }
+    }
+
+    fn all(info: &'s StreamerInfo) -> Rc<[Self]> {
+        let mut out: Vec<Self> = Vec::with_capacity(info.elements.len());
+        for step in info.elements.iter().map(Self::of) {
+            match (out.last_mut(), &step) {
+                (Some(Self::Skip(so_far)), Self::Skip(more)) => *so_far += more,
+                _ => out.push(step),
+            }
+        }
+        out.into()
+    }
 }
 
 impl<'s> ObjectReader<'s> {
@@ -42,11 +112,12 @@ impl<'s> ObjectReader<'s> {
             infos,
             cursor: Cursor::new(bytes),
             displacement: usize::from(key_len),
-            classes: HashMap::new(),
-            known: HashMap::new(),
-            objects: Vec::new(),
+            classes: Vec::new(),
+            known: Vec::new(),
+            objects: Vec::with_capacity(bytes.len() / BYTES_OF_OBJECT),
             depth: 0,
             described: Vec::new(),
+            steps: Vec::new(),
         }
     }
 
@@ -96,14 +167,12 @@ impl<'s> ObjectReader<'s> {
                 // a class whose name is not UTF-8 is never needed
                 let class = std::str::from_utf8(self.cursor.zero_terminated(WHAT)?);
                 let class = class.unwrap_or_default();
-                self.classes
-                    .insert(tag_at + self.displacement + MAP_OFFSET, class);
+                let tag = tag_at + self.displacement + MAP_OFFSET;
+                add_tag(&mut self.classes, tag, class);
                 Some(class)
             }
-            tag if tag & CLASS_MASK != 0 => {
-                self.classes.get(&((tag & !CLASS_MASK) as usize)).copied()
-            }
-            tag => return Ok(self.known.get(&(tag as usize)).copied()),
+            tag if tag & CLASS_MASK != 0 => tagged(&self.classes, tag & !CLASS_MASK),
+            tag => return Ok(tagged(&self.known, tag)),
         };
         let Some(class) = class else {
             // the class was named in something that was skipped
@@ -114,8 +183,7 @@ impl<'s> ObjectReader<'s> {
             return Ok(None);
         };
         let id = self.reserve(class);
-        self.known
-            .insert(start + self.displacement + MAP_OFFSET, id);
+        add_tag(&mut self.known, start + self.displacement + MAP_OFFSET, id);
         match (self.nested(class, id), end) {
             (Err(error), None) => Err(error),
             (Err(error), Some(_)) if is_of_trees(class) => Err(error),
@@ -139,6 +207,9 @@ impl<'s> ObjectReader<'s> {
     /// An object with its header, into `id`.
     fn body(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         match class {
+            _ if class == "TNamed"
+                || class.starts_with("TLeaf")
+                || class.starts_with("TBranch") => {}
             "TObject" => return self.cursor.object().map(|_| ()),
             "TObjArray" | "TList" | "THashList" => return self.items(class, id),
             "TBasket" => return self.basket(id),
@@ -211,17 +282,57 @@ impl<'s> ObjectReader<'s> {
     }
 
     fn members(&mut self, info: &'s StreamerInfo, id: ObjectId) -> Result<(), TreeError> {
-        if let Some(object) = self.objects.get_mut(id) {
+        let steps = self.steps_of(info);
+        if let Some(object) = self.objects.get_mut(id)
+            && object.info.is_none()
+        {
             // the first one is that of the class itself, with room for the members of its bases
-            object.info = object.info.or(Some(info));
-            object.members.reserve(info.elements.len() + 4);
+            object.info = Some(info);
+            object.members.reserve(steps.len() + 2);
         }
-        for element in &info.elements {
-            if let Some(value) = self.member(element, id)? {
-                self.set(id, &element.name, value);
+        for step in steps.iter() {
+            match *step {
+                Step::Skip(n) => self.cursor.skip(n, "numbers")?,
+                Step::Sized(element) => {
+                    let start = self.cursor.position();
+                    let header = self.cursor.header("member")?;
+                    if header.end.is_some() {
+                        self.cursor.finish(header, "member")?;
+                    } else {
+                        self.cursor.jump(start, "member")?;
+                        self.member(element, id)?;
+                    }
+                }
+                Step::Object => drop(self.cursor.object()?),
+                Step::Number(name, code) => {
+                    let value = self.number(code)?;
+                    self.set(id, name, value);
+                }
+                Step::Text(name) => {
+                    let text = self.cursor.string("TString")?;
+                    self.set(id, name, Value::Text(text));
+                }
+                Step::Member(element) => {
+                    if let Some(value) = self.member(element, id)? {
+                        self.set(id, &element.name, value);
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    fn steps_of(&mut self, info: &'s StreamerInfo) -> Rc<[Step<'s>]> {
+        let known = self
+            .steps
+            .iter()
+            .find(|(known, _)| std::ptr::eq(*known, info));
+        if let Some((_, steps)) = known {
+            return steps.clone();
+        }
+        let steps = Step::all(info);
+        self.steps.push((info, steps.clone()));
+        steps
     }
 
     fn member(
@@ -292,7 +403,7 @@ impl<'s> ObjectReader<'s> {
         let there = self.cursor.u8("array")?;
         let n = n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         if there == 0 || n == 0 {
-            return Ok(Some(Value::Ints(Vec::new())));
+            return Ok(Some(Value::Ints(Ints::default())));
         }
         // in some versions 2 says that positions in the file have 8 bytes
         let wide = there == 2 && element.name == "fBasketSeek";
@@ -333,36 +444,13 @@ impl<'s> ObjectReader<'s> {
         })
     }
 
-    fn numbers(&mut self, code: i32, n: usize) -> Result<Vec<i64>, TreeError> {
-        let size = match code {
-            CHAR | LEGACY_CHAR | UCHAR | BOOL => 1,
-            SHORT | USHORT => 2,
-            INT | COUNTER | UINT | FLOAT | BITS | DOUBLE32 => 4,
-            _ => 8,
-        };
+    fn numbers(&mut self, code: i32, n: usize) -> Result<Ints<'s>, TreeError> {
+        let size = Ints::size_of(code);
         if n > self.cursor.remaining() / size {
             let most = format!("at most {} numbers", self.cursor.remaining() / size);
             return Err(self.cursor.corrupt("array", most, n));
         }
-        if let INT | COUNTER = code {
-            let (found, _) = self.cursor.take(n * 4, "array")?.as_chunks();
-            let found = found.iter().map(|&it| i64::from(i32::from_be_bytes(it)));
-            return Ok(found.collect());
-        }
-        if let LONG | LONG64 = code {
-            let (found, _) = self.cursor.take(n * 8, "array")?.as_chunks();
-            return Ok(found.iter().map(|&it| i64::from_be_bytes(it)).collect());
-        }
-        let mut out = Vec::with_capacity(n);
-        for _ in 0..n {
-            out.push(match self.number(code)? {
-                Value::Int(value) => value,
-                #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-                Value::Real(value) => value as i64,
-                _ => 0,
-            });
-        }
-        Ok(out)
+        Ok(Ints::new(self.cursor.take(n * size, "array")?, code))
     }
 
     /// A TObjArray or a list.
@@ -402,10 +490,22 @@ impl<'s> ObjectReader<'s> {
             return Ok(());
         };
         if let Some(object) = self.objects.get_mut(id) {
-            object.basket = Some(basket);
+            object.basket = Some(Box::new(basket));
         }
         Ok(())
     }
+}
+
+/// Adds what has a tag. Tags behind it are of something that was read beyond its end, and mean nothing.
+fn add_tag<T>(all: &mut Vec<(usize, T)>, tag: usize, item: T) {
+    while all.pop_if(|&mut (known, _)| known >= tag).is_some() {}
+    all.push((tag, item));
+}
+
+/// What has a tag.
+fn tagged<T: Copy>(all: &[(usize, T)], tag: u32) -> Option<T> {
+    let at = all.binary_search_by_key(&(tag as usize), |&(known, _)| known);
+    all.get(at.ok()?).map(|&(_, found)| found)
 }
 
 /// Whether a class must be understood for a tree to be read.

@@ -2,6 +2,8 @@
 
 use femtobarn_rootfile::{StreamerInfo, streamed_text};
 
+use super::codes::*;
+
 /// Index of an object in the list of all that were read.
 pub(crate) type ObjectId = usize;
 
@@ -12,11 +14,71 @@ pub(crate) enum Value<'s> {
     Real(f64),
     /// As it is stored.
     Text(&'s [u8]),
-    Ints(Vec<i64>),
+    Ints(Ints<'s>),
     Object(Option<ObjectId>),
 }
 
-impl Value<'_> {
+/// Numbers as they are stored, one behind the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Ints<'s> {
+    bytes: &'s [u8],
+    /// ROOT's number of their type.
+    code: i32,
+}
+
+impl<'s> Ints<'s> {
+    pub fn new(bytes: &'s [u8], code: i32) -> Self {
+        Self { bytes, code }
+    }
+
+    /// Bytes of a number of a type.
+    pub fn size_of(code: i32) -> usize {
+        match code {
+            CHAR | LEGACY_CHAR | UCHAR | BOOL => 1,
+            SHORT | USHORT => 2,
+            FLOAT16 => 3,
+            INT | COUNTER | UINT | FLOAT | BITS | DOUBLE32 => 4,
+            _ => 8,
+        }
+    }
+
+    pub fn get(&self, at: usize) -> Option<i64> {
+        let size = Self::size_of(self.code);
+        let bytes = self.bytes.get(at * size..)?.get(..size)?;
+        let unsigned = bytes
+            .iter()
+            .fold(0u64, |all, &byte| all << 8 | u64::from(byte));
+        let unused = 64 - 8 * size;
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        Some(match self.code {
+            UCHAR | BOOL | USHORT | UINT | BITS => unsigned.cast_signed(),
+            FLOAT | DOUBLE32 => f32::from_bits(unsigned as u32) as i64,
+            FLOAT16 => 0,
+            DOUBLE => f64::from_bits(unsigned) as i64,
+            _ => (unsigned << unused).cast_signed() >> unused,
+        })
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = i64> + 's {
+        (0..).map_while(move |at| self.get(at))
+    }
+}
+
+impl<'s> Value<'s> {
+    pub fn ints(&self) -> Ints<'s> {
+        match self {
+            Self::Ints(values) => *values,
+            _ => Ints::default(),
+        }
+    }
+
+    pub fn object(&self) -> Option<ObjectId> {
+        match self {
+            Self::Object(id) => *id,
+            _ => None,
+        }
+    }
+
     pub fn int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
@@ -56,51 +118,86 @@ pub(crate) struct Object<'s> {
     /// Items, if it is a TObjArray or a list.
     pub items: Vec<Option<ObjectId>>,
     /// The basket, if it is one.
-    pub basket: Option<EmbeddedBasket>,
+    pub basket: Option<Box<EmbeddedBasket>>,
 }
 
-/// The positions of members, for a caller that asks many objects for the same members in the same order. Most objects have
-/// the same members.
+/// The positions of members, for a caller that asks many objects for the same members in the same order: those of a class
+/// have theirs at the same positions.
 #[derive(Debug, Default)]
 pub(crate) struct Places<'s> {
-    info: Option<&'s StreamerInfo>,
-    n_members: usize,
-    found: Vec<Option<usize>>,
+    kinds: Vec<Kind<'s>>,
+    /// The kind of the object that is asked, and the number of its next member.
+    kind: usize,
     next: usize,
 }
 
+#[derive(Debug)]
+struct Kind<'s> {
+    info: Option<&'s StreamerInfo>,
+    n_members: usize,
+    /// Position and name of each member that was asked for.
+    found: Vec<Option<(usize, &'s str)>>,
+}
+
 impl<'s> Places<'s> {
+    /// More are forgotten.
+    const MOST: usize = 16;
+
     /// Begins with another object.
     pub fn begin(&mut self, object: &Object<'s>) {
-        let is_same = match (self.info, object.info) {
-            (Some(known), Some(info)) => std::ptr::eq(known, info),
-            _ => false,
-        };
-        if !is_same || self.n_members != object.members.len() {
-            self.found.clear();
-        }
-        (self.info, self.n_members) = (object.info, object.members.len());
+        let (info, n_members) = (object.info, object.members.len());
+        let address = |info: Option<&StreamerInfo>| info.map(std::ptr::from_ref);
+        let is_it =
+            |kind: &Kind<'_>| address(kind.info) == address(info) && kind.n_members == n_members;
         self.next = 0;
+        self.kind = match self.kinds.iter().position(is_it) {
+            Some(known) => known,
+            None => {
+                if self.kinds.len() == Self::MOST {
+                    self.kinds.clear();
+                }
+                self.kinds.push(Kind {
+                    info,
+                    n_members,
+                    found: Vec::new(),
+                });
+                self.kinds.len() - 1
+            }
+        };
     }
 
     /// The next member.
     pub fn get<'o>(&mut self, object: &'o Object<'s>, name: &str) -> Option<&'o Value<'s>> {
+        let found = &mut self.kinds.get_mut(self.kind)?.found;
         let at = self.next;
         self.next += 1;
-        let place = match self.found.get(at) {
+        let place = match found.get(at) {
             Some(&known) => known,
             None => {
                 let place = object.place(name);
-                self.found.push(place);
+                let place = place.and_then(|at| Some((at, object.members.get(at)?.0)));
+                found.push(place);
                 place
             }
         };
-        let (known, value) = object.members.get(place?)?;
-        // bases may be of other versions
-        match *known == name {
-            true => Some(value),
-            false => object.get(name),
+        let (place, known) = place?;
+        match object.members.get(place) {
+            Some((name, value)) if std::ptr::eq(*name, known) => Some(value),
+            // bases may be of other versions
+            _ => object.get(name),
         }
+    }
+
+    pub fn int(&mut self, object: &Object<'s>, name: &str) -> Option<i64> {
+        self.get(object, name)?.int()
+    }
+
+    pub fn ints(&mut self, object: &Object<'s>, name: &str) -> Ints<'s> {
+        self.get(object, name).map(Value::ints).unwrap_or_default()
+    }
+
+    pub fn object(&mut self, object: &Object<'s>, name: &str) -> Option<ObjectId> {
+        self.get(object, name)?.object()
     }
 }
 
@@ -124,17 +221,11 @@ impl<'s> Object<'s> {
         self.get(name).map_or_else(String::new, Value::text)
     }
 
-    pub fn ints(&self, name: &str) -> &[i64] {
-        match self.get(name) {
-            Some(Value::Ints(values)) => values,
-            _ => &[],
-        }
+    pub fn ints(&self, name: &str) -> Ints<'s> {
+        self.get(name).map(Value::ints).unwrap_or_default()
     }
 
     pub fn object(&self, name: &str) -> Option<ObjectId> {
-        match self.get(name)? {
-            Value::Object(id) => *id,
-            _ => None,
-        }
+        self.get(name)?.object()
     }
 }
