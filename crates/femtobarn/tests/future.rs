@@ -187,6 +187,20 @@ fn a_field_of_an_unknown_column_type_is_skipped_by_name() {
 }
 
 #[test]
+fn a_field_whose_representations_are_not_numbered_from_0_is_skipped_by_name() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, id) = plain_field(&patched);
+    // behind type, bits, field and flags
+    let at = patched.column_of(id) + 10;
+    patched.header()[at..at + 2].copy_from_slice(&128u16.to_le_bytes());
+    check(
+        patched,
+        &name,
+        "representations that are not numbered from 0",
+    );
+}
+
+#[test]
 fn a_field_that_is_skipped_is_not_proven() {
     let mut patched = Patched::new("mixed_none.root", "mixed");
     let (name, _) = plain_field(&patched);

@@ -57,6 +57,12 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn field(&mut self, id: FieldId, place: Place) -> Result<Node, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
+        if !self.descriptor.has_even_representations(id) {
+            return Err(self.bad(
+                id,
+                "representations that are not numbered from 0, or differ in columns",
+            ));
+        }
         let kind = match field.record.role {
             Role::Plain => return self.plain(id, place),
             Role::Collection => self.collection(id, place)?,

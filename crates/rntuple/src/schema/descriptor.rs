@@ -303,6 +303,27 @@ impl Schema {
         found
     }
 
+    /// Whether the representations of a field are numbered from 0 on, and have as many columns each.
+    pub fn has_even_representations(&self, id: FieldId) -> bool {
+        let field = self.field(self.physical(id));
+        let columns = field.map_or(&[][..], |field| field.columns.as_slice());
+        if let &[only] = columns {
+            return self
+                .column(only)
+                .is_none_or(|column| column.representation == 0);
+        }
+        let mut counts = vec![0usize; columns.len()];
+        for column in columns.iter().filter_map(|&id| self.column(id)) {
+            match counts.get_mut(usize::from(column.representation)) {
+                Some(count) => *count += 1,
+                None => return false,
+            }
+        }
+        let n_used = counts.iter().filter(|&&count| count > 0).count();
+        let first = counts.first();
+        counts.iter().take(n_used).all(|count| Some(count) == first)
+    }
+
     /// Number of columns of the first representation.
     pub fn n_columns(&self, id: FieldId) -> usize {
         let columns = self
