@@ -201,6 +201,24 @@ fn a_field_whose_representations_are_not_numbered_from_0_is_skipped_by_name() {
 }
 
 #[test]
+fn a_number_that_has_subfields_is_skipped_by_name() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, id) = plain_field(&patched);
+    // a float of a record moves below it; its parent stands in front of its role
+    let at = patched.role_of("y") - 4;
+    patched.header()[at..at + 4].copy_from_slice(&id.to_le_bytes());
+    patched.mend();
+    let ntuple = patched.open().unwrap();
+    let skipped = &ntuple.readers()[0].descriptor().skipped;
+    let reason = skipped.iter().find(|field| field.name == name);
+    let reason = reason.map(|field| field.reason.as_str());
+    assert!(
+        reason.is_some_and(|reason| reason.contains("columns, and subfields as well")),
+        "{skipped:?}"
+    );
+}
+
+#[test]
 fn a_field_that_is_skipped_is_not_proven() {
     let mut patched = Patched::new("mixed_none.root", "mixed");
     let (name, _) = plain_field(&patched);

@@ -63,6 +63,11 @@ impl Builder<'_> {
                 "representations that are not numbered from 0, or differ in columns",
             ));
         }
+        let has_values = matches!(field.record.role, Role::Plain | Role::Streamer)
+            && self.descriptor.n_columns(id) > 0;
+        if has_values && !field.children.is_empty() {
+            return Err(self.bad(id, "columns, and subfields as well"));
+        }
         let kind = match field.record.role {
             Role::Plain => return self.plain(id, place),
             Role::Collection => self.collection(id, place)?,
