@@ -117,7 +117,7 @@ fn check_root(bytes: &[u8], name: &str) -> bool {
 }
 
 /// Insists that what is done with a file that verification calls good succeeds, but for what an output cannot have: variants
-/// in Parquet, names with control characters, shared blocks, pages of columns that begin late. Attribute sets are ntuples of their own, and not verified here.
+/// in Parquet, names with control characters, shared blocks, pages of columns that begin late, objects of unknown classes. Attribute sets are ntuples of their own, and not verified here.
 fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
     let Err(error) = done else { return };
     let text = error.with_causes();
@@ -128,6 +128,7 @@ fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
                 "attribute set",
                 "does not share blocks",
                 "levels auto and L4 do that",
+                "what is to be done with such objects",
             ];
             limits.iter().any(|limit| text.contains(limit))
         }
