@@ -219,6 +219,24 @@ fn a_number_that_has_subfields_is_skipped_by_name() {
 }
 
 #[test]
+fn a_record_whose_members_share_a_name_is_skipped_by_name() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    // "y" is called as the member before it
+    let at = patched.role_of("y") + 8;
+    patched.header()[at..at + 1].copy_from_slice(b"x");
+    patched.mend();
+    let ntuple = patched.open().unwrap();
+    let skipped = &ntuple.readers()[0].descriptor().skipped;
+    let reasons: Vec<&str> = skipped.iter().map(|field| field.reason.as_str()).collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("subfields of the same name")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn a_field_that_is_skipped_is_not_proven() {
     let mut patched = Patched::new("mixed_none.root", "mixed");
     let (name, _) = plain_field(&patched);

@@ -220,6 +220,35 @@ fn pages_of_unknown_compression_settings_are_copied_and_made_anew() {
 }
 
 #[test]
+fn elements_that_a_page_list_counts_wrongly_are_told_by_verification() {
+    // ROOT finds elements by these numbers; a reader that adds up pages does not see them
+    let file = fs::read(root().join("testdata/rntuple/clusters.root")).unwrap();
+    let ntuple = open(&file).unwrap();
+    let list = ntuple.readers()[0].page_list(0).unwrap().unwrap();
+    let column = list.column(1, 0).unwrap();
+    let page = list.pages(column).last().unwrap();
+    let end = |first: i64| {
+        let numbers = [page.locator.offset.cast_signed(), first];
+        numbers.map(i64::to_le_bytes).concat()
+    };
+    let was = end(column.element_offset);
+    for by in [-1, 1] {
+        let is = end(column.element_offset + by);
+        let changed = edited(&file, 0, |list| replace(list, &was, &is), |_| {});
+        let reports = open(&changed).unwrap().verify(1, None).unwrap();
+        let [damage] = &reports[0].damages[..] else {
+            panic!("{:?}", reports[0].damages);
+        };
+        assert_eq!(damage.cluster, 1);
+        assert!(
+            damage.problem.contains("first element in a cluster"),
+            "{}",
+            damage.problem
+        );
+    }
+}
+
+#[test]
 fn zeros_that_no_page_holds_are_in_proportion_to_what_pages_hold() {
     // fields were added late: clusters before have zeros for them, as many as the length of the array says
     let file = fs::read(root().join("testdata/rntuple/extension_late.root")).unwrap();

@@ -126,6 +126,19 @@ pub(crate) fn check_zeros(n: u64, list: &PageList, cluster: usize) -> Result<(),
     })
 }
 
+/// Insists that the elements of a column in a cluster begin where those of the clusters before it end, or at the column's
+/// first element, if it was added later. ROOT finds elements by this number.
+pub(super) fn check_offset(offset: u64, before: u64, begin: u64) -> Result<(), Contradiction> {
+    if (before..=before.max(begin)).contains(&offset) {
+        return Ok(());
+    }
+    Err(Contradiction {
+        what: "first element in a cluster",
+        expected: before.to_string(),
+        found: offset.to_string(),
+    })
+}
+
 /// Insists that a page is within the file and can hold its elements.
 ///
 /// `largest_key` is the most bytes that stand in one piece: a payload in several keys is checked key by key when it is

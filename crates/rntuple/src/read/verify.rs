@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use femtobarn_codec::Decompressor;
 
 use super::engine::{Tick, check_structure};
+use super::invariants::check_offset;
 use super::plan::{Part, Segment, segments};
 use super::reader::Reader;
 use super::selection::{Binding, ReadSchema};
 use crate::RNTupleError;
 use crate::encoding::packed_size;
+use crate::schema::FieldId;
 use crate::spec::{LocatorKind, Page, PageList};
 
 /// Something that cannot be read.
@@ -168,7 +170,42 @@ fn check_columns(
             find_broken(reader, segment, &mut report.damages)?;
         }
     }
+    check_offsets(reader, &segments, &mut report.damages);
     Ok(())
+}
+
+/// Adds the fields whose page lists miscount their elements: see [`check_offset`].
+fn check_offsets(reader: &Reader, segments: &[Segment], damages: &mut Vec<Damage>) {
+    let descriptor = reader.descriptor();
+    for id in (0..descriptor.fields.len() as FieldId).filter(|&id| descriptor.physical(id) == id) {
+        for position in 0..descriptor.n_columns(id) {
+            let columns = descriptor.representations(id, position);
+            let mut before = 0;
+            for segment in segments {
+                let listed = columns.iter().filter_map(|&column| {
+                    let pages = segment.list.column(segment.index, column)?;
+                    (!pages.suppressed()).then_some((column, pages))
+                });
+                for (column, pages) in listed {
+                    let offset = pages.element_offset.unsigned_abs();
+                    let begin = descriptor
+                        .column(column)
+                        .map_or(0, |column| column.first_element.unsigned_abs());
+                    match check_offset(offset, before, begin) {
+                        Ok(()) => before = offset,
+                        Err(wrong) => damages.push(structural(
+                            (segment.cluster, reader.label(id)),
+                            (segment.summary.first_entry, segment.summary.end()),
+                            &reader.contradicted(wrong),
+                        )),
+                    }
+                    for page in segment.list.pages(pages) {
+                        before = before.saturating_add(page.n_elements.into());
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn schema_of(
