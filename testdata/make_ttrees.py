@@ -230,7 +230,7 @@ void write_arrays(const char *path, int split, int n_entries) {
     std::vector<Arrays> items; std::map<int, Arrays> map; std::vector<Counted> counts; std::vector<Matrices> more;
     tree.Branch("own.", &one, 32000, split); tree.Branch("items", &items, 32000, split);
     tree.Branch("map", &map, 32000, 0); tree.Branch("counted.", &two, 32000, split);
-    tree.Branch("counts", &counts, 32000, 0); tree.Branch("matrices.", &three, 32000, split);
+    tree.Branch("counts", &counts, 32000, split); tree.Branch("matrices.", &three, 32000, split);
     tree.Branch("more", &more, 32000, split);
     for (int e = 0; e < n_entries; ++e) {
         fill(own, e); fill(counted, e); fill(matrices, e);

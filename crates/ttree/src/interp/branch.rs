@@ -3,7 +3,7 @@
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rootfile::{ElementKind, StreamerElement};
 
-use super::class::Shapes;
+use super::class::{Shapes, sizes};
 use super::cpp::Cpp;
 use super::known::basic;
 use super::leaf;
@@ -27,6 +27,8 @@ pub(crate) enum Content {
     Counted { counter: BranchId, size: usize },
     /// Entries begin where the basket says.
     Entries,
+    /// The same of lists of arrays, whose lengths are the items of another branch.
+    Lists { lengths: BranchId },
 }
 
 /// What the entries of a branch are.
@@ -87,7 +89,7 @@ pub(crate) fn meaning(
                         Some((counter, _)) => counted(model, counter, item),
                     }
                 }
-                None => objects(branch, element, infos),
+                None => objects(model, branch, element, infos),
             }
         }
         several => leaf::record(several, id).map(fixed),
@@ -138,16 +140,16 @@ pub(crate) fn counter_number(branch: &Branch) -> Option<Number> {
     if matches!(branch.kind, 3 | 4) {
         return Some(Number::plain(DType::Int32));
     }
-    let number = leaf::number(leaf, "")?;
-    let is_integer = !matches!(
-        number.dtype,
-        DType::Bool | DType::Float16 | DType::Float32 | DType::Float64
-    );
-    is_integer.then_some(number)
+    leaf::number(leaf, "").filter(|number| is_integer(number.dtype))
+}
+
+fn is_integer(dtype: DType) -> bool {
+    dtype != DType::Bool && !dtype.is_float()
 }
 
 /// Objects, texts, containers.
 fn objects(
+    model: &TreeModel,
     branch: &Branch,
     element: Option<&StreamerElement>,
     infos: &Infos,
@@ -164,20 +166,30 @@ fn objects(
         }
         return Ok(entries(shape));
     };
-    if let ElementKind::BasicPointer(_) = element.kind {
-        // the counter is a branch of its own
-        if is_member_of_items {
-            return unsupported(format!(
-                "{} of the items of a collection, whose numbers are in another branch",
-                element.type_name
-            ));
+    if let ElementKind::BasicPointer(counter) = &element.kind {
+        if !sizes(element).is_empty() {
+            return unsupported(format!("{}, an array of pointers", element.type_name));
         }
         let item = basic(element.type_code - OFFSET_P, &element.title)?;
-        return Ok(entries(Shape::List {
-            wire: ListWire::Marked,
+        let list = |wire| Shape::List {
+            wire,
             item: Box::new(Shape::Number(item)),
             container: "std::vector".into(),
-        }));
+        };
+        // the counter is a branch of its own
+        if !is_member_of_items {
+            return Ok(entries(list(ListWire::Marked)));
+        }
+        let Some(lengths) = lengths(model, branch, &counter.name, infos) else {
+            return unsupported(format!(
+                "its lengths are in a branch {:?}, which cannot be read",
+                counter.name
+            ));
+        };
+        return Ok(Meaning::Values {
+            shape: rest(list(ListWire::Elsewhere)),
+            content: Content::Lists { lengths },
+        });
     }
     // the sizes of the leaf's title are those of the element, too
     let mut shape = shapes.element(element, &[])?;
@@ -185,6 +197,26 @@ fn objects(
         shape = rest(shape);
     }
     Ok(entries(shape))
+}
+
+/// The branch of the same collection that holds a member which counts.
+fn lengths(model: &TreeModel, branch: &Branch, counter: &str, infos: &Infos) -> Option<BranchId> {
+    let siblings = &model.branch(branch.parent?)?.children;
+    let counts = |id: BranchId| match meaning(model, id, infos).ok()? {
+        Meaning::Values {
+            shape: Shape::List { item, .. },
+            content: Content::Counted { .. },
+        } => match *item {
+            Shape::Number(number) if is_integer(number.dtype) => Some(id),
+            _ => None,
+        },
+        _ => None,
+    };
+    let is_it = |id: &&BranchId| {
+        let own = model.branch(**id);
+        own.is_some_and(|own| clean_name(&own.name) == counter)
+    };
+    siblings.iter().find(is_it).and_then(|&id| counts(id))
 }
 
 /// The objects of a TBranchObject, each behind the name of its class.

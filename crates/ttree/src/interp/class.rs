@@ -322,7 +322,7 @@ fn type_of_base(element: &StreamerElement) -> &str {
 
 /// The sizes of a fixed array, the outermost first. ROOT has written arrays of strings and containers without the number of
 /// their dimensions, so that only their length says that they are some.
-fn sizes(element: &StreamerElement) -> Vec<u64> {
+pub(super) fn sizes(element: &StreamerElement) -> Vec<u64> {
     let size = |&size: &i32| u64::try_from(size).ok().filter(|&size| size > 0);
     let length = size(&element.array_length);
     let n = match usize::try_from(element.array_dim) {

@@ -69,6 +69,8 @@ pub(crate) enum ListWire {
     Rest,
     /// The same behind a byte that says whether there are any.
     Marked,
+    /// As many as another branch says, behind a byte that says whether there are any.
+    Elsewhere,
     /// As many as member `counter` of the record says, where the members of bases are counted in place of the base;
     /// `mark`: a byte in front says whether there are any; `header`: a byte count and a version are in front.
     Pointed {

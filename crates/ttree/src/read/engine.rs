@@ -54,7 +54,7 @@ pub(super) struct Read<'a> {
     /// For each slot, in each part.
     pub origins: Vec<Vec<Origin>>,
     pub options: &'a ReadOptions<'a>,
-    progress: &'a Progress,
+    pub progress: &'a Progress,
 }
 
 /// What the first round finds.

@@ -107,13 +107,14 @@ pub(crate) fn decode_entries(
 ) -> Result<(), TreeError> {
     let offsets = offsets.map_or(Offsets::None, Offsets::Known);
     let opened = Opened { values, offsets };
-    pieces(op, None, sinks, opened, 0..n, n)
+    pieces(op, None, &|_| &[], sinks, opened, 0..n, n)
 }
 
-/// Decodes entries into sinks.
-pub(super) fn pieces(
+/// Decodes entries into sinks; `lengths` has those of lists whose lengths are in another branch, of an entry of the basket.
+pub(super) fn pieces<'l>(
     op: &Op,
     fixed: Option<usize>,
+    lengths: &dyn Fn(usize) -> &'l [u64],
     sinks: &mut [Sink],
     opened: Opened<'_>,
     wanted: Range<usize>,
@@ -142,7 +143,10 @@ pub(super) fn pieces(
         }
         None => None,
     };
-    let mut decoder = Decoder { sinks };
+    let mut decoder = Decoder {
+        sinks,
+        lengths: &[],
+    };
     if !known && even.is_none() {
         // entries follow each other
         let mut cursor = Cursor::new(values);
@@ -182,7 +186,12 @@ pub(super) fn pieces(
             return Err(Cursor::new(&[]).corrupt("place of an entry", within, range));
         };
         let mut cursor = Cursor::new(bytes);
+        decoder.lengths = lengths(entry);
         let mut done = decoder.one(op, &mut cursor);
+        if done.is_ok() && !decoder.lengths.is_empty() {
+            let left = format!("{} more", decoder.lengths.len());
+            done = Err(cursor.corrupt("items", "as many as lengths", left));
+        }
         if done.is_ok() && cursor.remaining() > 0 {
             let left = format!("{} bytes", cursor.remaining());
             done = Err(cursor.corrupt("values", "the end of the entry", left));

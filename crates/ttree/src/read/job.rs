@@ -8,6 +8,7 @@ use femtobarn_rntuple::read::storage::Fetched;
 use femtobarn_rntuple::read::{PageKey, Part};
 use femtobarn_rntuple::schema::DType;
 
+use super::lengths::Lengths;
 use super::op::Op;
 use super::storage::Wanted;
 use super::values::Sink;
@@ -54,6 +55,8 @@ pub(crate) enum Task<'a> {
     Pieces {
         op: &'a Op,
         fixed: Option<usize>,
+        /// Of lists whose lengths are in another branch.
+        lengths: &'a Lengths,
         sinks: &'a mut Vec<Sink>,
     },
 }

@@ -7,6 +7,7 @@ mod counts;
 mod engine;
 mod entries;
 mod job;
+mod lengths;
 mod members;
 mod numbers;
 mod op;

@@ -7,6 +7,7 @@ use femtobarn_rntuple::schema::DType;
 
 use super::engine::Read;
 use super::job::{Job, Task};
+use super::lengths::Lengths;
 use super::op::Op;
 use super::origin::{Origin, column_types};
 use super::storage::Wanted;
@@ -19,6 +20,7 @@ use crate::model::BranchId;
 pub(super) struct Pieced {
     op: Op,
     fixed: Option<usize>,
+    lengths: Lengths,
     /// For each basket, the values of each column.
     baskets: Vec<Vec<Sink>>,
 }
@@ -67,9 +69,14 @@ impl<'a> Read<'a> {
                 Content::Fixed { size } => Some(size),
                 _ => None,
             };
+            let lengths = match data.content {
+                Content::Lists { lengths } => self.lengths(part_id, lengths)?,
+                _ => Lengths::default(),
+            };
             let own = Pieced {
                 op: Op::new(&data.shape, &columns),
                 fixed,
+                lengths,
                 baskets: vec![vec![Sink::default(); columns.len()]; n],
             };
             pieced.insert((part_id, branch_id), own);
@@ -88,12 +95,18 @@ impl<'a> Read<'a> {
     {
         for (&(part_id, branch_id), pieced) in pieced {
             let part = self.part(part_id)?;
-            let Pieced { op, fixed, baskets } = pieced;
+            let Pieced {
+                op,
+                fixed,
+                lengths,
+                baskets,
+            } = pieced;
             let own = self.baskets(part_id, branch_id, part.start, part.stop)?;
             for (wanted, sinks) in own.zip(baskets) {
                 let task = Task::Pieces {
                     op,
                     fixed: *fixed,
+                    lengths,
                     sinks,
                 };
                 jobs.push(Job::new((part_id, branch_id), wanted, task));
@@ -118,6 +131,7 @@ impl<'a> Read<'a> {
             let task = Task::Pieces {
                 op: &pieced.op,
                 fixed: pieced.fixed,
+                lengths: &pieced.lengths,
                 sinks: &mut sinks,
             };
             let wanted = Wanted {

@@ -62,6 +62,15 @@ impl TreeStorage {
         self.common.described.data.get(branch)?.as_ref()
     }
 
+    /// The branches that are read for one: itself, and those that lengths of its lists are in.
+    fn needed(&self, branch: BranchId) -> impl Iterator<Item = BranchId> + '_ {
+        std::iter::successors(Some(branch), move |&id| match self.data(id)?.content {
+            Content::Lists { lengths } => Some(lengths),
+            Content::Counted { counter, .. } if id != branch => Some(counter),
+            _ => None,
+        })
+    }
+
     /// The bases of the members of a record in which names meet.
     pub fn bases(&self, record: FieldId) -> Option<&[Vec<String>]> {
         self.common.described.bases.get(&record).map(Vec::as_slice)
@@ -152,10 +161,12 @@ impl Storage for TreeStorage {
                 Origin::Offsets(_) | Origin::Pieces { .. } => 0,
                 Origin::Fixed { .. } | Origin::Counted { .. } => 1,
             };
-            if seen.insert((branch_id, cost.round)) {
-                let baskets = self.baskets(branch_id, part.start, part.stop);
-                cost.ranges
-                    .extend(baskets.filter_map(|wanted| wanted.basket.place.range()));
+            for needed in self.needed(branch_id) {
+                if seen.insert((needed, cost.round)) {
+                    let baskets = self.baskets(needed, part.start, part.stop);
+                    cost.ranges
+                        .extend(baskets.filter_map(|wanted| wanted.basket.place.range()));
+                }
             }
             let share = || {
                 let bytes = self.filling.contents(branch_id).total_bytes;

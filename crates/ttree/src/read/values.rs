@@ -18,6 +18,8 @@ pub(crate) struct Sink {
 /// Decodes into sinks, one for each column of the branch.
 pub(crate) struct Decoder<'a> {
     pub sinks: &'a mut [Sink],
+    /// How many items the next lists of [`ListWire::Elsewhere`] have.
+    pub lengths: &'a [u64],
 }
 
 pub(super) type Done = Result<(), TreeError>;
@@ -62,6 +64,22 @@ impl Decoder<'_> {
                 };
                 self.length(*index, n);
                 Ok(())
+            }
+            Op::List {
+                wire: ListWire::Elsewhere,
+                index,
+                item,
+                ..
+            } => {
+                let Some(n) = self.lengths.split_off_first() else {
+                    return Err(c.corrupt("items", "as many as lengths", "more"));
+                };
+                let n = match c.u8("array")? {
+                    0 => 0,
+                    _ => usize::try_from(*n).unwrap_or(usize::MAX),
+                };
+                self.length(*index, n);
+                self.items(item, n, c)
             }
             Op::List { .. } => self.body(op, c),
             Op::Record { .. } => self.record(op, c),

@@ -196,8 +196,17 @@ impl<'a> Worker<'a> {
                 self.write(*number, *dtype, values, out);
                 Ok(())
             }
-            Task::Pieces { op, fixed, sinks } => pieces(op, *fixed, sinks, opened, low..high, n)
-                .map_err(|error| error.counted_from(job.basket.first_entry)),
+            Task::Pieces {
+                op,
+                fixed,
+                lengths,
+                sinks,
+            } => {
+                let first = job.basket.first_entry;
+                let lengths = |entry: usize| lengths.of(first.saturating_add(entry as u64));
+                pieces(op, *fixed, &lengths, sinks, opened, low..high, n)
+                    .map_err(|error| error.counted_from(first))
+            }
         }
     }
 
