@@ -176,7 +176,9 @@ ARRAYS = """#pragma once
 #include <TVectorT.h>
 
 struct Inner { int a; std::vector<float> v; };
+enum Color { red, green = 5, blue = -3 };
 struct Arrays {
+    std::vector<Color> colors; std::map<int, Color> by[2]; std::array<std::vector<int>, 2> av;
     int n; std::string s[4]; TString ts[3]; std::vector<int> v[2]; Inner in[2]; std::map<int, float> m[2];
     std::string grid[2][2]; std::array<std::string, 2> as; std::vector<Inner> vi[2]; TArrayF af; TArrayI ai[2];
 };
@@ -191,11 +193,12 @@ struct Matrices { TMatrixT<double> d; TMatrixT<float> f; TMatrixTSym<double> s; 
 WRITE_ARRAYS = r"""
 void fill(Arrays &o, int e) {
     auto text = [&](int k) { return "s" + std::to_string(e) + std::string(k, 'x'); };
-    o.n = e;
+    o.n = e; o.colors.assign(e % 3, e % 2 ? green : blue);
     for (int k = 0; k < 4; ++k) { o.s[k] = text(k); o.grid[k / 2][k % 2] = text(k + 4); }
     for (int k = 0; k < 3; ++k) o.ts[k] = text(k + 8).c_str();
     for (int k = 0; k < 2; ++k) {
-        o.v[k].assign(e % 3 + k, 10 * e + k);
+        o.v[k].assign(e % 3 + k, 10 * e + k); o.av[k].assign(e % 2 + k, 10 * e + k);
+        o.by[k].clear(); o.by[k][e] = k ? blue : green;
         o.in[k].a = 10 * e + k; o.in[k].v.assign(k + 1, e / 2.f);
         o.m[k].clear(); o.m[k][e] = k;
         o.as[k] = text(k + 11);
@@ -318,6 +321,7 @@ def write_arrays(folder: Path) -> None:
     Path("arrays.h").write_text(ARRAYS)
     names = ["Inner", "Arrays", "Counter", "Counted", "Matrices"]
     classes = [*names, *(f"vector<{name}>" for name in names), "map<int,Arrays>", "map<int,float>"]
+    classes += ["vector<Color>", "map<int,Color>"]
     ROOT.gInterpreter.GenerateDictionary(";".join(classes), "arrays.h;vector;map")
     if not ROOT.gInterpreter.Declare('#include "arrays.h"' + WRITE_ARRAYS):
         sys.exit("ROOT does not take the code")

@@ -16,6 +16,9 @@ def arrays(e):
 
     inner = [{"a": 10 * e + k, "v": [e / 2] * (k + 1)} for k in range(2)]
     return {
+        "colors": [5 if e % 2 else -3] * (e % 3),
+        "by": [[(e, [5, -3][k])] for k in range(2)],
+        "av": [[10 * e + k] * (e % 2 + k) for k in range(2)],
         "n": e,
         "s": [text(k) for k in range(4)],
         "ts": [text(k + 8) for k in range(3)],

@@ -177,7 +177,8 @@ fn check_columns(
 /// Adds the fields whose page lists miscount their elements: see [`check_offset`].
 fn check_offsets(reader: &Reader, segments: &[Segment], damages: &mut Vec<Damage>) {
     let descriptor = reader.descriptor();
-    for id in (0..descriptor.fields.len() as FieldId).filter(|&id| descriptor.physical(id) == id) {
+    let fields = (0..).zip(&descriptor.fields).map(|(id, _)| id);
+    for id in fields.filter(|&id: &FieldId| descriptor.physical(id) == id) {
         for position in 0..descriptor.n_columns(id) {
             let columns = descriptor.representations(id, position);
             let mut before = 0;

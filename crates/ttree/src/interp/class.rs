@@ -26,6 +26,8 @@ pub(crate) struct Shapes<'s> {
     /// The classes around the one that is looked at.
     around: Vec<String>,
     n_members: usize,
+    /// ROOT's type of what the container contains that is looked at, if an element says it.
+    content: Option<i32>,
     /// Whether it is in a version of a class that is not the one shown.
     is_other: bool,
 }
@@ -36,6 +38,7 @@ impl<'s> Shapes<'s> {
             infos,
             around: Vec::new(),
             n_members: 0,
+            content: None,
             is_other: false,
         }
     }
@@ -52,37 +55,33 @@ impl<'s> Shapes<'s> {
         if self.around.len() > DEEPEST {
             return unsupported(format!("{} is nested too deeply", cpp.text));
         }
-        match cpp.name.as_str() {
-            "Double32_t" => Ok(Shape::Number(double32(""))),
-            "Float16_t" => Ok(Shape::Number(float16(""))),
-            "string" => Ok(Shape::Text(TextWire::Short { header: false })),
-            "vector" | "list" | "deque" | "forward_list" | "RVec" | "set" | "multiset"
-            | "unordered_set" | "unordered_multiset" => {
-                let item = self.argument(cpp, 0)?;
-                Ok(list(header, item, container(&cpp.name)))
-            }
-            "map" | "multimap" | "unordered_map" | "unordered_multimap" => {
+        match (cpp.name.as_str(), container(&cpp.name)) {
+            ("Double32_t", _) => Ok(Shape::Number(double32(""))),
+            ("Float16_t", _) => Ok(Shape::Number(float16(""))),
+            ("string", _) => Ok(Shape::Text(TextWire::Short { header: false })),
+            (name, Some(full)) if name.ends_with("map") => {
                 let members = vec![
                     member("_0", self.argument(cpp, 0)?),
                     member("_1", self.argument(cpp, 1)?),
                 ];
                 // only of a map that is one, so that others are not taken for maps
-                let name = match (cpp.name.as_str(), members.as_slice()) {
+                let pair = match (name, members.as_slice()) {
                     ("map", [key, value]) => {
                         let (key, value) = (key.shape.type_name(), value.shape.type_name());
                         format!("std::pair<{key},{value}>")
                     }
                     _ => String::new(),
                 };
-                let pair = Record::bare(name, members);
-                Ok(list(header, Shape::Record(pair), container(&cpp.name)))
+                let pair = Record::bare(pair, members);
+                Ok(list(header, Shape::Record(pair), full))
             }
-            "bitset" => {
+            (_, Some(full)) => Ok(list(header, self.argument(cpp, 0)?, full)),
+            ("bitset", _) => {
                 let item = Shape::Number(Number::plain(DType::Bool));
                 let size = cpp.arguments.first().map_or("", |size| &size.text);
                 Ok(list(header, item, format!("std::bitset<{size}>")))
             }
-            "array" => {
+            ("array", _) => {
                 let size = cpp
                     .arguments
                     .get(1)
@@ -107,10 +106,33 @@ impl<'s> Shapes<'s> {
         let Some(argument) = cpp.arguments.get(at) else {
             return unsupported(format!("the type {:?} has too few arguments", cpp.text));
         };
+        // what is said of a container holds for what is in it, and not further in
+        let content = self.content.take();
         self.around.push(String::new());
         let shape = self.of_type(argument, false);
         self.around.pop();
-        shape
+        match (shape, self.enumerator(cpp, at, content)) {
+            (Err(_), Some(number)) => Ok(Shape::Number(number)),
+            (shape, _) => shape,
+        }
+    }
+
+    /// The number as which a value of an enumeration is stored in a container: files do not describe enumerations, but what
+    /// is in a pair or in a member that is a container.
+    fn enumerator(&self, cpp: &Cpp, at: usize, content: Option<i32>) -> Option<Number> {
+        let code = match cpp.name.as_str() {
+            name if name.ends_with("map") => {
+                let [key, value] = cpp.arguments.get(..2)? else {
+                    return None;
+                };
+                let pair = format!("pair<{},{}>", key.text, value.text);
+                self.infos.newest(&pair)?.elements.get(at)?.type_code
+            }
+            _ => content?,
+        };
+        // ROOT stores those of other sizes, too, as `int`, and reads what it stores of them from beyond their end
+        let is_int = matches!(code, INT | UINT);
+        is_int.then(|| basic(code, "").ok()).flatten()
     }
 
     /// The shape of a class: its newest version in the file.
@@ -271,7 +293,7 @@ impl<'s> Shapes<'s> {
             TSTRING => Shape::Text(TextWire::Root),
             TOBJECT => Shape::Hidden(Hidden::Object),
             OBJECT | ANY | OBJECT_INLINE | ANY_INLINE | TNAMED => {
-                self.class(element.type_name.trim_end_matches('*'))?
+                self.any(element.type_name.trim_end_matches('*'))?
             }
             other => {
                 return unsupported(format!(
@@ -283,10 +305,31 @@ impl<'s> Shapes<'s> {
         Ok(shape.in_arrays(&sizes))
     }
 
+    /// An object as a member. A `std::array` of containers is described as an array of objects of their class, which never
+    /// have headers.
+    fn any(&mut self, class: &str) -> Result<Shape, TreeError> {
+        let cpp = Cpp::parse(class);
+        let is_container = |cpp: &Cpp| container(&cpp.name).is_some();
+        match cpp.ok().filter(is_container) {
+            Some(cpp) if self.infos.newest(class).is_none() => {
+                let mut shape = self.of_type(&cpp, false)?;
+                if let Shape::List { wire, .. } = &mut shape {
+                    *wire = ListWire::Bare;
+                }
+                Ok(shape)
+            }
+            _ => self.class(class),
+        }
+    }
+
     /// A container of the standard library as a member.
     fn stl(&mut self, element: &StreamerElement) -> Result<Shape, TreeError> {
         let type_name = element.type_name.trim_end_matches('*');
         let cpp = Cpp::parse(type_name)?;
+        self.content = match element.kind {
+            ElementKind::Stl { content, .. } => Some(content),
+            _ => None,
+        };
         let item = match cpp.name.as_str() {
             "string" => Shape::Text(TextWire::Short { header: true }),
             _ => self.of_type(&cpp, true)?,

@@ -9,9 +9,10 @@ use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::codes::*;
 
-/// The full name of a container.
-pub(super) fn container(name: &str) -> &'static str {
-    match name {
+/// The full name of a container of the standard library, or of ROOT's; none if it is none.
+pub(super) fn container(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "vector" => "std::vector",
         "list" => "std::list",
         "deque" => "std::deque",
         "forward_list" => "std::forward_list",
@@ -24,8 +25,8 @@ pub(super) fn container(name: &str) -> &'static str {
         "multimap" => "std::multimap",
         "unordered_map" => "std::unordered_map",
         "unordered_multimap" => "std::unordered_multimap",
-        _ => "std::vector",
-    }
+        _ => return None,
+    })
 }
 
 /// A number of one of ROOT's types; the title has the range of those that have one.
