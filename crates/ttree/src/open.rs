@@ -124,16 +124,6 @@ pub fn open(
 ) -> Result<Reader, RNTupleError> {
     let infos = infos_of(file)?;
     let object = file.read_object(key)?;
-    let like = COMMON.find(|known| Arc::ptr_eq(&known.infos, &infos));
-    let like = like.as_ref().map(|known| &known.model);
-    let built = model::build(&infos, &key.class_name, &object, key.key_len, like);
-    let (model, filling) = built.map_err(|error| RNTupleError::Object {
-        url: source.url().into(),
-        ntuple: path.into(),
-        structure: format!("the {}", key.class_name),
-        offset: key.seek_key,
-        source: Box::new(error),
-    })?;
     let version = file.header().version % 1_000_000;
     let writer = format!(
         "ROOT v{}.{:02}.{:02}",
@@ -141,7 +131,24 @@ pub fn open(
         version / 100 % 100,
         version % 100
     );
-    let common = Common::of(model, infos, &writer, &filling);
+    let is_like = |known: &Common| {
+        let own = (&known.described.schema.writer, &known.model.name);
+        Arc::ptr_eq(&known.infos, &infos) && own == (&writer, &key.name)
+    };
+    let like = COMMON.find(is_like);
+    let known = like.as_ref().map(|known| &known.model);
+    let built = model::build(&infos, &key.class_name, &object, key.key_len, known);
+    let (model, filling) = built.map_err(|error| RNTupleError::Object {
+        url: source.url().into(),
+        ntuple: path.into(),
+        structure: format!("the {}", key.class_name),
+        offset: key.seek_key,
+        source: Box::new(error),
+    })?;
+    let common = match (model, like) {
+        (None, Some(like)) => like,
+        (model, _) => Common::of(model.unwrap_or_default(), infos, &writer, &filling),
+    };
     let descriptor = descriptor(common.described.schema.clone(), &filling);
     let (header, aliases) = (common.header.clone(), common.aliases.clone());
     let storage: Arc<dyn Storage> = Arc::new(TreeStorage::new(common, filling, object));

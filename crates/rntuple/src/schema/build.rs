@@ -1,7 +1,5 @@
 //! From fields to the tree of a read and its slots.
 
-use std::collections::HashSet;
-
 use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
 use super::members::flattened;
@@ -69,11 +67,6 @@ impl Builder<'_> {
             && self.descriptor.n_columns(id) > 0;
         if has_values && !field.children.is_empty() {
             return Err(self.bad(id, "columns, and subfields as well"));
-        }
-        let mut names = HashSet::new();
-        let mut children = field.children.iter();
-        if !children.all(|&child| names.insert(self.descriptor.field_name(child))) {
-            return Err(self.bad(id, "subfields of the same name"));
         }
         let kind = match field.record.role {
             Role::Plain => return self.plain(id, place),

@@ -158,7 +158,8 @@ impl Descriptor {
         let mut slots = Slots::default();
         let mut unreadable = Vec::new();
         for &id in &self.top_level {
-            if let Err(reason) = build(&self, names, &|_| Some(0), true, &mut slots, id) {
+            let built = build(&self, names, &|_| Some(0), true, &mut slots, id).map(drop);
+            if let Err(reason) = built.and_then(|()| self.check_names(id)) {
                 let name = self.field_name(id).to_owned();
                 unreadable.push(SkippedField { id, name, reason });
             }
@@ -170,6 +171,20 @@ impl Descriptor {
             schema.skipped.append(&mut unreadable);
         }
         self
+    }
+
+    /// Insists that no two subfields below a field have one name: operations find them by their names.
+    fn check_names(&self, id: FieldId) -> Result<(), String> {
+        let children = self.field(id).map_or(&[][..], |field| &field.children);
+        let mut names = HashSet::new();
+        for &child in children {
+            if !names.insert(self.field_name(child)) {
+                let (label, name) = (self.qualified_name(id), self.field_name(child));
+                return Err(format!("field {label:?} has two subfields {name:?}"));
+            }
+            self.check_names(child)?;
+        }
+        Ok(())
     }
 
     /// Whether another ntuple has the very same schema: the headers say so, if there is nothing else.

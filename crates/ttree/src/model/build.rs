@@ -1,6 +1,8 @@
 //! From a tree's objects to the model.
 
 use super::clusters::{Recorded, clusters};
+use femtobarn_rootfile::streamed_text;
+
 use super::{Basket, Branch, BranchId, Contents, Filling, Leaf, Place, Text, TreeModel};
 use crate::TreeError;
 use crate::error::unsupported;
@@ -10,14 +12,14 @@ use crate::object::{Infos, Ints, Object, ObjectId, ObjectReader, Places, Value};
 const DEEPEST: usize = 100;
 
 /// Builds the model of the tree in `bytes`, an object of `class_name` behind a key of `key_len` bytes, and what is in its
-/// branches. What is as in `like`, a tree that may be much the same, shares its texts.
+/// branches. The model is none if it is that of `like`; what of it is as there shares its texts.
 pub(crate) fn build(
     infos: &Infos,
     class_name: &str,
     bytes: &[u8],
     key_len: u16,
     like: Option<&TreeModel>,
-) -> Result<(TreeModel, Filling), TreeError> {
+) -> Result<(Option<TreeModel>, Filling), TreeError> {
     let mut reader = ObjectReader::new(infos, bytes, key_len);
     let top = reader.top(class_name)?;
     let Some(tree) = reader.objects.get(top) else {
@@ -25,18 +27,13 @@ pub(crate) fn build(
     };
     let n_entries = tree.int("fEntries").and_then(|n| u64::try_from(n).ok());
     let n_entries = n_entries.unwrap_or(0);
-    let mut model = TreeModel {
-        name: tree.text("fName"),
-        title: tree.text("fTitle"),
-        class_name: class_name.to_owned(),
-        ..TreeModel::default()
-    };
     let mut builder = Builder {
         objects: &reader.objects,
-        model: &mut model,
+        branches: Vec::with_capacity(like.map_or(0, |like| like.branches.len())),
         like,
         n_entries,
         contents: Vec::new(),
+        rows: Vec::new(),
         leaves: vec![None; reader.objects.len()],
         counts: Vec::new(),
         seen: vec![false; reader.objects.len()],
@@ -44,32 +41,138 @@ pub(crate) fn build(
     };
     builder.branches(top, None, 0)?;
     builder.link_counts();
-    let contents = builder.contents;
     let recorded = Recorded {
         range_ends: tree.ints("fClusterRangeEnd"),
         range_sizes: tree.ints("fClusterSize"),
         auto_flush: tree.int("fAutoFlush").unwrap_or(0),
     };
-    let clusters = clusters(n_entries, &contents, &recorded);
-    let Some(filling) = Filling::new(n_entries, clusters, &contents) else {
+    let clusters = clusters(n_entries, &builder.contents, &recorded);
+    let Some(filling) = Filling::new(n_entries, clusters, &builder.contents) else {
         return unsupported("its baskets are too many");
     };
+    let (name, title) = (tree.text("fName"), tree.text("fTitle"));
+    let is_like = like.is_some_and(|like| {
+        let own = (name.as_str(), title.as_str(), class_name);
+        own == (&like.name, &like.title, &like.class_name)
+            && like.branches.len() == builder.branches.len()
+            && builder.branches.iter().all(Option::is_none)
+    });
+    let model = (!is_like).then(|| builder.model(name, title, class_name.to_owned()));
     Ok((model, filling))
 }
 
-/// The text of a member: that which is known, if it is the same.
-fn shared(value: Option<&Value<'_>>, known: Option<&Text>) -> Text {
-    match (value, known) {
-        (Some(Value::Text(bytes)), Some(known)) if known.as_bytes() == *bytes => known.clone(),
-        (Some(value @ Value::Text(_)), _) => value.text().into(),
-        _ => Text::default(),
+fn same(text: &[u8], known: Option<&Text>) -> Text {
+    match known {
+        Some(known) if known.is(text) => known.clone(),
+        _ => streamed_text(text).into(),
     }
 }
 
-fn same(class: &str, known: Option<&Text>) -> Text {
-    match known {
-        Some(known) if *known == class => known.clone(),
-        _ => class.into(),
+/// What a branch says of itself, but for its baskets, its leaves and where it is.
+struct Row<'s> {
+    /// Name, title, class of the object, class of the member, class of the items, file; then class of the branch.
+    texts: [&'s [u8]; 7],
+    class_version: i64,
+    checksum: u32,
+    element: i64,
+    kind: i64,
+    streamer_type: i64,
+    compression: i64,
+}
+
+impl Row<'_> {
+    fn texts_of(branch: &Branch) -> [&Text; 7] {
+        [
+            &branch.name,
+            &branch.title,
+            &branch.object_class,
+            &branch.parent_class,
+            &branch.item_class,
+            &branch.file_name,
+            &branch.class_name,
+        ]
+    }
+
+    fn is(&self, known: &Branch) -> bool {
+        let texts = self.texts.iter().zip(Self::texts_of(known));
+        self.class_version == known.class_version
+            && self.checksum == known.checksum
+            && self.element == known.element
+            && self.kind == known.kind
+            && self.streamer_type == known.streamer_type
+            && self.compression == known.compression
+            && texts.into_iter().all(|(own, known)| known.is(own))
+    }
+
+    fn branch(&self, known: Option<&Branch>) -> Branch {
+        let known = known.map(Self::texts_of);
+        let text = |at: usize| {
+            let own = self.texts.get(at).copied().unwrap_or_default();
+            same(own, known.and_then(|known| known.get(at).copied()))
+        };
+        let [
+            name,
+            title,
+            object_class,
+            parent_class,
+            item_class,
+            file_name,
+            class_name,
+        ] = std::array::from_fn(text);
+        Branch {
+            name,
+            title,
+            class_name,
+            object_class,
+            parent_class,
+            item_class,
+            file_name,
+            class_version: self.class_version,
+            checksum: self.checksum,
+            element: self.element,
+            kind: self.kind,
+            streamer_type: self.streamer_type,
+            compression: self.compression,
+            ..Branch::default()
+        }
+    }
+}
+
+/// What a leaf says of itself.
+struct LeafRow<'s> {
+    /// Name, title, class.
+    texts: [&'s [u8]; 3],
+    length: i64,
+    size: i64,
+    is_unsigned: bool,
+    type_code: i64,
+    is_counted: bool,
+}
+
+impl LeafRow<'_> {
+    fn is(&self, known: &Leaf) -> bool {
+        let texts = [&known.name, &known.title, &known.class_name];
+        let mut texts = self.texts.iter().zip(texts);
+        self.length == known.length
+            && self.size == known.size
+            && self.is_unsigned == known.is_unsigned
+            && self.type_code == known.type_code
+            && self.is_counted == known.count.is_some()
+            && texts.all(|(own, known)| known.is(own))
+    }
+
+    fn leaf(&self, known: Option<&Leaf>) -> Leaf {
+        let [name, title, class_name] = self.texts;
+        Leaf {
+            class_name: same(class_name, known.map(|like| &like.class_name)),
+            name: same(name, known.map(|like| &like.name)),
+            title: same(title, known.map(|like| &like.title)),
+            length: self.length,
+            size: self.size,
+            is_unsigned: self.is_unsigned,
+            type_code: self.type_code,
+            count: None,
+        }
     }
 }
 
@@ -85,12 +188,15 @@ struct Baskets<'s> {
 
 struct Builder<'b, 's> {
     objects: &'b [Object<'s>],
-    model: &'b mut TreeModel,
+    /// Those that are not as in `like` in their place.
+    branches: Vec<Option<Branch>>,
     like: Option<&'b TreeModel>,
     /// Of the tree.
     n_entries: u64,
     /// What is in each branch.
     contents: Vec<Contents>,
+    /// The leaves of the branch that is looked at.
+    rows: Vec<LeafRow<'b>>,
     /// Branch and position of each object that is a leaf.
     leaves: Vec<Option<(BranchId, usize)>>,
     /// The object of the leaf that counts for a leaf.
@@ -125,51 +231,42 @@ impl<'b> Builder<'b, '_> {
                 Some(seen) if !*seen => *seen = true,
                 _ => continue,
             }
-            let id = self.model.branches.len();
-            let (branch, contents) = self.branch(item, id, parent);
-            self.model.branches.push(branch);
-            self.contents.push(contents);
-            match parent.and_then(|parent| self.model.branches.get_mut(parent)) {
-                Some(parent) => parent.children.push(id),
-                None => self.model.top_level.push(id),
-            }
+            let id = self.branches.len();
+            self.branch(item, id, parent);
             self.branches(item, Some(id), depth + 1)?;
         }
         Ok(())
     }
 
-    fn branch(
-        &mut self,
-        object: ObjectId,
-        id: BranchId,
-        parent: Option<BranchId>,
-    ) -> (Branch, Contents) {
+    /// Adds a branch.
+    fn branch(&mut self, object: ObjectId, id: BranchId, parent: Option<BranchId>) {
         let Some(own) = self.objects.get(object) else {
-            return Default::default();
+            self.branches.push(Some(Branch::default()));
+            self.contents.push(Contents::default());
+            return;
         };
         let places = &mut self.places;
         places.begin(own);
-        let known = self.like.and_then(|like| like.branch(id));
-        let mut text =
-            |name: &str, like: fn(&Branch) -> &Text| shared(places.get(own, name), known.map(like));
-        let mut branch = Branch {
-            name: text("fName", |like| &like.name),
-            title: text("fTitle", |like| &like.title),
-            class_name: same(own.class, known.map(|like| &like.class_name)),
-            object_class: text("fClassName", |like| &like.object_class),
-            parent_class: text("fParentName", |like| &like.parent_class),
-            item_class: text("fClonesName", |like| &like.item_class),
-            file_name: text("fFileName", |like| &like.file_name),
-            parent,
-            ..Branch::default()
-        };
+        let mut text = |name: &str| places.get(own, name).map_or(&[][..], Value::bytes);
+        let texts = [
+            text("fName"),
+            text("fTitle"),
+            text("fClassName"),
+            text("fParentName"),
+            text("fClonesName"),
+            text("fFileName"),
+            own.class.as_bytes(),
+        ];
         let mut int = |name: &str, missing: i64| places.int(own, name).unwrap_or(missing);
-        branch.class_version = int("fClassVersion", 0);
-        branch.checksum = u32::try_from(int("fCheckSum", 0) & 0xFFFF_FFFF).unwrap_or(0);
-        branch.element = int("fID", -1);
-        branch.kind = int("fType", 0);
-        branch.streamer_type = int("fStreamerType", -1);
-        branch.compression = int("fCompress", 0);
+        let row = Row {
+            texts,
+            class_version: int("fClassVersion", 0),
+            checksum: u32::try_from(int("fCheckSum", 0) & 0xFFFF_FFFF).unwrap_or(0),
+            element: int("fID", -1),
+            kind: int("fType", 0),
+            streamer_type: int("fStreamerType", -1),
+            compression: int("fCompress", 0),
+        };
         let recorded = Baskets {
             n_entries: int("fEntries", 0),
             n_written: usize::try_from(int("fWriteBasket", 0)).unwrap_or(0),
@@ -184,51 +281,124 @@ impl<'b> Builder<'b, '_> {
             total_bytes: recorded.total_bytes,
             ..Contents::default()
         };
-        match self.baskets(own, &recorded) {
-            Ok(baskets) => contents.baskets = baskets,
-            Err(problem) => branch.problem = Some(problem),
-        }
-        branch.lacks = contents.lacks(self.n_entries);
+        let problem = match self.baskets(own, &recorded) {
+            Ok(baskets) => {
+                contents.baskets = baskets;
+                None
+            }
+            Err(problem) => Some(problem),
+        };
+        let lacks = contents.lacks(self.n_entries);
+        self.leaves(id, leaves, &mut contents);
+        self.contents.push(contents);
+        let known = self.like.and_then(|like| like.branch(id));
+        let is_known = known.is_some_and(|known| {
+            let leaves = self.rows.iter().zip(&known.leaves);
+            (parent, &problem, &lacks) == (known.parent, &known.problem, &known.lacks)
+                && self.rows.len() == known.leaves.len()
+                && row.is(known)
+                && leaves.into_iter().all(|(own, known)| own.is(known))
+        });
+        let branch = (!is_known).then(|| {
+            let leaves = self.rows.iter().enumerate();
+            let known_leaf = |at: usize| known.and_then(|known| known.leaves.get(at));
+            Branch {
+                parent,
+                problem,
+                lacks,
+                leaves: leaves.map(|(at, row)| row.leaf(known_leaf(at))).collect(),
+                ..row.branch(known)
+            }
+        });
+        self.branches.push(branch);
+    }
+
+    /// Looks at the leaves of a branch.
+    fn leaves(&mut self, id: BranchId, leaves: Option<ObjectId>, contents: &mut Contents) {
+        self.rows.clear();
         for &item in self.items(leaves).iter().flatten() {
             let Some(leaf) = self.objects.get(item) else {
                 continue;
             };
-            let at = branch.leaves.len();
+            let at = self.rows.len();
             if let Some(place) = self.leaves.get_mut(item) {
                 *place = Some((id, at));
             }
             let places = &mut self.places;
             places.begin(leaf);
-            if let Some(count) = places.object(leaf, "fLeafCount") {
+            let count = places.object(leaf, "fLeafCount");
+            if let Some(count) = count {
                 self.counts.push((id, at, count));
             }
             let maximum = places.int(leaf, "fMaximum");
             if at == 0 {
                 contents.maximum = maximum;
             }
-            let known = known.and_then(|like| like.leaves.get(at));
-            branch.leaves.push(Leaf {
-                class_name: same(leaf.class, known.map(|like| &like.class_name)),
-                name: shared(places.get(leaf, "fName"), known.map(|like| &like.name)),
-                title: shared(places.get(leaf, "fTitle"), known.map(|like| &like.title)),
+            let mut text = |name: &str| places.get(leaf, name).map_or(&[][..], Value::bytes);
+            let texts = [text("fName"), text("fTitle"), leaf.class.as_bytes()];
+            self.rows.push(LeafRow {
+                texts,
                 length: places.int(leaf, "fLen").unwrap_or(1),
                 size: places.int(leaf, "fLenType").unwrap_or(0),
                 is_unsigned: places.int(leaf, "fIsUnsigned").unwrap_or(0) != 0,
                 type_code: places.int(leaf, "fType").unwrap_or(-1),
-                count: None,
+                is_counted: count.is_some(),
             });
         }
-        (branch, contents)
+    }
+
+    /// The branch in a place of `like`.
+    fn known(&self, id: BranchId) -> Branch {
+        let known = self.like.and_then(|like| like.branch(id));
+        known.cloned().unwrap_or_default()
     }
 
     fn link_counts(&mut self) {
-        for (branch, at, count) in std::mem::take(&mut self.counts) {
+        for (id, at, count) in std::mem::take(&mut self.counts) {
             let count = self.leaves.get(count).copied().flatten();
-            let leaf = self.model.branches.get_mut(branch);
-            if let Some(leaf) = leaf.and_then(|branch| branch.leaves.get_mut(at)) {
-                // a leaf that cannot be found counts nothing: who needs it finds none of its branch
-                leaf.count = Some(count.unwrap_or((usize::MAX, 0)));
+            // a leaf that cannot be found counts nothing: who needs it finds none of its branch
+            let count = Some(count.unwrap_or((usize::MAX, 0)));
+            let known = self.like.and_then(|like| like.branch(id)?.leaves.get(at));
+            let is_known = known.is_some_and(|known| known.count == count);
+            let mut was = None;
+            if !is_known && self.branches.get(id).is_some_and(Option::is_none) {
+                was = Some(self.known(id));
             }
+            let Some(branch) = self.branches.get_mut(id) else {
+                continue;
+            };
+            if was.is_some() {
+                *branch = was;
+            }
+            let leaf = branch.as_mut().and_then(|branch| branch.leaves.get_mut(at));
+            if let Some(leaf) = leaf {
+                leaf.count = count;
+            }
+        }
+    }
+
+    /// All branches, each with those below it.
+    fn model(mut self, name: String, title: String, class_name: String) -> TreeModel {
+        let built = std::mem::take(&mut self.branches).into_iter().enumerate();
+        let built = built.map(|(id, branch)| branch.unwrap_or_else(|| self.known(id)));
+        let mut branches: Vec<Branch> = built.collect();
+        let mut top_level = Vec::new();
+        for branch in &mut branches {
+            branch.children.clear();
+        }
+        for id in 0..branches.len() {
+            let parent = branches.get(id).and_then(|branch| branch.parent);
+            match parent.and_then(|parent| branches.get_mut(parent)) {
+                Some(parent) => parent.children.push(id),
+                None => top_level.push(id),
+            }
+        }
+        TreeModel {
+            name,
+            title,
+            class_name,
+            branches,
+            top_level,
         }
     }
 

@@ -39,6 +39,8 @@ const NEEDED: [&str; 16] = [
 ];
 /// Bytes of an object, about: those of branches and leaves are more, those of lists fewer.
 const BYTES_OF_OBJECT: usize = 100;
+/// Members of a leaf, those of its bases included, about.
+const LEAST_MEMBERS: usize = 8;
 /// Objects in objects: branches in branches, in practice.
 const DEEPEST: usize = 256;
 
@@ -288,7 +290,7 @@ impl<'s> ObjectReader<'s> {
         {
             // the first one is that of the class itself, with room for the members of its bases
             object.info = Some(info);
-            object.members.reserve(steps.len() + 2);
+            object.members.reserve(steps.len().max(LEAST_MEMBERS) + 2);
         }
         for step in steps.iter() {
             match *step {
@@ -466,9 +468,11 @@ impl<'s> ObjectReader<'s> {
         if class == "TObjArray" {
             self.cursor.skip(4, "lower bound")?;
         }
-        for _ in 0..n {
+        for at in 0..n {
             let item = self.any()?;
-            if let Some(object) = self.objects.get_mut(id) {
+            // nothing at the end is not kept: written baskets leave it behind
+            if let (Some(_), Some(object)) = (item, self.objects.get_mut(id)) {
+                object.items.resize(at, None);
                 object.items.push(item);
             }
             if class != "TObjArray" && header.version > 3 {

@@ -89,11 +89,16 @@ impl<'s> Value<'s> {
         }
     }
 
-    pub fn text(&self) -> String {
+    /// A text as it is stored; empty if it is none.
+    pub fn bytes(&self) -> &'s [u8] {
         match self {
-            Self::Text(text) => streamed_text(text),
-            _ => String::new(),
+            Self::Text(text) => text,
+            _ => &[],
         }
+    }
+
+    pub fn text(&self) -> String {
+        streamed_text(self.bytes())
     }
 }
 
