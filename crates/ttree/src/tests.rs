@@ -9,6 +9,7 @@ use femtobarn_rntuple::array::{Arrays, SlotData};
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, ReaderOptions, read};
 use femtobarn_rootfile::RootFile;
 
+use crate::model::TreeModel;
 use crate::{Tree, open};
 
 fn bytes_of(name: &str) -> Vec<u8> {
@@ -102,6 +103,42 @@ fn leaves_need_no_description() {
     let whole = format!("{:?}", model("").unwrap());
     assert_eq!(format!("{:?}", model("TLeaf").unwrap()), whole);
     assert!(model("TBranch").is_err());
+}
+
+/// What is as in a tree that was opened before is not made again; what differs is, wherever it stands.
+#[test]
+fn a_tree_is_the_same_whatever_tree_it_is_compared_with() {
+    let source = MemorySource::new("mem:tree", Bytes::from(bytes_of("leaves_many_baskets")));
+    let source: Arc<dyn ByteSource> = source;
+    let file = RootFile::open(source).unwrap();
+    let key = file.find("leaves").unwrap();
+    let object = file.read_object(&key).unwrap();
+    let infos = crate::object::Infos::new(file.streamer_infos().unwrap(), 0);
+    let built = |like: Option<&TreeModel>| {
+        let built = crate::model::build(&infos, "TTree", &object, key.key_len, like);
+        built.unwrap().0
+    };
+    let model = built(None).unwrap();
+    assert_eq!(built(Some(&model)), None);
+    let counted = model.branches.iter().position(|branch| {
+        let mut leaves = branch.leaves.iter();
+        leaves.any(|leaf| leaf.count.is_some())
+    });
+    let counted = counted.unwrap();
+    let changes: [&dyn Fn(&mut TreeModel); 7] = [
+        &|like| drop(like.branches.remove(0)),
+        &|like| drop(like.branches.pop()),
+        &|like| like.branches.push(like.branches[0].clone()),
+        &|like| like.title.push('x'),
+        &|like| like.branches[1].title = "another".into(),
+        &|like| like.branches[counted].leaves[0].count = Some((0, 1)),
+        &|like| like.branches[counted].leaves[0].length += 1,
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut like = model.clone();
+        change(&mut like);
+        assert_eq!(built(Some(&like)).as_ref(), Some(&model), "{number}");
+    }
 }
 
 #[test]
