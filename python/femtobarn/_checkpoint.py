@@ -1,35 +1,36 @@
-"""The file that notes what is done, so that processing can go on where it was broken off."""
+"""Checkpoints of `process`: a file that records completed work, so that a later call continues from it."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
+import hashlib
+import inspect
+import itertools
 import json
 import os
 import pickle
 import time
-import uuid
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from femtobarn._core import open_own
 from femtobarn._datastore import flush_open
-from femtobarn._repr import shortened
-from femtobarn._warnings import warn_outside
 from femtobarn.errors import FemtobarnError, FileError, FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._output import Path as PathLike
     from femtobarn._work import Failure, Outcome
 
-__all__ = ["Checkpoint", "State", "noted_identity"]
+__all__ = ["Checkpoint", "State", "function_identity", "noted_identity"]
 
 _EVERY = 5.0  # seconds
 _MOST = 0.05  # of the time that may go into writing it
-_MAGIC = b"femtobarn checkpoint 3\n"
-_PROCESS = uuid.uuid4().hex  # of this process
+_MAGIC = b"femtobarn checkpoint 4\n"
 
 
 @dataclass
@@ -59,28 +60,20 @@ class State:
 
 
 class Checkpoint:
-    """The file that notes what is done.
+    """The file that records what is done.
 
     Parameters
     ----------
     path : str or path, optional
-        The file; None if nothing is noted.
+        The file; with None, nothing is recorded.
     identity : dict
-        What must be the same for that to be taken: texts, by what they describe.
-    reads : callable, optional
-        Gives such texts of what functions read. What they change themselves, as a list that they add to, may
-        be another.
+        What must be equal for a later call to continue from the file: strings, by the name of what they describe.
     """
 
-    def __init__(
-        self, path: PathLike | None, identity: dict[str, str], reads: Callable[[], dict[str, str]] = dict
-    ) -> None:
+    def __init__(self, path: PathLike | None, identity: dict[str, str]) -> None:
         self._path = None if path is None else Path(path).expanduser()
-        self._reads = reads
-        self._read = {} if path is None else reads()
-        self._identity = {**identity, **self._read}
-        self._changing: set[str] = set()
-        self._due = time.monotonic()  # at once, so that what cannot be written is told early
+        self._identity = identity
+        self._due = time.monotonic()  # at once: an unwritable file fails early
         self.state = State()
         if self._path is not None:
             self._load(self._path)
@@ -108,8 +101,7 @@ class Checkpoint:
                         f"{path}: not a checkpoint of this version of femtobarn, and process would write over it: use "
                         "another path, or remove the file to begin anew"
                     )
-                identity, changing, process = noted
-                self._check(path, identity, changing, process)
+                self._check(path, noted)
                 state = pickle.load(file)
                 if not isinstance(state, State):
                     raise TypeError(f"it has {type(state).__name__}")
@@ -119,26 +111,15 @@ class Checkpoint:
             raise FormatError(
                 f"{path}: this checkpoint is damaged ({type(error).__name__}: {error}): remove it to begin anew"
             ) from error
-        self.state, self._identity, self._changing = state, identity, changing
+        self.state = state
 
-    def _check(self, path: Path, identity: dict[str, str], changing: set[str], process: str) -> None:
-        differing = _differing(identity, self._identity)
-        names = differing - changing
+    def _check(self, path: Path, identity: dict[str, str]) -> None:
+        names = [name for name in {**identity, **self._identity} if identity.get(name) != self._identity.get(name)]
         if names:
-            # of another function, all that it reads is other
-            both = [name for name in identity if name in names and name in self._identity]
-            told = "; ".join(
-                f"{name}: {identity.get(name)} there, {self._identity.get(name)} here" for name in both or sorted(names)
-            )
+            told = "; ".join(f"{name}: {identity.get(name)} there, {self._identity.get(name)} here" for name in names)
             raise UsageError(
-                f"{path}: this checkpoint is of other work ({told}): call process as it was called then, give another "
-                "path, or remove the file to begin anew"
-            )
-        if differing and process != _PROCESS:  # in the same, it is as it was left
-            warn_outside(
-                f"{path}: {shortened(sorted(differing))} is not as it was when this work began; functions change it "
-                "themselves, so that it may be another: if not, remove the file to begin anew",
-                UserWarning,
+                f"{path}: this checkpoint belongs to other work ({told}); repeat the call as it was, use another path, "
+                "or remove the file to start again (key= identifies work whose function or arguments may change)"
             )
 
     @staticmethod
@@ -152,12 +133,10 @@ class Checkpoint:
             return
         # what functions have put into batches is there before their events are noted as done
         flush_open()
-        self._changing |= _differing(self._read, self._reads())
-        noted = [self._identity, sorted(self._changing), _PROCESS]
         beside = self._beside(self._path)
         try:
             with os.fdopen(_create_own(beside), "wb") as file:
-                file.write(_MAGIC + json.dumps(noted).encode() + b"\n")
+                file.write(_MAGIC + json.dumps(self._identity).encode() + b"\n")
                 pickle.dump(self.state, file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -189,24 +168,96 @@ def _create_own(path: Path) -> int:
     return descriptor
 
 
-def _noted(file: BinaryIO) -> tuple[dict[str, str], set[str], str] | None:
-    """Return what the beginning of a checkpoint says of its work, without unpickling; None if there is no such."""
-    if file.read(len(_MAGIC)) != _MAGIC:
-        return None
-    identity, changing, process = json.loads(file.readline())
-    return dict(identity), set(changing), process
+def _noted(file: BinaryIO) -> dict[str, str] | None:
+    """Return the identity at the start of a checkpoint, without unpickling; None if the file is not a checkpoint."""
+    return dict(json.loads(file.readline())) if file.read(len(_MAGIC)) == _MAGIC else None
 
 
 def noted_identity(path: PathLike) -> dict[str, str]:
-    """Return what a checkpoint says of its work; nothing if there is none, or it is none, which `Checkpoint` tells."""
+    """Return the identity in a checkpoint; an empty dict if it cannot be read, which `Checkpoint` reports."""
     try:
         with os.fdopen(open_own(Path(path).expanduser()), "rb") as file:
-            noted = _noted(file)
-        return {} if noted is None else noted[0]
+            return _noted(file) or {}
     except Exception:
         return {}
 
 
-def _differing(some: dict[str, str], others: dict[str, str]) -> set[str]:
-    """Return the names whose texts differ."""
-    return {name for name in {**some, **others} if some.get(name) != others.get(name)}
+def function_identity(name: str, function: Callable[..., Any] | None, key: str | None) -> dict[str, str]:
+    """Return what identifies a function: its name with a hash of its source, and a hash of its arguments.
+
+    Arguments are those of a `functools.partial`, default values, the variables of enclosing functions, and the object
+    of a method. They count by their pickle; one that cannot be pickled counts by its class. With `key`, only the key
+    counts. Globals, modules and the source of functions that are called do not count.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> function_identity("function", partial(max, default=20), "cut 20")
+    {'function': "key 'cut 20'"}
+    """
+    if key is not None:
+        return {name: f"key {key!r}"}
+    arguments: list[Any] = []
+    while isinstance(function, functools.partial):
+        arguments += [*function.args, *_flat(function.keywords)]
+        function = function.func
+    # aio.process calls the user's function through a wrapper of this package
+    if (getattr(function, "__module__", None) or "").startswith("femtobarn."):
+        function = getattr(function, "__wrapped__", function)
+    source = _source(function, arguments)
+    identity = {name: "none" if function is None else f"{_name(function)} (source {_digest(source)})"}
+    if arguments:
+        identity[f"arguments of {name}"] = _digest(b"".join(map(_pickled, arguments)))
+    return identity
+
+
+def _source(function: Any, arguments: list[Any]) -> bytes:
+    """Return the source of a function, and add to `arguments` what it has besides its parameters."""
+    if isinstance(function, types.MethodType):
+        arguments.append(function.__self__)
+        function = function.__func__
+    elif not isinstance(function, types.FunctionType | type | types.BuiltinFunctionType):
+        arguments.append(function)
+        function = type(function)
+    if isinstance(function, types.FunctionType):
+        arguments += [*(function.__defaults__ or ()), *_flat(function.__kwdefaults__ or {})]
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # not set yet
+                arguments.append(cell.cell_contents)
+    try:
+        return inspect.getsource(function).encode()
+    except (OSError, TypeError):  # builtins, and code that was not in a file
+        return _code(getattr(function, "__code__", None))
+
+
+def _flat(named: dict[str, Any]) -> Iterator[Any]:
+    return itertools.chain.from_iterable(sorted(named.items()))
+
+
+def _code(code: Any) -> bytes:
+    if not isinstance(code, types.CodeType):
+        return b""
+    inner = b"".join(_code(one) if isinstance(one, types.CodeType) else _pickled(one) for one in code.co_consts)
+    return code.co_code + repr(code.co_names).encode() + inner
+
+
+def _pickled(value: Any, within: tuple[Any, ...] = ()) -> bytes:
+    if isinstance(value, set | frozenset):  # whose order differs between processes
+        value = sorted(value, key=repr)
+    try:
+        return pickle.dumps(value)
+    except Exception:
+        if not isinstance(value, types.FunctionType) or value in within:  # a nested function may call itself
+            return _name(value).encode()
+        inner: list[Any] = []
+        source = _source(value, inner)
+        return source + b"".join(_pickled(one, (*within, value)) for one in inner)
+
+
+def _name(value: Any) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -10,22 +10,19 @@ import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._checkpoint import Checkpoint, State, noted_identity
+from femtobarn._checkpoint import Checkpoint, State, function_identity, noted_identity
 from femtobarn._containers import _Holder, at_least
 from femtobarn._datastore import flush_open
-from femtobarn._fingerprint import fingerprint
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._product_names import listed
 from femtobarn._progress import Progress
-from femtobarn._repr import plural, shortened
+from femtobarn._repr import plural
 from femtobarn._statistics import ProcessStatistics
 from femtobarn._threads import check_wanted
 from femtobarn._twins import instead
-from femtobarn._warnings import warn_outside
 from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure, is_of_a_store
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
 from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError
@@ -98,6 +95,7 @@ def process(
     reduce: Callable[[Any, Any], Any] | None = None,
     progress: bool | None = None,
     checkpoint: PathLike | None = None,
+    key: str | None = None,
     on_error: str = "raise",
 ) -> ProcessResult:
     """Call a function for all events, on many workers, each event exactly once in the results.
@@ -140,6 +138,8 @@ def process(
         A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
         there, and with others it is an error. It is removed at the end. Results are unpickled, so that it must belong
         to you or root, and nobody else may be able to write it.
+    key : str, optional
+        Identifies the work in `checkpoint`, in place of the source and the arguments of `function` and `reduce`.
     on_error : str
         "raise"; "skip" the events that fail or cannot be loaded; or "retry" those, three times in all, before the error
         is raised: an event by itself, with ``by="batch"`` the batch. What is wrong with a whole store, as one that was
@@ -181,10 +181,7 @@ def process(
             if output_batch_size is None and isinstance(source, _Holder):
                 size = _BATCH if by == "event" else _noted_size(checkpoint) or _size(source, executor, workers)
                 sizes = (min(size, input_batch_size), input_batch_size)
-            identity = {} if checkpoint is None else _identity(work, by, sizes[0])
-            unseen: dict[str, str] = {}
-            state = Checkpoint(checkpoint, identity, partial(_functions, task, unseen))
-            _warn_of_unseen(checkpoint, unseen)
+            state = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
             pool = _pool(work, task, executor, workers)
     except BaseException as error:
         failed = error
@@ -274,29 +271,15 @@ def _n_workers(executor: Any, workers: int | None) -> int:
     return workers or int(getattr(executor, "_max_workers", len(os.sched_getaffinity(0))))
 
 
-def _identity(work: Work, by: str, size: int) -> dict[str, str]:
-    """Return what must be the same for a run to be continued."""
+def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> dict[str, str]:
+    """Return what must be equal for a run to be continued."""
     return {
         **work.identity(),
         "by": by,
         "output_batch_size": str(size),
+        **function_identity("function", task.function, key),
+        **function_identity("reduce", task.reduce, key),
     }
-
-
-def _functions(task: Task, unseen: dict[str, str]) -> dict[str, str]:
-    """Return which functions are called, with what they read; what cannot be seen goes into `unseen`."""
-    reduce = {"reduce": "none"} if task.reduce is None else fingerprint("reduce", task.reduce, unseen)
-    return {**fingerprint("function", task.function, unseen), **reduce}
-
-
-def _warn_of_unseen(checkpoint: PathLike | None, unseen: dict[str, str]) -> None:
-    if unseen:
-        told = shortened([f"{name} ({kinds})" for name, kinds in unseen.items()])
-        warn_outside(
-            f"{checkpoint}: of {told}, only the class can be noted in a checkpoint: do not go on there with another "
-            "content, or results of both are mixed",
-            UserWarning,
-        )
 
 
 def _work(source: Any, preload: Any) -> Work:

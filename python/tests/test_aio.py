@@ -576,7 +576,7 @@ def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_pa
                 await goes_on.wait()
             return n
 
-        checkpoint = {**options, "checkpoint": tmp_path / "checkpoint", "output_batch_size": 10}
+        checkpoint = {**options, "checkpoint": tmp_path / "checkpoint", "key": "hangs", "output_batch_size": 10}
         task = asyncio.ensure_future(aio.process(dataset, hangs, **checkpoint))
         await until(lambda: any(n >= 300 for n in seen))
         task.cancel()
@@ -585,8 +585,8 @@ def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_pa
         n_before = len(seen)
         await asyncio.sleep(0.05)
         assert len(seen) == n_before
-        with pytest.raises(fb.UsageError, match=r"function: .*main\.<locals>\.hangs \(code .*_number \(code"):
-            await aio.process(dataset, _number, **checkpoint)
+        with pytest.raises(fb.UsageError, match=r"function: key 'hangs' there, .*_number \(source"):
+            await aio.process(dataset, _number, **{**checkpoint, "key": None})
         goes_on.set()
         seen.clear()
         result = await aio.process(dataset, hangs, **checkpoint)

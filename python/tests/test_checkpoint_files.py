@@ -112,15 +112,15 @@ def test_links_and_pipes_are_refused(dataset: fb.DataSet, path: Path, tmp_path: 
 
 def test_what_is_of_other_work_or_version_is_not_unpickled(dataset: fb.DataSet, path: Path) -> None:
     attacked(path)
-    with pytest.raises(fb.UsageError, match="of other work"):
+    with pytest.raises(fb.UsageError, match="belongs to other work"):
         fb.process(dataset, number, checkpoint=path)
     for content in (
         pickle.dumps(("femtobarn checkpoint 2", Attack(ran(path)))),
         pickle.dumps(Attack(ran(path))),
         b"",
-        b"femtobarn checkpoint 3\n",
-        b"femtobarn checkpoint 3\n" + json.dumps(["a", 1]).encode() + b"\n" + pickle.dumps(Attack(ran(path))),
-        b"femtobarn checkpoint 3\n[[[[[",
+        b"femtobarn checkpoint 4\n",
+        b"femtobarn checkpoint 4\n" + json.dumps(["a", 1]).encode() + b"\n" + pickle.dumps(Attack(ran(path))),
+        b"femtobarn checkpoint 4\n[[[[[",
     ):
         path.write_bytes(content)
         refused(dataset, path, "not a checkpoint of this version|damaged", fb.FormatError)
