@@ -47,6 +47,8 @@ pub(super) enum Why {
     Folder,
     /// There is something of the name of what is to be made.
     Taken,
+    /// The server does not list directories.
+    NoLists,
     /// The server gives whole files only, and this one is too large for that.
     OnlyWhole(Option<u64>),
 }
@@ -94,6 +96,9 @@ impl fmt::Display for Why {
             Self::Redirects(most) => write!(f, "more than {most} redirects"),
             Self::Folder => f.write_str("it is a folder"),
             Self::Taken => f.write_str("it is there already"),
+            Self::NoLists => f.write_str(
+                "the server does not list directories (no WebDAV): give the URLs of the files instead of a pattern",
+            ),
             Self::OnlyWhole(size) => {
                 f.write_str("the server gives no parts of files, and this one is too large to be read whole")?;
                 if let Some(size) = size {
@@ -158,6 +163,16 @@ impl HttpError {
             Why::Status(status) => Some(status.as_u16()),
             _ => None,
         }
+    }
+
+    /// The error of a request to list a directory.
+    pub(super) fn of_list(mut self) -> Self {
+        if matches!(self.status(), Some(400 | 405 | 501))
+            && let Some(last) = self.failures.last_mut()
+        {
+            last.why = Why::NoLists;
+        }
+        self
     }
 
     /// Whether no answer came.

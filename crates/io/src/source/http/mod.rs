@@ -16,7 +16,6 @@ mod answer;
 mod body;
 mod client;
 mod failure;
-mod index;
 mod list;
 mod multipart;
 mod open;

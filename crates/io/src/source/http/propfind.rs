@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, Event};
 
 use crate::RemoteEntry;
@@ -80,19 +81,7 @@ fn character(name: &BytesRef<'_>) -> Option<char> {
     if let Ok(Some(character)) = name.resolve_char_ref() {
         return Some(character);
     }
-    named(&name.decode().ok()?)
-}
-
-/// A character that has a name in XML and in HTML.
-pub(super) fn named(name: &str) -> Option<char> {
-    match name {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" | "#39" => Some('\''),
-        _ => None,
-    }
+    resolve_xml_entity(&name.decode().ok()?)?.chars().next()
 }
 
 /// The names in a path, or in that of a URL.
