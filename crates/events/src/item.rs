@@ -2,7 +2,6 @@
 
 use std::ops::{Bound, Deref, RangeBounds};
 
-use crate::removed::Removal;
 use crate::session::gone;
 use crate::{
     ABSENT, Batch, DataSetEntry, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
@@ -297,20 +296,10 @@ impl Item {
         self.store.remove_products(&parent, event, name)
     }
 
-    /// Removes it, with all products and all that it holds. Removing goes from the bottom up: of one that was broken off
-    /// something is left, and it may be done again. From the first moment on nothing is written to it through this store,
-    /// until it is created again.
+    /// Removes the container with all its products and everything in it, from the bottom up. If it was interrupted, call it
+    /// again. Products that are stored below a removed run, subrun or event are kept but not found by iteration, until the
+    /// container is created again.
     pub fn remove(&self) -> Result<(), EventsError> {
-        if self.item_type() == ItemType::DataSet {
-            return self.remove_all();
-        }
-        self.store.note_removed(self.descriptor, Removal::Begun);
-        let removed = self.remove_all();
-        self.store.note_removed(self.descriptor, Removal::Ended);
-        removed
-    }
-
-    fn remove_all(&self) -> Result<(), EventsError> {
         match self.forget_files() {
             // Names that cannot be read go with all others.
             Err(EventsError::Key { .. }) if self.item_type() == ItemType::DataSet => {}

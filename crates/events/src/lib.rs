@@ -26,7 +26,6 @@ pub mod local;
 mod objects;
 mod process;
 mod queue;
-mod removed;
 mod seal;
 mod session;
 mod sizes;

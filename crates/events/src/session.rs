@@ -8,10 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::forked::{Forked, Process};
-use crate::removed::{Removal, Removed, inside};
 use crate::{
-    Backend, Batch, DataSetEntry, DataSetPath, Descriptor, EventsError, NameCount, Parent, Popped,
-    ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
+    Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName,
+    Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// For how long closing waits for calls that are under way, which hold what they use.
@@ -33,8 +32,6 @@ pub struct Session {
     /// The names of datasets that objects were made of. A dataset never changes its name.
     paths: RwLock<HashMap<Uuid, DataSetPath>>,
     process: Process,
-    /// Runs, subruns and events that were.
-    pub(crate) removed: Removed,
 }
 
 struct Open(Arc<dyn Backend>);
@@ -50,7 +47,6 @@ impl Session {
             deleted: RwLock::default(),
             paths: RwLock::default(),
             process: Process::this(),
-            removed: Removed::default(),
         }
     }
 
@@ -77,53 +73,17 @@ impl Session {
         paths.get(&dataset).cloned()
     }
 
-    /// Fails if something is to be written to a dataset that was deleted, or a container that was, and was not made again.
+    /// Fails if a batch writes to a dataset that was deleted through this store.
     pub fn check_batch(&self, batch: &Batch) -> Result<(), EventsError> {
-        match self.gone(batch)?.first() {
-            Some(gone) => Err(gone.error(&self.url)),
-            None => Ok(()),
-        }
+        self.check_not_deleted(datasets(batch))
     }
 
-    /// Takes out of a batch what is of these; gives the error if there was something.
-    pub fn leave_out_gone(&self, batch: &mut Batch) -> Result<Option<EventsError>, EventsError> {
-        let gone = self.gone(batch)?;
-        let Some(first) = gone.first() else {
-            return Ok(None);
-        };
-        *batch = batch.without(|container| gone.iter().any(|gone| gone.has(container)));
-        Ok(Some(first.error(&self.url)))
-    }
-
-    fn gone(&self, batch: &Batch) -> Result<Vec<Gone>, EventsError> {
-        let mut gone = Vec::new();
+    /// Removes from a batch what belongs to such datasets; returns the error if there was any.
+    pub fn leave_out_gone(&self, batch: &mut Batch) -> Option<EventsError> {
+        let error = self.check_batch(batch).err()?;
         let deleted = self.deleted.read().unwrap_or_else(PoisonError::into_inner);
-        if !deleted.is_empty() {
-            let items = batch.items().iter().map(|items| items.parent);
-            let parents = items.chain(batch.products().iter().map(|products| products.parent));
-            let datasets: BTreeSet<_> = parents.map(|parent| parent.dataset).collect();
-            let found = datasets.into_iter().filter_map(|uuid| {
-                let path = deleted.get(&uuid)?;
-                Some(Gone::DataSet(uuid, path.clone()))
-            });
-            gone.extend(found);
-        }
-        drop(deleted);
-        for (container, removal) in self.removed.touched(batch) {
-            if removal == Removal::Begun || !self.is_there(container)? {
-                gone.push(Gone::Container(container));
-            } else {
-                self.removed.forget([container]); // others have made it again
-            }
-        }
-        Ok(gone)
-    }
-
-    fn is_there(&self, container: Descriptor) -> Result<bool, EventsError> {
-        let place = container.place();
-        place.map_or(Ok(true), |(parent, number)| {
-            Ok(self.contains(&parent, &[number])? == [true])
-        })
+        *batch = batch.without(|container| deleted.contains_key(&container.dataset));
+        Some(error)
     }
 
     /// Fails if one of these datasets was deleted.
@@ -194,34 +154,10 @@ pub fn gone(url: &str, path: &str) -> EventsError {
     }
 }
 
-/// What was deleted through a store, and to which something is to be written.
-enum Gone {
-    DataSet(Uuid, String),
-    Container(Descriptor),
-}
-
-impl Gone {
-    fn has(&self, container: Descriptor) -> bool {
-        match self {
-            Self::DataSet(uuid, _) => container.dataset == *uuid,
-            Self::Container(gone) => *gone == container || inside(*gone).contains(&container),
-        }
-    }
-
-    fn error(&self, url: &str) -> EventsError {
-        match self {
-            Self::DataSet(_, path) => gone(url, path),
-            Self::Container(container) => removed(url, *container),
-        }
-    }
-}
-
-fn removed(url: &str, container: Descriptor) -> EventsError {
-    EventsError::NotFound {
-        url: url.into(),
-        what: format!("{container} any more"),
-        hint: ": it was deleted through this store; create it again before anything is written to it or into it".into(),
-    }
+fn datasets(batch: &Batch) -> BTreeSet<Uuid> {
+    let items = batch.items().iter().map(|items| items.parent);
+    let parents = items.chain(batch.products().iter().map(|products| products.parent));
+    parents.map(|parent| parent.dataset).collect()
 }
 
 impl fmt::Debug for Session {

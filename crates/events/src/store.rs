@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::connect::{self, is_config, would_make};
 use crate::objects::{Beside, check_free, visit_inline};
-use crate::removed::Removal;
 use crate::{
     Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
     Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
@@ -177,15 +176,14 @@ impl DataStore {
     /// # Errors
     ///
     /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again. And
-    /// [`EventsError::NotFound`], with nothing written, if some are of a dataset that was deleted through this store, or of a
-    /// run, subrun or event that was and that this batch does not make again.
+    /// [`EventsError::NotFound`], with nothing written, if a dataset was deleted through this store.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.session.check_batch(batch)?;
         self.put(batch)
     }
 
-    /// Writes what was put together but what is of containers that were deleted through this store and that it does not make
-    /// again, which is taken out: that could not be written, and all else can. Gives the error that there was something, too.
+    /// Writes a batch without what belongs to datasets that were deleted through this store; also returns the error if there
+    /// was any.
     ///
     /// # Errors
     ///
@@ -194,7 +192,7 @@ impl DataStore {
         &self,
         batch: &mut Batch,
     ) -> Result<(Written, Option<EventsError>), EventsError> {
-        let gone = self.session.leave_out_gone(batch)?;
+        let gone = self.session.leave_out_gone(batch);
         self.compress(batch);
         Ok((self.put(batch)?, gone))
     }
@@ -207,12 +205,10 @@ impl DataStore {
     }
 
     fn put(&self, batch: &Batch) -> Result<Written, EventsError> {
-        let written = match self.beside.beside.get() {
+        match self.beside.beside.get() {
             Some(beside) => beside.write(self.backend(), batch),
             None => self.session.write(batch),
-        }?;
-        self.session.removed.forget(batch.containers());
-        Ok(written)
+        }
     }
 
     /// Returns when what was written is as durable as the backend makes it.
@@ -352,16 +348,6 @@ impl DataStore {
     /// Has using a dataset fail from now on.
     pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         self.session.note_deleted(dataset, path);
-    }
-
-    /// Has writing to a container fail from now on, until it is made again.
-    pub(crate) fn note_removed(&self, container: Descriptor, removal: Removal) {
-        self.session.removed.note(container, removal);
-    }
-
-    /// Has writing to a container go on that is about to be made again: what is in it may be written before it.
-    pub(crate) fn note_making(&self, container: Descriptor) {
-        self.session.removed.forget([container]);
     }
 
     /// Deletes the objects of a container that was emptied, and of all that it held.

@@ -84,7 +84,6 @@ impl WriteBatch {
             let what = "a dataset is created at once, and not in a batch".into();
             return Err(EventsError::Usage { what });
         };
-        self.store.note_making(container);
         self.add(parent, |batch| batch.create(parent, number))
     }
 
