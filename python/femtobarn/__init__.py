@@ -12,33 +12,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._containers import DataSet, Event, Run, SubRun
-from femtobarn._convert import ConvertReport, convert
-from femtobarn._datastore import DataStore, Product, Queue, Swept, WriteBatch
-from femtobarn._explain import Cluster, Plan, VerifyReport
-from femtobarn._export import ExportedProduct, ExportReport, export
-from femtobarn._field import Field
-from femtobarn._hdf5_cpp import hdf5_schema
-from femtobarn._ingest import IngestReport, ingest
-from femtobarn._join import join_columns
-from femtobarn._left_behind import LeftBehind
-from femtobarn._many import concatenate, iterate
-from femtobarn._merge import MergeReport, merge
-from femtobarn._metrics import Metrics, Request, SourceMetrics
-from femtobarn._ntuple import NTuple
-from femtobarn._open import open
-from femtobarn._prefetch import EventBatch, Prefetcher
-from femtobarn._process import ProcessError, ProcessResult, process
-from femtobarn._products import Arrow, As, Awkward, NumPy
-from femtobarn._ptr import Ptr
-from femtobarn._report import Report
-from femtobarn._reshape import clone, reshape, skim
-from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
-from femtobarn._statistics import ProcessStatistics, TimeStatistics, WorkerStatistics
-from femtobarn._work import Failure
-from femtobarn._workers import WorkerDiedError
-from femtobarn._writable_directory import WritableDirectory
-from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
+from femtobarn._files.explain import Cluster, Plan, VerifyReport
+from femtobarn._files.field import Field
+from femtobarn._files.many import concatenate, iterate
+from femtobarn._files.metrics import Metrics, Request, SourceMetrics
+from femtobarn._files.ntuple import NTuple
+from femtobarn._files.open import open
+from femtobarn._files.report import Report
+from femtobarn._operations.convert import ConvertReport, convert
+from femtobarn._operations.join import join_columns
+from femtobarn._operations.left_behind import LeftBehind
+from femtobarn._operations.merge import MergeReport, merge
+from femtobarn._operations.reshape import clone, reshape, skim
+from femtobarn._processing.process import ProcessError, ProcessResult, process
+from femtobarn._processing.statistics import ProcessStatistics, TimeStatistics, WorkerStatistics
+from femtobarn._processing.work import Failure
+from femtobarn._store.containers import DataSet, Event, Run, SubRun
+from femtobarn._store.datastore import DataStore, Product, Queue, Swept, WriteBatch
+from femtobarn._store.prefetch import EventBatch, Prefetcher
+from femtobarn._store.products import Arrow, As, Awkward, NumPy
+from femtobarn._store.ptr import Ptr
+from femtobarn._transfer.export import ExportedProduct, ExportReport, export
+from femtobarn._transfer.hdf5_cpp import hdf5_schema
+from femtobarn._transfer.ingest import IngestReport, ingest
+from femtobarn._writing.spec import Cardinality, Class, Enum, Projected, Type
+from femtobarn._writing.writable_directory import WritableDirectory
+from femtobarn._writing.write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
 from femtobarn.errors import (
     ChecksumError,
     ExistsError,
@@ -53,6 +52,7 @@ from femtobarn.errors import (
     ServerWarning,
     UnreadableWarning,
     UsageError,
+    WorkerDiedError,
 )
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._datastore import DataStore
-from femtobarn._export import export
-from femtobarn._hdf5_cpp import hdf5_schema
-from femtobarn._ingest import ingest, look
-from femtobarn._repr import format_table
+from femtobarn._shared.repr import format_table
+from femtobarn._store.datastore import DataStore
+from femtobarn._transfer.export import export
+from femtobarn._transfer.hdf5_cpp import hdf5_schema
+from femtobarn._transfer.ingest import ingest, look
 from femtobarn.errors import (
     ExistsError,
     FemtobarnError,
@@ -33,7 +33,7 @@ from femtobarn.errors import (
 )
 
 if TYPE_CHECKING:
-    from femtobarn._containers import DataSet
+    from femtobarn._store.containers import DataSet
 
 __all__ = ["run"]
 

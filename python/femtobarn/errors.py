@@ -23,6 +23,7 @@ __all__ = [
     "ServerWarning",
     "UnreadableWarning",
     "UsageError",
+    "WorkerDiedError",
 ]
 
 
@@ -147,3 +148,10 @@ class MissingDependencyError(FemtobarnError, ImportError):
     """An optional package is not installed; the message has the command that installs it."""
 
     kind = "missing-dependency"
+
+
+class WorkerDiedError(FemtobarnError, RuntimeError):
+    """A process that worked on events ended before it had answered, again and again."""
+
+    __module__ = "femtobarn"
+    kind = "worker-died"

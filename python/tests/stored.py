@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._ingest_root import above, chunks, store_above
+from femtobarn._transfer.ingest_root import above, chunks, store_above
 
 if TYPE_CHECKING:
     import femtobarn as fb

@@ -36,7 +36,7 @@ def test_the_schema_costs_no_page(dimuon, need):
 
 def test_an_ntuple_is_streamed_in_batches(nt, need, monkeypatch):
     pyarrow = need("pyarrow")
-    monkeypatch.setattr("femtobarn._ntuple._STREAM_STEP", "50 kB")
+    monkeypatch.setattr("femtobarn._files.ntuple._STREAM_STEP", "50 kB")
     reader = pyarrow.RecordBatchReader.from_stream(nt)
     sizes = [batch.num_rows for batch in reader]
     assert len(sizes) > 2

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn import _checkpoint
+from femtobarn._processing import checkpoint as _checkpoint
 
 NOBODY = 65534
 

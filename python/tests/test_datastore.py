@@ -23,7 +23,8 @@ import pyarrow as pa
 import pytest
 
 import femtobarn as fb
-from femtobarn import _product_write, _products
+from femtobarn._store import product_write as _product_write
+from femtobarn._store import products as _products
 
 
 @dataclasses.dataclass

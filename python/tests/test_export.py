@@ -20,8 +20,8 @@ from stored import bring, everything
 from test_write_roundtrip import KINDS, values_of
 
 import femtobarn as fb
-from femtobarn import _export
-from femtobarn._export_names import column_names
+from femtobarn._transfer import export as _export
+from femtobarn._transfer.export_names import column_names
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

@@ -7,7 +7,7 @@ from hypothesis import given
 
 import femtobarn as fb
 from femtobarn import _core
-from femtobarn._filters import compile_filter, is_pattern, name_matches
+from femtobarn._files.filters import compile_filter, is_pattern, name_matches
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["run", "nMuon", "Muon_pt", "Muon_eta", "nElectron", "Electron_pt", "HLT_Mu50"]

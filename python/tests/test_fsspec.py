@@ -21,7 +21,7 @@ import servers
 from compare import same
 
 import femtobarn as fb
-from femtobarn._open import split_object
+from femtobarn._files.open import split_object
 
 PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
 

@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import femtobarn as fb
-from femtobarn._hdf5 import Choice, cpp_names
-from femtobarn._hdf5_reader import Hdf5Reader
+from femtobarn._transfer.hdf5 import Choice, cpp_names
+from femtobarn._transfer.hdf5_reader import Hdf5Reader
 
 
 @pytest.fixture
@@ -514,7 +514,10 @@ def told_by_program(path: Path, folder: Path) -> str:
 
 INTERRUPTED = """
 import os, signal, sys
-from femtobarn import _cli, _export, _hdf5_reader, _ingest
+from femtobarn import _cli
+from femtobarn._transfer import export as _export
+from femtobarn._transfer import hdf5_reader as _hdf5_reader
+from femtobarn._transfer import ingest as _ingest
 
 _hdf5_reader.Hdf5Reader.__init__.__defaults__ = (4000,)
 at, sys.argv[1:] = int(sys.argv[1]), sys.argv[2:]
@@ -598,7 +601,7 @@ def test_events_are_written_side_by_side(
     dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_conflict: str
 ) -> None:
     path = many_groups(tmp_path / "a.h5")
-    monkeypatch.setattr("femtobarn._ingest._MAX_ITEMS", 50)
+    monkeypatch.setattr("femtobarn._transfer.ingest._MAX_ITEMS", 50)
     report = fb.ingest(path, dataset, on_conflict=on_conflict)
     for group in ("spill", "rec.g0.x y", "rec.g3.x y"):
         check(dataset, path, group)
@@ -810,7 +813,8 @@ def test_an_error_in_another_process_is_the_same(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 import femtobarn as fb
-from femtobarn import _ingest, _hdf5_reader
+from femtobarn._transfer import ingest as _ingest
+from femtobarn._transfer import hdf5_reader as _hdf5_reader
 
 _hdf5_reader._BYTES = 4000
 write, n = _ingest._Job.write, 0
@@ -848,7 +852,7 @@ def test_what_was_killed_goes_on_with_the_same_result(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from femtobarn import _ingest_worker
+    from femtobarn._transfer import ingest_worker as _ingest_worker
 
     paths = [many_groups(tmp_path / f"{at}.h5", n_events=5, n_groups=1, run=at) for at in range(2)]
     give = _ingest_worker._Readers._give
@@ -864,7 +868,7 @@ def test_a_reader_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from femtobarn import _ingest
+    from femtobarn._transfer import ingest as _ingest
 
     path = many_groups(tmp_path / "a.h5", n_events=5, n_groups=1)
     write_chunk = _ingest._Job.write

@@ -12,9 +12,9 @@ import uproot
 from stored import bring
 
 import femtobarn as fb
-from femtobarn import _ingest_root
 from femtobarn._cli_verbs import _as_options
-from femtobarn._ingest_root import chunks
+from femtobarn._transfer import ingest_root as _ingest_root
+from femtobarn._transfer.ingest_root import chunks
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import awkward as ak
 import pytest
 
 import femtobarn as fb
-from femtobarn._steps import num_bytes, step_entries
+from femtobarn._shared.steps import num_bytes, step_entries
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 from compare import same
 
 import femtobarn as fb
-from femtobarn._libraries import regularize
-from femtobarn._schema import Schema
+from femtobarn._files.libraries import regularize
+from femtobarn._files.schema import Schema
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn._open import resolve, split_object
+from femtobarn._files.open import resolve, split_object
 
 
 @pytest.mark.parametrize(

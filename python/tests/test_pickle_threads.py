@@ -9,7 +9,7 @@ import pytest
 from compare import same
 
 import femtobarn as fb
-from femtobarn._steps import num_threads
+from femtobarn._shared.steps import num_threads
 
 
 def _sum_of_run(nt):

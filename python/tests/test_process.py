@@ -27,10 +27,10 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn import _checkpoint
-from femtobarn._checkpoint import Checkpoint
-from femtobarn._work import StoreWork, Task
-from femtobarn._workers import _serve_process
+from femtobarn._processing import checkpoint as _checkpoint
+from femtobarn._processing.checkpoint import Checkpoint
+from femtobarn._processing.work import StoreWork, Task
+from femtobarn._processing.workers import _serve_process
 
 N = 5000
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_loaded_is_loaded_again(tmp_path: Path) -> None:
             return super().load(piece)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("femtobarn._process.StoreWork", Work)
+        patch.setattr("femtobarn._processing.process.StoreWork", Work)
         result = process(subrun, length, on_error="retry", workers=1)
     assert result.value == [200] * 20
 
@@ -324,7 +324,7 @@ _BROKEN_OFF = """
 import sys
 import time
 import femtobarn as fb
-from femtobarn import _checkpoint
+from femtobarn._processing import checkpoint as _checkpoint
 _checkpoint._EVERY, _checkpoint._MOST = 0.0, 1e9
 import test_process
 if sys.argv[3:]:
@@ -355,7 +355,7 @@ def test_what_reduce_has_left_by_halves_is_not_noted(dataset: fb.DataSet, tmp_pa
     for every in (0.0, 5.0):
         broken.unlink(missing_ok=True)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("femtobarn._checkpoint._EVERY", every)
+            patch.setattr("femtobarn._processing.checkpoint._EVERY", every)
             with pytest.raises(KeyboardInterrupt):
                 process(dataset, first, by="batch", reduce=sums, checkpoint=checkpoint)
             assert process(dataset, first, by="batch", reduce=sums, checkpoint=checkpoint).value == [
@@ -518,7 +518,7 @@ def test_a_key_identifies_the_work_of_a_checkpoint(dataset: fb.DataSet, tmp_path
 _IDENTITY = """
 import sys
 from functools import partial
-from femtobarn._checkpoint import function_identity
+from femtobarn._processing.checkpoint import function_identity
 import test_process
 function = partial(test_process.by_another, frozenset({"e", "mu", "tau"}), cut={"e", "mu", "tau"})
 made = [function, test_process.enclosing({"e", "mu"}), eval("lambda n: [m for m in n if m > 3]"), print]
@@ -622,7 +622,7 @@ class Slow:
 def test_what_a_checkpoint_costs_is_a_small_part(tmp_path: Path) -> None:
     slow = Slow()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("femtobarn._checkpoint._EVERY", 0.0)
+        patch.setattr("femtobarn._processing.checkpoint._EVERY", 0.0)
         checkpoint = Checkpoint(tmp_path / "checkpoint", {})
         checkpoint.state.values.append(slow)
         until = time.monotonic() + 1
@@ -1067,7 +1067,7 @@ def test_what_is_loaded_is_not_kept_for_a_slow_event(dataset: fb.DataSet) -> Non
 
 
 def test_results_that_wait_for_their_turn_are_bounded(dataset: fb.DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("femtobarn._process._AHEAD", 10)
+    monkeypatch.setattr("femtobarn._processing.process._AHEAD", 10)
     seen = [0]
 
     def function(event: Any) -> int:
@@ -1326,7 +1326,7 @@ _MPI_FAILS = """
 import os, sys
 import numpy as np
 import femtobarn as fb
-from femtobarn import _workers
+from femtobarn._processing import workers as _workers
 import test_process
 from mpi4py import MPI
 dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]

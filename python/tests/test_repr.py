@@ -7,9 +7,9 @@ import types
 import pytest
 
 import femtobarn as fb
-from femtobarn import _progress
-from femtobarn._progress import Progress
-from femtobarn._repr import format_bytes, format_seconds, format_table, html_table, plural
+from femtobarn._shared import progress as _progress
+from femtobarn._shared.progress import Progress
+from femtobarn._shared.repr import format_bytes, format_seconds, format_table, html_table, plural
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_html_of_an_ntuple_is_a_table_of_its_fields(nt):
 
 
 def test_a_wide_ntuple_shows_its_first_fields(nt, monkeypatch):
-    monkeypatch.setattr("femtobarn._ntuple._SHOWN", 3)
+    monkeypatch.setattr("femtobarn._files.ntuple._SHOWN", 3)
     assert repr(nt).endswith("… and 6 fields more: show() lists all")
     assert len(repr(nt).split("\n")) == 1 + 2 + 3 + 1
     assert "6 fields more" in nt._repr_html_()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn._type_names import normal_name
+from femtobarn._shared.type_names import normal_name
 
 _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
 

@@ -34,7 +34,7 @@ pub fn goes_on() -> bool {
 pub fn warn(text: &str) {
     Python::attach(|py| {
         let warned = py
-            .import("femtobarn._warnings")
+            .import("femtobarn._shared.warning")
             .and_then(|module| module.call_method1("warn_of_server", (text,)));
         if let Err(error) = warned {
             // what waits for a server cannot raise it

@@ -1,4 +1,4 @@
-//! Files that femtobarn itself cannot read, through fsspec: what Rust asks `femtobarn._fsspec` for.
+//! Files that femtobarn itself cannot read, through fsspec: what Rust asks `femtobarn._files.fsspec` for.
 //!
 //! The GIL is taken for the calls alone, by threads that hold no lock.
 
@@ -71,7 +71,7 @@ impl FsspecSource {
 }
 
 fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("femtobarn._fsspec")
+    py.import("femtobarn._files.fsspec")
 }
 
 fn time(seconds: f64) -> Option<SystemTime> {

@@ -1,0 +1,1 @@
+"""The classes of the event store for asyncio; `femtobarn.aio` exports them."""

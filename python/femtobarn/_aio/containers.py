@@ -1,0 +1,407 @@
+"""Datasets, runs, subruns, events and references for asyncio."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+
+from femtobarn._store import containers as _containers
+from femtobarn._store import prefetch as _prefetch
+from femtobarn._store import ptr as _ptr
+from femtobarn._store.containers import _range
+from femtobarn._store.product_names import named
+from femtobarn._store.ptr import MISSING
+from femtobarn._store.twins import Twin, like, reads, twin_of, writes
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._aio.datastore import DataStore, WriteBatch
+    from femtobarn._store.threads import Threads
+
+__all__ = ["Container", "DataSet", "Event", "FoundDataSet", "PrefetchedEvent", "Ptr", "Run", "SubRun"]
+
+# Products up to this size are decoded in the thread of the loop; larger ones would block it.
+_LARGEST_HERE = 1 << 16
+
+T = TypeVar("T")
+
+
+class _Found(Generic[T]):
+    """A container that is looked for when this is awaited; what is in it is found likewise, by one await for all."""
+
+    def __init__(self, threads: Threads, find: Callable[[], Any], kind: Callable[[Any], T]) -> None:
+        self._threads, self._find, self._kind = threads, find, kind
+
+    def __await__(self) -> Generator[Any, None, T]:
+        found: T = self._kind((yield from self._threads.read(self._find).__await__()))
+        return found
+
+    def _within(self, key: Any) -> Callable[[], Any]:
+        if isinstance(key, slice):
+            raise UsageError("await the container before a part of it is asked for")
+        return lambda: self._find()[key]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # Whoever looks for a method of its own, as protocols of Python do, is told that there is none.
+        kind = getattr(self._kind, "__name__", "container")
+        hint = f": await it first, as by (await …).{name}" if hasattr(self._kind, name) else ""
+        raise AttributeError(f"this {kind} was not looked for yet, and has no {name!r}{hint}")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("await the container first, and go through it by async for")
+
+    def __contains__(self, key: object) -> bool:
+        raise TypeError(f"await the container first, and then its contains({key!r})")
+
+
+class _FoundSubRun(_Found["SubRun"]):
+    def __getitem__(self, number: int) -> Awaitable[Event]:
+        return _Found(self._threads, self._within(number), Event)
+
+
+class _FoundRun(_Found["Run"]):
+    def __getitem__(self, number: int) -> _FoundSubRun:
+        return _FoundSubRun(self._threads, self._within(number), SubRun)
+
+
+class FoundDataSet(_Found["DataSet"]):
+    @overload
+    def __getitem__(self, key: str) -> FoundDataSet: ...
+    @overload
+    def __getitem__(self, key: int) -> _FoundRun: ...
+    def __getitem__(self, key: str | int) -> FoundDataSet | _FoundRun:
+        if isinstance(key, str):
+            return FoundDataSet(self._threads, self._within(key), DataSet)
+        return _FoundRun(self._threads, self._within(key), Run)
+
+
+_C = TypeVar("_C", bound=_containers.Container)
+_H = TypeVar("_H", bound=_containers._Holder[Any])
+_Child = TypeVar("_Child")
+
+
+class Container(Twin[_C], of=_containers.Container):
+    """A dataset, run, subrun or event: what products can be stored in."""
+
+    __slots__ = ()
+
+    @property
+    def datastore(self) -> DataStore:
+        """The store that it is in."""
+        store: DataStore = twin_of(self.sync.datastore)
+        return store
+
+    @property
+    def dataset(self) -> DataSet:
+        """The dataset that it is in; of a dataset, itself."""
+        if self.sync._path is None:  # as of what a reference refers to
+            raise UsageError(
+                f"the name of the dataset of {self.sync} must be looked for: that is {self!r}.sync.dataset"
+            )
+        return DataSet(self.sync.dataset)
+
+    @like(_containers.Container.store)
+    async def store(
+        self,
+        label: str,
+        value: Any,
+        *,
+        typename: Any = None,
+        overwrite: bool = True,
+        batch: WriteBatch | None = None,
+    ) -> None:
+        into = _own(batch)
+        await self._threads.write(self.sync.store, label, value, typename=typename, overwrite=overwrite, batch=into)
+
+    load = reads(_containers.Container.load)
+    ref = reads(_containers.Container.ref)
+    products = reads(_containers.Container.products)
+    delete_product = writes(_containers.Container.delete_product)
+    exists = reads(_containers.Container.exists)
+    delete = writes(_containers.Container.delete)
+
+
+def _own(batch: WriteBatch | None) -> Any:
+    """Return the batch for threads; what is none is told where it is used."""
+    return getattr(batch, "sync", batch)
+
+
+class _Holder(Container[_H], Generic[_H, _Child]):
+    """A container that holds others by number."""
+
+    __slots__ = ()
+
+    _child: Callable[[Any], _Child]
+
+    def _slice(self, part: slice) -> AsyncGenerator[_Child, None]:
+        start, stop = _range(part)
+        return self._children(start, stop)
+
+    async def _children(self, *limits: int) -> AsyncGenerator[_Child, None]:
+        async with aclosing(self._threads.each(lambda: self.sync._pages(*limits))) as pages:
+            async for page in pages:
+                for child in page:
+                    yield type(self)._child(child)
+
+    async def contains(self, key: int | str | Container[Any]) -> bool:
+        """Return whether it holds what has this number, or name.
+
+        Parameters
+        ----------
+        key : int, str or Container
+            The number; of a dataset in it, the name; or what may be in it itself.
+
+        Returns
+        -------
+        bool
+            Whether it does.
+        """
+        own = key.sync if isinstance(key, Twin) else key
+        return await self._threads.read(self.sync.__contains__, own)
+
+    numbers = reads(_containers._Holder.numbers)
+    arrays = reads(_containers._Holder.arrays)
+    n_events = reads(_containers._Holder.n_events)
+    event_products = reads(_containers._Holder.event_products)
+    delete_products = writes(_containers._Holder.delete_products)
+
+    async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
+        """Iterate over all events in it, in the order of run, subrun and event.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many keys are fetched together.
+
+        Yields
+        ------
+        Event
+            Each of them.
+        """
+        async with aclosing(self._threads.each(lambda: self.sync._event_pages(batch_size))) as pages:
+            async for page in pages:
+                for event in page:
+                    yield Event(event)
+
+
+class Event(Container[_containers.Event], of=_containers.Event):
+    """An event: products, by label and type."""
+
+    __slots__ = ()
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.sync.number
+
+    @property
+    def run(self) -> Run:
+        """The run that it is in."""
+        return Run(self.sync.run)
+
+    @property
+    def subrun(self) -> SubRun:
+        """The subrun that it is in."""
+        return SubRun(self.sync.subrun)
+
+
+class PrefetchedEvent(Event, of=_prefetch.PrefetchedEvent):
+    """An event some of whose products are here already."""
+
+    __slots__ = ()
+
+    @like(_containers.Event.load)
+    async def load(
+        self,
+        label: str | tuple[str, Any],
+        form: Any = None,
+        *,
+        typename: Any = None,
+        default: Any = MISSING,
+        unpickle: bool = False,
+    ) -> Any:
+        label, typename = named(label, typename)
+        sync: _prefetch.PrefetchedEvent = self.sync  # type: ignore[assignment]
+        found = sync._fetched(label, form, typename)
+        stored = None if found is None else found[1]
+        is_here = len(stored) <= _LARGEST_HERE if stored is not None else found is not None and default is not MISSING
+        if is_here:
+            return sync.load(label, form, typename=typename, default=default, unpickle=unpickle)
+        return await super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+
+
+class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
+    """A subrun: events, by number, and products of its own."""
+
+    __slots__ = ()
+
+    _child = Event
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.sync.number
+
+    @property
+    def run(self) -> Run:
+        """The run that it is in."""
+        return Run(self.sync.run)
+
+    @like(_containers.SubRun.create_event)
+    async def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
+        into = _own(batch)
+        return Event(await self._threads.write(self.sync.create_event, number, batch=into))
+
+    @overload
+    def __getitem__(self, number: int) -> Awaitable[Event]: ...
+    @overload
+    def __getitem__(self, number: slice) -> AsyncGenerator[Event, None]: ...
+    def __getitem__(self, number: int | slice) -> Awaitable[Event] | AsyncGenerator[Event, None]:
+        if isinstance(number, slice):
+            return self._slice(number)
+        return _Found(self._threads, lambda: self.sync[number], Event)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self.events()
+
+
+class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
+    """A run: subruns, by number, and products of its own."""
+
+    __slots__ = ()
+
+    _child = SubRun
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.sync.number
+
+    @like(_containers.Run.create_subrun)
+    async def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
+        into = _own(batch)
+        return SubRun(await self._threads.write(self.sync.create_subrun, number, batch=into))
+
+    @overload
+    def __getitem__(self, number: int) -> _FoundSubRun: ...
+    @overload
+    def __getitem__(self, number: slice) -> AsyncGenerator[SubRun, None]: ...
+    def __getitem__(self, number: int | slice) -> _FoundSubRun | AsyncGenerator[SubRun, None]:
+        if isinstance(number, slice):
+            return self._slice(number)
+        return _FoundSubRun(self._threads, lambda: self.sync[number], SubRun)
+
+    def __aiter__(self) -> AsyncIterator[SubRun]:
+        return self._children()
+
+
+class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
+    """A dataset: datasets by name, runs by number, and products of its own."""
+
+    __slots__ = ()
+
+    _child = Run
+
+    @property
+    def path(self) -> str:
+        """Its full name."""
+        return self.sync.path
+
+    @property
+    def name(self) -> str:
+        """The last part of its full name."""
+        return self.sync.name
+
+    @property
+    def uuid(self) -> str:
+        """What its containers and products are found by, in hexadecimal digits."""
+        return self.sync.uuid
+
+    load = reads(_containers.DataSet.load)
+
+    @like(_containers.DataSet.create_dataset)
+    async def create_dataset(self, name: str) -> DataSet:
+        return DataSet(await self._threads.write(self.sync.create_dataset, name))
+
+    @like(_containers.DataSet.delete_dataset)
+    async def delete_dataset(self, name: str) -> None:
+        await self._threads.write(self.sync.delete_dataset, name)
+
+    @like(_containers.DataSet.create_run)
+    async def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
+        into = _own(batch)
+        return Run(await self._threads.write(self.sync.create_run, number, batch=into))
+
+    @overload
+    def __getitem__(self, key: str) -> FoundDataSet: ...
+    @overload
+    def __getitem__(self, key: int) -> _FoundRun: ...
+    @overload
+    def __getitem__(self, key: slice) -> AsyncGenerator[Run, None]: ...
+    def __getitem__(self, key: str | int | slice) -> FoundDataSet | _FoundRun | AsyncGenerator[Run, None]:
+        if isinstance(key, slice):
+            return self._slice(key)
+        if isinstance(key, str):
+            return FoundDataSet(self._threads, lambda: self.sync[key], DataSet)
+        return _FoundRun(self._threads, lambda: self.sync[key], Run)
+
+    def __aiter__(self) -> AsyncIterator[DataSet]:
+        return self.datasets()
+
+    async def datasets(self) -> AsyncGenerator[DataSet, None]:
+        """Iterate over the datasets in it, in the order of their names.
+
+        Yields
+        ------
+        DataSet
+            Each of them.
+        """
+        for dataset in await self._threads.read(lambda: list(self.sync.datasets())):
+            yield DataSet(dataset)
+
+    def runs(self) -> AsyncGenerator[Run, None]:
+        """Iterate over its runs, in the order of their numbers.
+
+        Returns
+        -------
+        async generator of Run
+            Each of them.
+        """
+        return self._children()
+
+    arrays = reads(_containers.DataSet.arrays)
+    delete_products = writes(_containers.DataSet.delete_products)
+
+
+class Ptr(Twin[_ptr.Ptr]):
+    """A reference to a product: `femtobarn.Ptr`, which is what is stored, with `load` to be awaited."""
+
+    __slots__ = ()
+
+    @property
+    def container(self) -> Container[Any]:
+        """The dataset, run, subrun or event that has the product."""
+        twin: Container[Any] = twin_of(self.sync.container)
+        return twin
+
+    @property
+    def label(self) -> str:
+        """The label of the product."""
+        return self.sync.label
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return self.sync.type
+
+    @property
+    def index(self) -> int | None:
+        """Which element of it is meant; None for the whole."""
+        return self.sync.index
+
+    @like(_ptr.Ptr.load)
+    async def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
+        load = functools.partial(self.sync.load, form, default=default, unpickle=unpickle)
+        return await self._threads.read(load) if self.sync else load()

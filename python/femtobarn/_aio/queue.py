@@ -1,0 +1,128 @@
+"""Queues for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from femtobarn._store import datastore as _datastore
+from femtobarn._store.twins import Closing, like, writes
+
+if TYPE_CHECKING:
+    from femtobarn._store.threads import Threads
+
+__all__ = ["OpenQueue", "Queue"]
+
+# How often an empty queue is looked at.
+_FIRST_PAUSE = 0.0002
+_LONGEST_PAUSE = 0.025
+
+
+class Queue(Closing[_datastore.Queue]):
+    """A queue between programs: values come out in the order in which they went in, each once.
+
+    With ``async with``, it is closed at the end; ``async for`` takes values until no producer has it open.
+    """
+
+    __slots__ = ("_back",)
+
+    def __init__(self, sync: _datastore.Queue) -> None:
+        super().__init__(sync)
+        self._back: list[bytes] = []  # what could not be given back to the store
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.sync.name
+
+    @property
+    def type(self) -> str:
+        """The type of its values."""
+        return self.sync.type
+
+    push = writes(_datastore.Queue.push)
+
+    @like(_datastore.Queue.pop)
+    async def pop(self) -> Any:
+        pause = _FIRST_PAUSE
+        while True:
+            # No thread waits for a value, so that any number of tasks may.
+            stored, has_ended, value = await self._threads.whole(self._take, undo=self._put_back)
+            if stored is not None:
+                return value
+            if has_ended:
+                raise self.sync._ended()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _take(self) -> tuple[bytes | None, bool, Any]:
+        """Return a value, stored and as users have it, if one is there, and whether none will be any more."""
+        self.sync._check()
+        stored, has_ended = (self._back.pop(0), False) if self._back else self.sync._core.take()
+        return stored, has_ended, None if stored is None else self.sync._value(stored)
+
+    def _put_back(self, taken: tuple[bytes | None, bool, Any]) -> None:
+        """Give back what nobody waits for any more."""
+        if taken[0] is not None:
+            self._back.append(taken[0])
+            self._give_back()
+
+    def _give_back(self) -> None:
+        while self._back:
+            self.sync._core.put_back(self._back[-1])
+            self._back.pop()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.pop()
+        except EOFError:
+            raise StopAsyncIteration from None
+
+    async def size(self) -> int:
+        """Return how many values are in it.
+
+        Returns
+        -------
+        int
+            How many.
+        """
+        return await self._threads.read(self.sync.__len__)
+
+    @like(_datastore.Queue.close)
+    async def close(self) -> None:
+        await super().close()
+
+    def _close(self) -> None:
+        try:
+            self._give_back()
+        finally:
+            super()._close()
+
+
+class OpenQueue:
+    """A queue that is opened when this is awaited, or entered by ``async with``."""
+
+    def __init__(self, threads: Threads, opens: Callable[[], _datastore.Queue]) -> None:
+        self._threads, self._opens = threads, opens
+        self._queue: Queue | None = None
+
+    def __await__(self) -> Generator[Any, None, Queue]:
+        return self._open().__await__()
+
+    async def _open(self) -> Queue:
+        return Queue(await self._threads.whole(self._opens, undo=lambda queue: queue.close()))
+
+    async def __aenter__(self) -> Queue:
+        self._queue = await self._open()
+        return self._queue
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._queue is not None:
+            await self._queue.close()

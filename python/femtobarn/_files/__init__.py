@@ -1,0 +1,1 @@
+"""Opening and reading ntuples and trees."""

@@ -1,0 +1,248 @@
+"""From the core's nodes to Awkward Arrays, without copies.
+
+The core describes a column as nested tuples over buffers. Here they become `ak.contents` objects with the
+types that uproot gives: pairs and tuples are tuples, and a `std::variant` is a union whose first alternative
+is "no value". (The members of base classes are in the record of the derived class already.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import awkward as ak
+import numpy as np
+from awkward.contents import (
+    EmptyArray,
+    IndexedOptionArray,
+    ListOffsetArray,
+    NumpyArray,
+    RecordArray,
+    RegularArray,
+    UnionArray,
+    UnmaskedArray,
+)
+from awkward.index import Index8, Index64
+
+from femtobarn._files.numpy_arrays import frombuffer
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._core import Batch, Buffer
+    from femtobarn._core_types import Node
+    from femtobarn._files.schema import Schema
+
+__all__ = ["AddDoc", "to_array", "zip_jagged"]
+
+AddDoc: TypeAlias = bool | dict[str, str]
+
+
+def to_array(
+    batch: Batch,
+    schema: Schema | None = None,
+    add_doc: AddDoc = False,
+    description: str = "",
+    of_tree: bool = False,
+    named: bool = False,
+) -> ak.Array:
+    """Return a batch as an array of records, one for each entry.
+
+    Parameters
+    ----------
+    batch : Batch
+        What the core has read.
+    schema : Schema, optional
+        The ntuple's fields, for their descriptions.
+    add_doc : bool or dict
+        True: the fields' descriptions become parameters `__doc__`. A dict gives the parameters' names and the
+        attributes of the fields that they take.
+    description : str
+        The ntuple's description.
+    of_tree : bool
+        It was read of a TTree, so that classes, sets and maps are named in the types: uproot does so for trees, and
+        not for ntuples.
+    named : bool
+        Whether records have the names of their classes.
+
+    Returns
+    -------
+    ak.Array
+        An array of `batch.num_entries` records.
+    """
+    builder = _Builder(schema, add_doc, of_tree, named)
+    top = {} if schema is None else {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
+    names: list[str] = []
+    contents: list[Any] = []
+    for name, node in batch.columns():
+        names.append(name)
+        contents.append(builder.build(node, top.get(name)))
+    parameters = {"__doc__": description} if add_doc is True and description else None
+    return ak.Array(RecordArray(contents, names, length=batch.num_entries, parameters=parameters))
+
+
+def zip_jagged(array: ak.Array) -> ak.Array:
+    """Return an array in which lists of equal lengths are zipped into lists of records, as uproot's `how="zip"`.
+
+    Parameters
+    ----------
+    array : ak.Array
+        An array of records, for example with the fields nMuon, Muon_pt and Muon_eta.
+
+    Returns
+    -------
+    ak.Array
+        An array of records with the fields nMuon and Muon, the latter a list of records with pt and eta. Lists
+        whose names have no common beginning are together in "jagged0", "jagged1" and so on.
+    """
+    whole: dict[str, Any] = {}
+    groups: list[tuple[Any, list[str]]] = []
+    for name in array.fields:
+        layout = array[name].layout
+        if not isinstance(layout, ListOffsetArray) or layout.parameter("__array__") is not None:
+            whole[name] = array[name]
+            continue
+        offsets = layout.offsets.data
+        for known, names in groups:
+            if known is offsets or (len(offsets) > 1 and np.array_equal(known, offsets)):
+                names.append(name)
+                break
+        else:
+            groups.append((offsets, [name]))
+    for number, (_, names) in enumerate(groups):
+        cut = _common_beginning(names)
+        common = names[0][:cut].strip("_./")
+        if not common or common in whole:
+            cut, common = 0, f"jagged{number}"
+        # what has arrays of one length in its items cannot be broadcast: the lists alone are zipped then
+        depth = 2 if any(_has_arrays(array[name].layout.form) for name in names) else None
+        whole[common] = ak.zip({name[cut:].strip("_./") or name: array[name] for name in names}, depth_limit=depth)
+    contents = [value.layout for value in whole.values()]
+    return ak.Array(RecordArray(contents, list(whole), length=len(array)))
+
+
+def _has_arrays(form: Any) -> bool:
+    """Return whether a form has arrays of one length somewhere."""
+    contents = getattr(form, "contents", None) or [getattr(form, "content", None)]
+    below = [content for content in contents if content is not None]
+    return bool(form.is_regular and below) or any(_has_arrays(content) for content in below)
+
+
+def _common_beginning(names: list[str]) -> int:
+    n_same = 0
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        n_same += 1
+    return max(names[0][:n_same].rfind(separator) for separator in "_./") + 1
+
+
+def _without_value(index: Buffer, union: Any) -> Any:
+    """Return a union in which what is missing has no value: Awkward has no options of unions."""
+    positions = frombuffer(index, np.int64)
+    there = np.flatnonzero(positions >= 0)
+    tags, places = np.zeros(len(positions), np.int8), np.zeros(len(positions), np.int64)
+    tags[there] = union.tags.data[positions[there]]
+    places[there] = union.index.data[positions[there]]
+    return UnionArray(Index8(tags), Index64(places), union.contents)
+
+
+class _Builder:
+    def __init__(self, schema: Schema | None, add_doc: AddDoc, of_tree: bool, named: bool) -> None:
+        self.named = named
+        self.schema = schema
+        self.add_doc = add_doc
+        self.of_tree = of_tree
+        self.indexes: dict[int, Index64] = {}  # columns of one collection share their offsets
+
+    def build(self, node: Node, field: int | None) -> Any:
+        layout = getattr(self, "_" + node[0])(field, *node[1:])
+        if self.schema is None or field is None or not self.add_doc:
+            return layout
+        return self._documented(layout, self.schema, field)
+
+    def index(self, buffer: Buffer) -> Index64:
+        index = self.indexes.get(id(buffer))
+        if index is None:
+            index = self.indexes[id(buffer)] = Index64(frombuffer(buffer, np.int64))
+        return index
+
+    def child(self, field: int | None, position: int = 0) -> int | None:
+        children = self.children(field)
+        return children[position] if position < len(children) else None
+
+    def children(self, field: int | None) -> list[int]:
+        return [] if self.schema is None or field is None else self.schema.children.get(field, [])
+
+    def member(self, field: int | None, name: str) -> int | None:
+        """Return the field of a record's member, which may be one of a base class."""
+        if self.schema is None or field is None:
+            return None
+        names = self.schema.names
+        return next((i for i in self.schema.visible_children(field) if names[i] == name), None)
+
+    def _numpy(self, _: int | None, dtype: str, buffer: Buffer) -> Any:
+        return NumpyArray(frombuffer(buffer, dtype))
+
+    def _list(self, field: int | None, offsets: Buffer, content: Node, sort: str | None) -> Any:
+        parameters = {"__array__": sort} if self.of_tree and sort else None
+        return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)), parameters=parameters)
+
+    def _string(self, _: int | None, offsets: Buffer, data: Buffer) -> Any:
+        chars = NumpyArray(frombuffer(data, np.uint8), parameters={"__array__": "char"})
+        return ListOffsetArray(self.index(offsets), chars, parameters={"__array__": "string"})
+
+    def _bytes(self, _: int | None, offsets: Buffer, data: Buffer, class_name: str) -> Any:
+        content = NumpyArray(frombuffer(data, np.uint8), parameters={"__array__": "byte"})
+        parameters = {"__array__": "bytestring", "class_name": class_name}
+        return ListOffsetArray(self.index(offsets), content, parameters=parameters)
+
+    def _option(self, field: int | None, index: Buffer, content: Node) -> Any:
+        layout = self.build(content, self.child(field))
+        return (
+            _without_value(index, layout)
+            if layout.is_union
+            else IndexedOptionArray.simplified(self.index(index), layout)
+        )
+
+    def _regular(self, field: int | None, size: int, length: int, content: Node) -> Any:
+        return RegularArray(self.build(content, self.child(field)), size, zeros_length=length)
+
+    def _record(
+        self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, class_name: str
+    ) -> Any:
+        is_named = self.of_tree or (self.named and names is not None)
+        parameters = {"__record__": class_name} if is_named and class_name else None
+        if parameters and not nodes:  # a class without members: uproot's is a record in trees, a tuple in ntuples
+            names = []
+        if names is None:
+            if self.of_tree and class_name.startswith("std::pair<"):  # the items of a std::map
+                parameters = {"__array__": "sorted_map"}
+            whole = len(nodes) == len(self.children(field))
+            contents = [self.build(node, self.child(field, i) if whole else None) for i, node in enumerate(nodes)]
+            return RecordArray(contents, None, length=length, parameters=parameters)
+        contents = [self.build(node, self.member(field, name)) for name, node in zip(names, nodes, strict=True)]
+        return RecordArray(contents, names, length=length, parameters=parameters)
+
+    def _union(self, field: int | None, tags: Buffer, index: Buffer, nodes: list[Node]) -> Any:
+        valueless = IndexedOptionArray(Index64(np.array([-1])), EmptyArray())
+        contents: list[Any] = [valueless]  # tag 0, always at position 0
+        for i, node in enumerate(nodes):
+            layout = self.build(node, self.child(field, i))
+            contents.append(layout if layout.is_option or layout.is_union else UnmaskedArray(layout))
+        return UnionArray(Index8(frombuffer(tags, np.int8)), self.index(index), contents)
+
+    def _documented(self, layout: Any, schema: Schema, field: int) -> Any:
+        record = schema.records[field]
+        if isinstance(self.add_doc, dict):
+            known = {**record, "name": schema.names[field]}
+            try:
+                added = {key: known[attribute] for key, attribute in self.add_doc.items()}
+            except KeyError as error:
+                raise UsageError(
+                    f"ak_add_doc: fields have no attribute {error}; they have name, path, typename, "
+                    "typealias, description and role"
+                ) from None
+        elif record["description"]:
+            added = {"__doc__": record["description"]}
+        else:
+            return layout
+        return layout.copy(parameters={**layout.parameters, **added})

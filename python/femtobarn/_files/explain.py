@@ -1,0 +1,282 @@
+"""What reading will cost, and what is broken: value classes over the core's numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from femtobarn._shared.repr import format_bytes, format_table, html_table, plural
+
+__all__ = ["Cluster", "Plan", "Value", "VerifyReport", "overhead_of"]
+
+
+class Value:
+    """What the classes here have in common: they come from the core's dicts, and go back to dicts."""
+
+    @classmethod
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
+        """Return an object of the core's numbers; those that this class does not know are left out."""
+        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: _frozen(value) for name, value in values.items() if name in known})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as a dict of plain values, as JSON can hold them.
+
+        Returns
+        -------
+        dict
+            One item for each number.
+        """
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return {name: _thawed(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class Cluster(Value):
+    """A cluster: consecutive entries whose pages stand together.
+
+    Parameters
+    ----------
+    file : str
+        Path of its file.
+    first_entry : int
+        Its first entry, counted over all files.
+    num_entries : int
+        Number of entries.
+    group : int
+        The cluster group whose page list describes it.
+    bytes_on_disk, bytes_uncompressed : int
+        Sizes of its pages, in bytes.
+    pages : int
+        Number of its pages.
+    """
+
+    file: str
+    first_entry: int
+    num_entries: int
+    group: int = 0
+    bytes_on_disk: int = 0
+    bytes_uncompressed: int = 0
+    pages: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Value):
+    """What a read will do; `explain` makes it.
+
+    Parameters
+    ----------
+    num_entries : int
+        Entries that are read.
+    clusters, pages : int
+        Clusters that the entries are in, and pages that are decoded.
+    ranges, vectors, requests : int
+        Page ranges, which are the byte ranges of the pages, the vector reads that they are fetched with, and the
+        requests that these are, as the server counts them: one for each vector read where the server takes vectors.
+    bytes_needed : int
+        Bytes of the pages.
+    bytes_read : int
+        Bytes that are fetched: also gaps that are cheaper to read than to leave out.
+    bytes_decoded : int
+        Bytes of the arrays that come out.
+    rounds : int
+        Rounds of reading, one after the other: more than one where offsets must be known first.
+    exact : bool
+        Whether all this is exact; if not, it is an upper bound.
+    fetched_by : tuple of str
+        How the requests are cut and how many there are at once: what the sources' own costs and the settings came to;
+        and what opening the files has read, which is not in the other numbers.
+    per_column : tuple of dict
+        Pages and bytes of each column.
+    notes : tuple of str
+        What is worth knowing beside.
+    """
+
+    num_entries: int = 0
+    clusters: int = 0
+    pages: int = 0
+    ranges: int = 0
+    vectors: int = 0
+    requests: int = 0
+    bytes_needed: int = 0
+    bytes_read: int = 0
+    bytes_decoded: int = 0
+    rounds: int = 1
+    exact: bool = True
+    fetched_by: tuple[str, ...] = ()
+    per_column: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
+        """Return an object of the core's numbers, without columns that no cluster has: they have no field."""
+        named = [column for column in values.get("per_column", ()) if column.get("field") != ""]
+        return super()._from_core({**values, "per_column": named})
+
+    @property
+    def overhead(self) -> float:
+        """Bytes that are read without need, as a fraction of those needed."""
+        return overhead_of(self.bytes_read, self.bytes_needed)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Plan: {plural(self.num_entries, 'entry')}, {plural(self.clusters, 'cluster')}, "
+            f"{plural(self.pages, 'page')}, "
+            f"{plural(self.ranges, 'page range')} in {plural(self.requests, 'request')}",
+            f"{format_bytes(self.bytes_needed)} needed, {format_bytes(self.bytes_read)} read "
+            f"({self.overhead:.1%} more), {format_bytes(self.bytes_decoded)} decoded",
+            *self.fetched_by,
+        ]
+        if self.per_column:
+            lines.append(_table(self.per_column, max_cell=60))
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        return _html(repr(dataclasses.replace(self, per_column=())), self.per_column)
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyReport(Value):
+    """What `verify` found. It is true if nothing is bad.
+
+    Parameters
+    ----------
+    clusters, pages : int
+        Clusters and pages that were looked at.
+    bytes : int
+        Bytes of the pages.
+    pages_without_checksum : int
+        Pages for which the writer stored no checksum; that they can be decompressed is all that is known.
+    damages : tuple of dict
+        What is bad: file, field, column, cluster, offset, bytes, the problem, and the entries that it costs.
+    not_checked : tuple of dict
+        Fields that cannot be read, so that their values are not checked: file, field and reason.
+    against : dict or None
+        What the comparison with inputs found, if there are any: `pages_equal` and `bytes_equal`, which are those of the
+        inputs; `by_value`, the fields of which values were compared; `missing` and `left_out`, fields that an input or
+        the ntuple does not have; `not_compared`, fields that cannot be read, with the reasons; `equal`, whether all was
+        compared and is the same.
+    differences : tuple of dict
+        What is not as in the inputs, the first of each field: field (with the place in it, as ``tracks[2].pt``), entry,
+        input, input_entry, found and expected.
+    """
+
+    clusters: int = 0
+    pages: int = 0
+    bytes: int = 0
+    pages_without_checksum: int = 0
+    damages: tuple[Mapping[str, Any], ...] = ()
+    not_checked: tuple[Mapping[str, Any], ...] = ()
+    against: Mapping[str, Any] | None = None
+    differences: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is bad, and all was compared that was to be."""
+        return not self.damages and (self.against is None or bool(self.against["equal"]))
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def _text(self) -> str:
+        """Return what stands above the tables."""
+        state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else self._good
+        if n := len(self.not_checked):
+            state += ", and " if self.damages else ", but for "
+            state += "a field that cannot be read" if n == 1 else f"{n} fields that cannot be read"
+        unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
+        lines = [
+            f"VerifyReport: {state}; {plural(self.clusters, 'cluster')}, {plural(self.pages, 'page')} "
+            f"({format_bytes(self.bytes)}) checked{unchecked}"
+        ]
+        lines += [f"not checked: {field['field']}: {field['reason']}" for field in self.not_checked]
+        if self.against is not None:
+            lines.append(self._compared(self.against))
+            lines += [f"not compared: {field['field']}: {field['reason']}" for field in self.against["not_compared"]]
+        lines += [_count(difference) for difference in self.differences if not difference["field"]]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        tables = [_table(records) for records in (self.damages, self._records) if records]
+        return "\n".join([self._text(), *tables])
+
+    @property
+    def _good(self) -> str:
+        """What is said if no page is damaged."""
+        if self.ok:
+            return "all is good"
+        return "not as in the inputs, and no page damaged" if self.differences else "not all compared, no page damaged"
+
+    def _compared(self, against: Mapping[str, Any]) -> str:
+        state = "as in the inputs" if against["equal"] else "not as in the inputs"
+        line = f"{state}: {plural(against['pages_equal'], 'page')} ({format_bytes(against['bytes_equal'])}) the same"
+        n = len(against["by_value"])
+        return line + (f", {plural(n, 'field')} compared by value" if n else "")
+
+    def _repr_html_(self) -> str:
+        return _html(self._text(), self.damages or self._records)
+
+    @property
+    def _records(self) -> tuple[Mapping[str, Any], ...]:
+        """Differences of fields, for a table."""
+        return tuple(difference for difference in self.differences if difference["field"])
+
+
+def _count(difference: Mapping[str, Any]) -> str:
+    """Say a difference that is about no field: of the number of entries, or of a whole ntuple."""
+    found, expected, where = difference["found"], difference["expected"], difference["input"]
+    return (
+        f"differs: {found}, and {where} has {expected}"
+        if where
+        else f"differs: {found} entries, and {expected} in the inputs"
+    )
+
+
+def overhead_of(n_read: int, n_needed: int) -> float:
+    """Return the bytes that are read without need as a fraction of those needed."""
+    return max(0, n_read - n_needed) / n_needed if n_needed else 0.0
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, Value):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(key): _thawed(item) for key, item in value.items()}
+    return [_thawed(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _table(records: Sequence[Mapping[str, Any]], max_cell: int | None = None) -> str:
+    header, rows, right = _cells(records)
+    return format_table(header, rows, right=right, max_cell=max_cell)
+
+
+def _cells(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]], list[int]]:
+    """Return titles, cells, and the columns that hold numbers."""
+    header = list(dict.fromkeys(key for record in records for key in record))
+    numbers = [i for i, key in enumerate(header) if isinstance(records[0].get(key), int)]
+    rows = [[_cell(key, record.get(key)) for key in header] for record in records]
+    return [key.replace("_", " ") for key in header], rows, numbers
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return format_bytes(value) if "bytes" in key else f"{value:,}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_cell(key, item) for item in value)
+    return str(value)
+
+
+def _html(head: str, records: Sequence[Mapping[str, Any]]) -> str:
+    import html
+
+    header, rows, right = _cells(records) if records else ([], [], [])
+    body = html_table(header, rows, right=right) if records else ""
+    return f"<pre>{html.escape(head)}</pre>{body}"

@@ -1,0 +1,106 @@
+"""Filters: strings, patterns, functions and lists of them, turned into one predicate."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from femtobarn.errors import UsageError
+
+__all__ = ["Filter", "compile_filter", "is_pattern", "name_matches"]
+
+Predicate: TypeAlias = Callable[[str], bool]
+Filter: TypeAlias = "str | re.Pattern[str] | Predicate | Iterable[Filter] | None"
+"""None (everything), a name, a glob, a regular expression ("/re/i" or compiled), a function of the name, or several."""
+
+_REGEX = re.compile(r"/(.*)/([iLmsux]*)", re.DOTALL)
+_GLOB = re.compile(r"[*?\[]")
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a string is a glob or a "/regular expression/", not a plain name."""
+    return _REGEX.fullmatch(text) is not None or _GLOB.search(text) is not None
+
+
+def compile_filter(wanted: Filter) -> Predicate | None:
+    """Turn a filter into a predicate.
+
+    Parameters
+    ----------
+    wanted : Filter
+        Any kind of filter. Regular expressions match from the start of the name, as uproot's do.
+
+    Returns
+    -------
+    callable or None
+        A function from a name to a bool; None if everything passes.
+
+    Raises
+    ------
+    UsageError
+        If it is no filter, or a regular expression is malformed.
+
+    Examples
+    --------
+    >>> from femtobarn._files.filters import compile_filter
+    >>> muons = compile_filter(["Muon_*", "/n(muon|jet)/i"])
+    >>> [name for name in ["Muon_pt", "nMuon", "Jet_pt"] if muons(name)]
+    ['Muon_pt', 'nMuon']
+    """
+    if wanted is None:
+        return None
+    if isinstance(wanted, str):
+        return _compile_string(wanted)
+    if isinstance(wanted, re.Pattern):
+        return _matcher(wanted)
+    if callable(wanted):
+        # a name that somebody has only spelt with a dot would pass every function that excludes names
+        return lambda name: not name.startswith(".") and wanted(name)
+    given: object = wanted  # callers without types may pass anything
+    if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
+        return _compile_list(given)
+    raise UsageError(
+        "a filter is None, a name, a glob such as 'Muon_*', a regular expression such as '/muon_.*/i', "
+        f"a function of the name, or a list of these, not {wanted!r}"
+    )
+
+
+def name_matches(predicate: Predicate, name: str, path: str) -> bool:
+    """Return whether a field passes a filter by its own name or by its path, with or without a leading dot."""
+    return predicate(name) or (path != name and predicate(path)) or predicate("." + path)
+
+
+def _compile_string(text: str) -> Predicate:
+    regex = _REGEX.fullmatch(text)
+    if regex is not None:
+        flags = re.NOFLAG
+        for letter in regex.group(2):
+            flags |= re.RegexFlag[letter.upper()]
+        try:
+            return _matcher(re.compile(regex.group(1), flags))
+        except re.error as error:
+            raise UsageError(f"the regular expression {text!r} is malformed: {error}") from None
+    if _GLOB.search(text):
+        matches = _matcher(re.compile(fnmatch.translate(text)))
+        return lambda name: name == text or matches(name)  # names may have brackets
+    return text.__eq__
+
+
+def _matcher(pattern: re.Pattern[str]) -> Predicate:
+    return lambda name: pattern.match(name) is not None
+
+
+def _compile_list(filters: Iterable[Filter]) -> Predicate | None:
+    names: set[str] = set()
+    others: list[Predicate] = []
+    for item in filters:
+        if isinstance(item, str) and not is_pattern(item):
+            names.add(item)
+            continue
+        predicate = compile_filter(item)
+        if predicate is None:
+            return None
+        others.append(predicate)
+    return lambda name: name in names or any(other(name) for other in others)

@@ -1,0 +1,287 @@
+"""What reading returns: Awkward, NumPy, Arrow, pandas or Polars, each imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from femtobarn._files.numpy_arrays import is_simple, layout_to_numpy, node_to_numpy
+from femtobarn._shared.optional import optional
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from femtobarn._core import Batch
+    from femtobarn._files.awkward_arrays import AddDoc
+    from femtobarn._files.ntuple import NTuple
+
+__all__ = ["Output", "plain_output", "regularize"]
+
+_NAMES = {
+    "ak": "ak",
+    "awkward": "ak",
+    "np": "np",
+    "numpy": "np",
+    "pd": "pd",
+    "pandas": "pd",
+    "arrow": "arrow",
+    "pa": "arrow",
+    "pyarrow": "arrow",
+    "pl": "pl",
+    "polars": "pl",
+    "batch": "batch",
+}
+_TREES = ("TTree", "TNtuple", "TNtupleD")
+_WITHOUT_UNIONS = {"pd": "pandas", "pl": "Polars"}
+_GROUPS: dict[str, tuple[Any, ...]] = {
+    "ak": (None, tuple, list, dict, "zip"),
+    "np": (None, tuple, list, dict),
+    "pd": (None, tuple, list, dict),
+}
+
+
+def regularize(library: str | ModuleType) -> str:
+    """Return the short name of a library: "ak", "np", "pd", "arrow", "pl" or "batch".
+
+    Examples
+    --------
+    >>> from femtobarn._files.libraries import regularize
+    >>> regularize("pandas")
+    'pd'
+    """
+    name = library.__name__ if isinstance(library, ModuleType) else library
+    known = _NAMES.get(str(name).lower())
+    if known is None:
+        raise UsageError(
+            f"library {library!r} is not known: give 'ak' (Awkward), 'np' (NumPy), 'arrow' (pyarrow), 'pd' (pandas), "
+            "'pl' (Polars) or 'batch' (for any consumer of Arrow's capsules)"
+        )
+    return known
+
+
+@dataclass(frozen=True)
+class Output:
+    """Turns what the core has read into what the user asked for.
+
+    Parameters
+    ----------
+    ntuple : NTuple
+        Where it is from.
+    library : str
+        A name that `regularize` returned.
+    how : None, str or type
+        How columns are grouped, as in uproot: `tuple`, `list`, `dict`, or "zip" for Awkward.
+    add_doc : bool or dict
+        Whether descriptions become parameters of Awkward Arrays.
+    inside : tuple of str
+        Names of nested fields to go down before anything is returned.
+    """
+
+    ntuple: NTuple
+    library: str
+    how: Any = None
+    add_doc: AddDoc = False
+    inside: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        allowed = _GROUPS.get(self.library, (None,))
+        if self.how not in allowed:
+            choices = ", ".join(getattr(how, "__name__", repr(how)) for how in allowed)
+            raise UsageError(f"how={self.how!r} is not possible for library {self.library!r}: give {choices}")
+
+    def check(self, paths: list[str] | None) -> None:
+        """Raise if the library has no type for what is read.
+
+        Parameters
+        ----------
+        paths : list of str or None
+            What the core is to read; None for everything.
+
+        Raises
+        ------
+        UsageError
+            If it is a variant, or has one in it, and the library has no unions.
+        """
+        if self.library not in _WITHOUT_UNIONS:
+            return
+        for name, typename in self.ntuple._schema.variants(paths):
+            raise UsageError(
+                f"field {name!r} is a variant ({typename}), for which {_WITHOUT_UNIONS[self.library]} has no type: "
+                "leave it out, or read it with library='ak'"
+            )
+
+    def group(self, batch: Batch, global_offset: int = 0) -> Any:
+        """Return the columns of a batch together, in the library's form.
+
+        Parameters
+        ----------
+        batch : Batch
+            What the core has read.
+        global_offset : int
+            Number of entries before the ntuple's first, for pandas' index.
+
+        Returns
+        -------
+        object
+            An array of records, a dict of arrays, a table or a data frame.
+        """
+        if self.library == "batch":
+            return batch
+        if self.library == "ak":
+            return self._group_awkward(self._descend(batch, self.inside))
+        if self.library == "np":
+            return _grouped(self._numpy_columns(batch), self.how)
+        if self.library == "pd":
+            return self._pandas(batch, global_offset)
+        if self.library == "pl":
+            polars = optional("polars", "polars")
+            return polars.from_arrow(self._table(batch)) if self.inside else polars.DataFrame(batch)
+        return self._table(batch)
+
+    def single(self, batch: Batch) -> Any:
+        """Return the one column that `inside` names, in the library's form.
+
+        Parameters
+        ----------
+        batch : Batch
+            What the core has read.
+
+        Returns
+        -------
+        object
+            An array or a series.
+        """
+        if self.library == "batch":
+            return batch
+        if self.library == "ak":
+            return self._descend(batch, self.inside)
+        if self.library == "np":
+            return self._single_numpy(batch)
+        if self.library == "pd":
+            return self._single_pandas(batch)
+        column = self._single_arrow(batch)
+        if self.library == "pl":
+            return optional("polars", "polars").Series(self.inside[-1], column)
+        return column
+
+    def _descend(self, batch: Batch, names: tuple[str, ...]) -> Any:
+        optional("awkward", "all")
+        from femtobarn._files.awkward_arrays import to_array
+
+        # the schema of a wide ntuple takes a while to build, and only documentation needs it
+        of_tree = self.ntuple.version in _TREES
+        if self.add_doc:
+            array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree)
+        else:
+            array = to_array(batch, of_tree=of_tree, named=isinstance(self.ntuple, _NoNTuple))
+        for name in names:
+            array = array[name if name in array.fields else "0"]  # a tuple of which one slot was read
+        return array
+
+    def _group_awkward(self, array: Any) -> Any:
+        if self.how is None:
+            return array
+        if self.how == "zip":
+            from femtobarn._files.awkward_arrays import zip_jagged
+
+            return zip_jagged(array)
+        return _grouped({name: array[name] for name in array.fields}, self.how)
+
+    def _numpy_columns(self, batch: Batch) -> dict[str, npt.NDArray[Any]]:
+        if not self.inside and all(is_simple(node) for _, node in batch.columns()):
+            return {name: node_to_numpy(node) for name, node in batch.columns()}
+        array = self._descend(batch, self.inside)
+        return {name: layout_to_numpy(array[name].layout) for name in array.fields}
+
+    def _single_numpy(self, batch: Batch) -> npt.NDArray[Any]:
+        if len(self.inside) == 1 and is_simple(batch.columns()[0][1]):
+            return node_to_numpy(batch.columns()[0][1])
+        return layout_to_numpy(self._descend(batch, self.inside).layout)
+
+    def _table(self, batch: Batch) -> Any:
+        arrow = optional("pyarrow", "arrow")
+        if not self.inside:
+            return arrow.table(batch)
+        array = self._descend(batch, self.inside)
+        return arrow.table({name: _to_arrow(array[name]) for name in array.fields})
+
+    def _single_arrow(self, batch: Batch) -> Any:
+        arrow = optional("pyarrow", "arrow")
+        if len(self.inside) == 1:
+            return arrow.table(batch).column(0)
+        return arrow.chunked_array([_to_arrow(self._descend(batch, self.inside))])
+
+    def _pandas(self, batch: Batch, global_offset: int) -> Any:
+        pandas = optional("pandas", "pandas")
+        index = pandas.RangeIndex(batch.entry_start + global_offset, batch.entry_stop + global_offset)
+        columns = {
+            name: pandas.Series(values, index=index, name=name)
+            for name, values in self._pandas_values(batch, pandas).items()
+        }
+        return pandas.DataFrame(columns, index=index) if self.how is None else _grouped(columns, self.how)
+
+    def _pandas_values(self, batch: Batch, pandas: Any) -> dict[str, Any]:
+        """Return numbers as NumPy arrays and everything else as Arrow-backed extension arrays."""
+        if not self.inside and all(node[0] == "numpy" for _, node in batch.columns()):
+            return {name: node_to_numpy(node) for name, node in batch.columns()}
+        table = self._table(batch)
+        return {name: _to_pandas(pandas, table.column(name)) for name in table.column_names}
+
+    def _single_pandas(self, batch: Batch) -> Any:
+        pandas = optional("pandas", "pandas")
+        if len(self.inside) == 1 and batch.columns()[0][1][0] == "numpy":
+            values: Any = node_to_numpy(batch.columns()[0][1])
+        else:
+            values = _to_pandas(pandas, self._single_arrow(batch))
+        index = pandas.RangeIndex(batch.entry_start, batch.entry_stop)
+        return pandas.Series(values, index=index, name=self.inside[-1])
+
+
+def _grouped(columns: dict[str, Any], how: Any) -> Any:
+    return columns if how is None or how is dict else how(columns.values())
+
+
+def _to_arrow(array: Any) -> Any:
+    import awkward as ak
+
+    return ak.to_arrow(array, extensionarray=False)
+
+
+def _to_pandas(pandas: Any, column: Any) -> Any:
+    types = importlib.import_module("pyarrow").types
+    if types.is_primitive(column.type) and column.null_count == 0:
+        return column.to_numpy()
+    return pandas.arrays.ArrowExtensionArray(column)
+
+
+@dataclass(frozen=True)
+class _NoNTuple:
+    """Where columns are from that are of no ntuple."""
+
+    version: str = ""
+    description: str = ""
+
+
+def plain_output(batch: Batch, single: str | None, library: str) -> Any:
+    """Return columns that are of no ntuple.
+
+    Parameters
+    ----------
+    batch : Batch
+        The columns.
+    single : str or None
+        The one that is wanted by itself; None for all together.
+    library : str
+        A name that `regularize` takes.
+
+    Returns
+    -------
+    object
+        An array, a table or a data frame.
+    """
+    inside = () if single is None else (single,)
+    output = Output(cast("NTuple", _NoNTuple()), regularize(library), inside=inside)
+    return output.group(batch) if single is None else output.single(batch)

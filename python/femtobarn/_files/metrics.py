@@ -1,0 +1,310 @@
+"""What was really read: counters, each request with its time, a summary, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from femtobarn._files.explain import Value, overhead_of
+from femtobarn._shared.repr import format_bytes, format_seconds, plural
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Metrics", "Request", "SourceMetrics"]
+
+_COLORS = {"open": "tab:red", "lists": "tab:orange", "data": "tab:blue"}
+
+
+@dataclass(frozen=True)
+class Request(Value):
+    """One vector read.
+
+    Parameters
+    ----------
+    stage : str
+        What it was for: "open" (both ends of the file, header, footer), "lists" (where pages are) or "data".
+    start : float
+        When it began, in seconds since 1970.
+    seconds : float
+        How long it took.
+    ranges : tuple of (int, int)
+        The byte ranges that were asked for: first byte, and the one after the last.
+    answered : bool
+        Whether they came.
+    """
+
+    stage: str
+    start: float
+    seconds: float
+    ranges: tuple[tuple[int, int], ...] = ()
+    answered: bool = True
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that were asked for."""
+        return sum(stop - start for start, stop in self.ranges)
+
+
+@dataclass(frozen=True)
+class SourceMetrics(Value):
+    """What was read of one file.
+
+    Parameters
+    ----------
+    url : str
+        The file, without what may be secret in its URL.
+    size : int
+        Its size in bytes.
+    requests, retries : int
+        Requests for bytes as the server counts them, those that were made again after a failure included; and the
+        number of these.
+    vectors, ranges : int
+        Vector reads, and byte ranges in them. One vector read is one request where the server takes vectors.
+    bytes_read, bytes_used : int
+        Bytes that were asked for, and those that were wanted: the others came with the ends of the file, or were
+        between.
+    failed : int
+        Vector reads that failed in the end.
+    waiting_seconds : float
+        Time in vector reads, in seconds, summed over threads.
+    spans : tuple of Request
+        The vector reads, in the order of their ends; of very many, the first.
+    """
+
+    url: str
+    size: int = 0
+    requests: int = 0
+    retries: int = 0
+    vectors: int = 0
+    ranges: int = 0
+    bytes_read: int = 0
+    bytes_used: int = 0
+    failed: int = 0
+    waiting_seconds: float = 0.0
+    spans: tuple[Request, ...] = ()
+
+    @classmethod
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
+        spans = tuple(Request._from_core(span) for span in values["spans"])
+        return super()._from_core({**values, "spans": spans})
+
+
+@dataclass(frozen=True, repr=False)
+class Metrics(Value):
+    """What was really read since an ntuple was opened.
+
+    Parameters
+    ----------
+    requests, ranges : int
+        Requests for bytes, as the server counts them, and the byte ranges that were asked for, each of one page or of
+        neighbours.
+    bytes_read, bytes_needed : int
+        Bytes that were fetched, with both ends of the files, and those that were wanted.
+    pages, cached_pages : int
+        Pages that were decoded, and pages that an iteration had still in memory.
+    bytes_decompressed, bytes_decoded : int
+        Bytes that decompression gave, and bytes of the arrays that came out.
+    io_seconds, decompress_seconds, decode_seconds : float
+        Time in each, in seconds, summed over threads.
+    vectors, retries, failed : int
+        Vector reads, requests that were made again, and vector reads that failed.
+    real_seconds, cpu_seconds : float
+        Time since the ntuple was opened, and processor time of the whole process in it.
+    sources : tuple of SourceMetrics
+        The same of each file, with each vector read.
+    selections : int
+        How often fields were looked up in all files: once for the same fields, whatever the number of files or steps.
+    schemas : int
+        Different schemas in memory: files of the same header share one.
+    page_list_bytes : int
+        Memory of page lists that are held now, in bytes.
+    """
+
+    requests: int = 0
+    ranges: int = 0
+    bytes_read: int = 0
+    bytes_needed: int = 0
+    pages: int = 0
+    cached_pages: int = 0
+    bytes_decompressed: int = 0
+    bytes_decoded: int = 0
+    io_seconds: float = 0.0
+    decompress_seconds: float = 0.0
+    decode_seconds: float = 0.0
+    vectors: int = 0
+    retries: int = 0
+    failed: int = 0
+    real_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    sources: tuple[SourceMetrics, ...] = ()
+    selections: int = 0
+    schemas: int = 0
+    page_list_bytes: int = 0
+    _summary: ClassVar[str] = ""
+
+    @classmethod
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
+        """Return an object of the core's numbers, its nanoseconds as seconds."""
+        seconds = {
+            name.removesuffix("_ns") + "_seconds": value / 1e9 for name, value in values.items() if name.endswith("_ns")
+        }
+        sources = tuple(SourceMetrics._from_core(source) for source in values["sources"])
+        names = ("requests", "ranges", "bytes_read", "vectors", "retries", "failed")
+        sums = {name: sum(getattr(source, name) for source in sources) for name in names}
+        out = super()._from_core({**values, **seconds, **sums, "sources": sources})
+        object.__setattr__(out, "_summary", values["summary"])  # it is no number
+        return out
+
+    @property
+    def overhead(self) -> float:
+        """Bytes that were read without need, as a fraction of those needed."""
+        return overhead_of(self.bytes_read, self.bytes_needed)
+
+    def summary(self) -> str:
+        """Return what was read in some lines: size, share, requests, times, rates, and a histogram of these over time.
+
+        Returns
+        -------
+        str
+            The lines.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> nt = fb.open(dimuon)
+        >>> _ = nt.arrays(["nMuon"])
+        >>> print(nt.metrics.summary())  # doctest: +ELLIPSIS
+        1 file of ...
+        """
+        pages = self.pages + self.cached_pages
+        if not self.cached_pages:
+            return self._summary
+        return f"{self._summary}\n{self.cached_pages / pages:.1%} of {plural(pages, 'page')} were still in memory"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the requests: places in the files against time, coloured by what they were for.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+            With time in seconds since the first request, and offsets in bytes, one file above the other.
+
+        Raises
+        ------
+        UsageError
+            If matplotlib is not installed.
+        """
+        try:
+            from matplotlib import pyplot
+            from matplotlib.collections import PatchCollection
+            from matplotlib.patches import Patch, Rectangle
+        except ImportError as error:
+            raise UsageError("metrics.plot() needs matplotlib: pip install matplotlib") from error
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=(9, 5), layout="constrained")
+        begin = min((span.start for source in self.sources for span in source.spans), default=0.0)
+        below = 0
+        names = []
+        for source in self.sources:
+            for stage, color in _COLORS.items():
+                boxes = [
+                    Rectangle((span.start - begin, below + low), span.seconds, high - low)
+                    for span in source.spans
+                    if span.stage == stage
+                    for low, high in span.ranges
+                ]
+                # thin ones are seen by their edge
+                ax.add_collection(PatchCollection(boxes, facecolor=color, edgecolor=color, linewidth=0.8))
+            names.append((below + source.size / 2, source.url.rpartition("/")[2] or source.url))
+            below += source.size
+            ax.axhline(below, color="0.8", linewidth=0.5)
+        ax.autoscale()
+        ax.set_ylim(0, max(below, 1))
+        ax.set_xlabel("time / s")
+        ax.set_ylabel("place in the files")
+        shown = names if len(names) <= 20 else []
+        ax.set_yticks([place for place, _ in shown], [name for _, name in shown])
+        ax.legend(handles=[Patch(color=color, label=stage) for stage, color in _COLORS.items()], loc="upper left")
+        return ax
+
+    def export_spans(self, tracer: Any = None) -> int:
+        """Give what was read to OpenTelemetry: a span for each file, and in it one for each vector read.
+
+        Parameters
+        ----------
+        tracer : opentelemetry.trace.Tracer, optional
+            Where they go; by default the tracer "femtobarn" of the global provider.
+
+        Returns
+        -------
+        int
+            Number of spans.
+
+        Raises
+        ------
+        UsageError
+            If opentelemetry-api is not installed.
+        """
+        try:
+            from opentelemetry import trace
+        except ImportError as error:
+            raise UsageError("export_spans needs OpenTelemetry: pip install opentelemetry-api") from error
+        tracer = tracer or trace.get_tracer("femtobarn")
+        count = 0
+        for source in self.sources:
+            if not source.spans:
+                continue
+            begin = min(span.start for span in source.spans)
+            end = max(span.start + span.seconds for span in source.spans)
+            attributes = {"url.full": source.url, "file.size": source.size, "femtobarn.requests": source.requests}
+            outer = tracer.start_span("femtobarn.file", start_time=_nanoseconds(begin), attributes=attributes)
+            context = trace.set_span_in_context(outer)
+            for span in source.spans:
+                inner = tracer.start_span(
+                    f"femtobarn.read.{span.stage}",
+                    context=context,
+                    start_time=_nanoseconds(span.start),
+                    attributes={
+                        "url.full": source.url,
+                        "femtobarn.ranges": len(span.ranges),
+                        "femtobarn.bytes": span.num_bytes,
+                    },
+                )
+                if not span.answered:
+                    inner.set_status(trace.StatusCode.ERROR)
+                inner.end(end_time=_nanoseconds(span.start + span.seconds))
+            outer.end(end_time=_nanoseconds(end))
+            count += 1 + len(source.spans)
+        return count
+
+    def __repr__(self) -> str:
+        again = f", {plural(self.retries, 'request')} made again" if self.retries else ""
+        return "\n".join(
+            [
+                f"Metrics: {plural(self.requests, 'request')}, {plural(self.ranges, 'range')} read: "
+                f"{format_bytes(self.bytes_read)}, with both ends of each file; "
+                f"{format_bytes(self.bytes_needed)} needed{again}",
+                f"{plural(self.pages, 'page')}: {format_bytes(self.bytes_decompressed)} decompressed, "
+                f"{format_bytes(self.bytes_decoded)} decoded",
+                f"time, summed over threads: {format_seconds(self.io_seconds)} I/O, "
+                f"{format_seconds(self.decompress_seconds)} decompression, "
+                f"{format_seconds(self.decode_seconds)} decoding",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)

@@ -1,0 +1,529 @@
+"""Ntuples, as users see them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+from femtobarn import _core as core_module
+from femtobarn._files.explain import Cluster, VerifyReport
+from femtobarn._files.field import Field
+from femtobarn._files.field_rows import FIELD_HEADER, field_rows
+from femtobarn._files.metrics import Metrics
+from femtobarn._files.proof import proven
+from femtobarn._files.reading import Readable
+from femtobarn._files.schema import Schema
+from femtobarn._shared.progress import Progress
+from femtobarn._shared.repr import format_bytes, format_table, html_table, plural, shortened, skipped_lines
+from femtobarn._shared.steps import num_threads, step_entries
+from femtobarn._shared.warning import warn_of_left_out, warn_outside
+from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from femtobarn._core import Batch
+    from femtobarn._files.open import Files
+
+__all__ = ["NTuple", "unpickled"]
+
+_SHOWN = 25  # fields in a repr
+_MOST_KINDS = 8  # of files that differ in their fields: of more, all are opened together
+_STREAM_STEP = "64 MB"  # what a consumer of the Arrow stream gets at once
+
+
+class NTuple(Readable):
+    """An RNTuple, in one file or in many; `femtobarn.open` makes it.
+
+    It is immutable and safe to use from several threads at once. Pickling sends its URL, not its data; where it
+    arrives, the files must be as they were, or it is an error whose kind is "file-changed". Consumers of Arrow's
+    PyCapsule protocol (pyarrow, polars, pandas, DuckDB) take it as it is, as a stream of its entries.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> nt = fb.open(dimuon)
+    >>> nt.name, "Muon_pt" in nt
+    ('Events', True)
+    """
+
+    def __init__(
+        self,
+        core: core_module.NTuple,
+        *,
+        threads: int | None = None,
+        progress: bool | None = None,
+        reopen: Mapping[str, Any] | None = None,
+        attribute_of: tuple[NTuple, str] | None = None,
+        since: tuple[float, float] | None = None,
+    ) -> None:
+        if not isinstance(core, core_module.NTuple):
+            raise UsageError("ntuples are opened by fb.open")
+        self._opened: core_module.NTuple | None = core
+        self._default_threads = threads
+        self._final_metrics: Metrics | None = None
+        self._since = since or (time.monotonic(), time.process_time())
+        self._progress = progress
+        self._reopen = dict(reopen or {})
+        self._attribute_of = attribute_of
+        self._lock = threading.Lock()
+        self._known_schema: Schema | None = None
+        self._num_unreadable = 0  # of the fields that were found to be unreadable, those that were warned of
+        self._is_told = False  # what a copy does not have
+        self._known_lacking: list[tuple[str, str]] | None = None  # of these, those that no read has warned of
+        self._known_sizes: dict[int, dict[str, Any]] | None = None
+        self._id = None
+        if threads is not None:
+            num_threads(threads)
+
+    # -- what it is ----------------------------------------------------------------------------------------
+
+    @property
+    def ntuple(self) -> NTuple:
+        """The ntuple itself."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name that the ntuple has in its header."""
+        return self._core.name
+
+    @property
+    def description(self) -> str:
+        """The description that the writer gave."""
+        return self._core.description
+
+    @property
+    def version(self) -> str:
+        """Version of the format, as "1.0.0.1"; the class of a tree, as "TTree"."""
+        return self._core.version
+
+    @property
+    def writer(self) -> str:
+        """The program that wrote the ntuple, as "ROOT v6.40.00"."""
+        return self._core.writer
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """Path of each file, and the name of the ntuple in it."""
+        return tuple((path, name) for path, name in self._core.files)
+
+    @property
+    def file_path(self) -> str:
+        """Path of the first file."""
+        return self._core.files[0][0] if self._core.files else ""
+
+    @property
+    def object_path(self) -> str:
+        """Name of the ntuple in the first file."""
+        return self._core.files[0][1] if self._core.files else ""
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of all files, in the order of entries.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> [cluster.num_entries for cluster in fb.open(dimuon).clusters]
+        [4000, 4000, 4000]
+        """
+        return tuple(Cluster._from_core(cluster) for cluster in self._core.clusters(details=True))
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """Fields that are not read, and why: of unknown types, or not in all files. They are in no other list.
+
+        Branches of trees may be found to be unreadable only when they are read: from then on they are here, too.
+        """
+        return tuple((field, reason) for field, reason in self._core.skipped())
+
+    @property
+    def metrics(self) -> Metrics:
+        """What was really read since the ntuple was opened, also when it is closed again.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> nt = fb.open(dimuon)
+        >>> _ = nt.arrays(["nMuon"])
+        >>> nt.metrics.bytes_read > 0
+        True
+        """
+        if self._final_metrics is not None:
+            return self._final_metrics
+        real, cpu = time.monotonic() - self._since[0], time.process_time() - self._since[1]
+        return Metrics._from_core({**self._core.metrics(real, cpu), "real_seconds": real, "cpu_seconds": cpu})
+
+    @property
+    def attributes(self) -> dict[str, NTuple]:
+        """The attribute sets by name: small ntuples that describe ranges of entries.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).attributes
+        {}
+        """
+        return _AttributeSets(
+            (name, NTuple(opened, threads=self._default_threads, progress=self._progress, attribute_of=(self, name)))
+            for name, opened in self._core.attributes()
+        )
+
+    def verify(
+        self,
+        *,
+        against: Files | None = None,
+        values: bool = False,
+        entries: slice | range | tuple[int | None, int | None] | None = None,
+        where: str | None = None,
+        fields: str | Iterable[str] | Sequence[str | Iterable[str] | None] | None = None,
+        since: SupportsIndex | None = None,
+        beside: bool = False,
+        on: str | Iterable[str] | None = None,
+        unmatched: str | None = None,
+        threads: int | None = None,
+    ) -> VerifyReport:
+        """Check every checksum of everything: metadata and pages; and compare the ntuple with what it was made of.
+
+        Parameters
+        ----------
+        against : str, path, dict or list, optional
+            The inputs that it was merged or copied from, as for `merge`: then its entries must be theirs, one after
+            another, in the fields that it has. Pages with the checksums of the inputs' pages are the same; where they
+            are others (recompressed, encoded anew, rebuilt), values are compared, bit by bit.
+        values : bool
+            Whether all values are compared, also of pages that are the same.
+        entries : slice, range or pair of int, optional
+            The entries of each input that are to be there, in steps of one; by default all.
+        where : str, optional
+            Of each input, the entries are to be there of which this is true.
+        fields : str or list of str, optional
+            The top-level fields that are compared; ``*`` and ``?`` stand for any characters. By default all. With
+            `beside`, a list with an item for each input, as for `join_columns`.
+        since : int, optional
+            The first entry that is of the inputs: of an append, the number of entries before. By default 0.
+        beside : bool
+            Whether the inputs are side by side, as `join_columns` puts them, instead of one after another.
+        on : str or list of str, optional
+            With `beside`, the fields that say which entries belong together; by default those of the same number do.
+        unmatched : str, optional
+            With `beside`, what became of entries of the first input that another one does not have: "error", which is
+            the default, or "drop".
+        threads : int, optional
+            Number of threads; by default that of `femtobarn.open`.
+
+        Returns
+        -------
+        VerifyReport
+            What is bad, and which entries of which fields that costs; what is not as in the inputs.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).verify().ok
+        True
+        >>> _ = fb.clone(dimuon, tmp / "copy.root")
+        >>> report = fb.open(tmp / "copy.root").verify(against=dimuon)
+        >>> report.ok, report.against["by_value"]
+        (True, [])
+        """
+        given = {"values": values or None, "entries": entries, "where": where, "fields": fields, "since": since}
+        given |= {"beside": beside or None, "on": on, "unmatched": unmatched}
+        if against is None and any(option is not None for option in given.values()):
+            raise UsageError(f"{', '.join(given)} are about inputs: name them (against=)")
+        with Progress(f"verifying {self.name}", self._progress) as progress:
+            found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
+        if against is not None:
+            with Progress(f"comparing {self.name}", self._progress) as progress:
+                given["damaged"] = [damage["field"] for damage in found["damages"]]
+                found |= proven(self, against, given, self._threads(threads), progress)
+        return VerifyReport._from_core(found)
+
+    # -- Arrow ---------------------------------------------------------------------------------------------
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the Arrow schema of all fields as a PyCapsule.
+
+        No page is read; of trees only, the first objects, which say whether they can be read.
+        """
+        schema = self._core.arrow_schema()
+        self._warn_of_unreadable()
+        return schema
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a stream of all entries as a PyCapsule.
+
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            The schema that the consumer would like; there is only one that it can have.
+
+        Returns
+        -------
+        PyCapsule
+            A stream of record batches, each read when the consumer asks for it.
+        """
+        core = self._core
+        n_entries = core.num_entries
+        step = step_entries(_STREAM_STEP, core.decoded_bytes(None, 0, n_entries), n_entries)
+        stream = core.arrow_stream(None, 0, n_entries, step, threads=self._threads(None))
+        self._warn_of_unreadable()
+        return stream
+
+    # -- life ----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the files; arrays that were read stay valid.
+
+        Those of uncompressed columns may lie in the file itself, mapped into memory, as long as they are in use: do not
+        write over a file, or cut it, before they are gone, or open it with ``memory_map=False``.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> with fb.open(dimuon) as nt:
+        ...     run = nt["run"].array()
+        >>> len(run)
+        12000
+        """
+        if self._opened is not None:
+            self._final_metrics = self.metrics
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._attribute_of is not None:
+            return _reopen_attribute, self._attribute_of
+        files = [(_absolute(path), name) for path, name in self._core.origins()]
+        return self._reopened(files, self._core.states())
+
+    def _reopened(self, files: list[tuple[str, str]], states: list[Any]) -> tuple[Any, ...]:
+        return _reopen, (files, self._default_threads, self._progress, self._reopen, states)
+
+    def _pickled_files(self) -> Iterator[tuple[bytes, int]]:
+        """Iterate over the files: of each, what is unpickled as an ntuple of few files, and its first entry in there.
+
+        With it comes one file of each other kind, in the order of all files: fields and types are then those of all.
+        """
+        core = self._core
+        entries, kinds = core.file_entries(), core.kinds()
+        firsts = {kind: file for file, kind in reversed(list(enumerate(kinds)))}
+        if self._attribute_of is not None or len(firsts) > _MOST_KINDS:
+            whole = pickle.dumps(self)
+            for first in itertools.accumulate(entries[:-1], initial=0):
+                yield whole, first
+            return
+        files, states = [(_absolute(path), name) for path, name in core.origins()], core.states()
+        for file, own in enumerate(kinds):
+            some = [file if kind == own else firsts[kind] for kind in sorted(firsts)]
+            start = sum(entries[one] for one in some[:own])
+            reduced = self._reopened([files[one] for one in some], [states[one] for one in some])
+            yield pickle.dumps(_Reduced(reduced)), start
+
+    # -- as text -------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        if self._opened is None:
+            return "<NTuple (closed)>"
+        rows, more = self._table()
+        lines = [self._summary()]
+        if rows:
+            lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_cell=40))
+        if more:
+            lines.append(f"… and {plural(more, 'field')} more: show() lists all")
+        lines += self._skipped_lines()
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        if self._opened is None:
+            return "<p>NTuple (closed)</p>"
+        rows, more = self._table()
+        tail = f"<p>… and {plural(more, 'field')} more: <code>show()</code> lists all</p>" if more else ""
+        skipped = "".join(f"<p>{html.escape(line)}</p>" for line in self._skipped_lines())
+        return f"<p>{html.escape(self._summary())}</p>{html_table(FIELD_HEADER, rows, right=(3,))}{tail}{skipped}"
+
+    def _skipped_lines(self) -> list[str]:
+        skipped = self.skipped
+        lines = skipped_lines(skipped[:_SHOWN])
+        if len(skipped) > _SHOWN:
+            lines.append(f"… and {plural(len(skipped) - _SHOWN, 'skipped field')} more: show() lists all")
+        return lines
+
+    def _table(self) -> tuple[list[Any], int]:
+        top = self._schema.visible_children(None)
+        rows = field_rows(self._schema, top[:_SHOWN], self._column_sizes(), None)
+        return rows, max(0, len(top) - _SHOWN)
+
+    def _summary(self) -> str:
+        files = self._core.files
+        where = files[0][0] if len(files) == 1 else plural(len(files), "file")
+        parts = [plural(self.num_entries, "entry"), plural(len(self), "field"), where]
+        sizes = self._column_sizes()
+        if sizes:
+            parts.insert(2, format_bytes(sum(size["bytes_on_disk"] for size in sizes.values())))
+        return f"{self.name}: {', '.join(parts)}"
+
+    # -- behind these --------------------------------------------------------------------------------------
+
+    @property
+    def _core(self) -> core_module.NTuple:
+        if self._opened is None:
+            raise UsageError("the ntuple is closed: open it again")
+        return self._opened
+
+    @property
+    def _schema(self) -> Schema:
+        if self._known_schema is None:
+            with self._lock:
+                if self._known_schema is None:
+                    where, files = self._where(), self._core.files
+                    known = self._core.fields(), where, self._core.skipped(), files, self._core.aliases()
+                    self._known_schema = Schema(*known)
+        return self._known_schema
+
+    def _take_schema(self, other: NTuple) -> None:
+        """Take over what is known of the fields of another ntuple, if this one has the same."""
+        known = other._known_schema
+        if known is not None and self._known_schema is None and self._core.is_alike(other._core):
+            self._known_schema = known.elsewhere(self._where(), self._core.files)
+
+    def _where(self) -> str:
+        return f"{self.name!r}" + (f" ({self.file_path})" if self.file_path else "")
+
+    def _column_sizes(self) -> dict[int, dict[str, Any]]:
+        """Return sizes by column; none if page lists cannot be read: better a table without sizes than no table."""
+        if self._known_sizes is None:
+            try:
+                self._known_sizes = self._core.column_sizes()
+            except FemtobarnError:
+                return {}
+        return self._known_sizes
+
+    def _field(self, i: int) -> Field:
+        return Field(self, i)
+
+    def _threads(self, threads: int | None) -> int:
+        return num_threads(self._default_threads if threads is None else threads)
+
+    def _read(
+        self, paths: list[str] | None, entry_start: int, entry_stop: int, threads: int | None, named: bool = True
+    ) -> Batch:
+        options: dict[str, Any] = {"threads": self._threads(threads), "named": named}
+        with Progress(f"reading {self.name}", self._progress) as progress:
+            batch = self._core.read(paths, entry_start, entry_stop, **options, tick=progress.tick)
+        self._warn_of_unreadable()
+        return batch
+
+    def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Give batches, and warn of fields that turn out to be unreadable."""
+        try:
+            for batch in batches:
+                self._warn_of_unreadable()
+                yield batch
+                del batch
+        finally:
+            self._warn_of_unreadable()
+
+    def _warn_of_unreadable(self) -> None:
+        """Warn of fields that were found to be unreadable since the last call, which are skipped from now on."""
+        if self._opened is None:
+            return
+        with self._lock:
+            new = self._opened.unreadable()[self._num_unreadable :]
+            self._num_unreadable += len(new)
+            if new:
+                self._known_schema = None
+        for field, reason in new:
+            warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
+
+    def _untold_lacking(self) -> list[tuple[str, str]]:
+        """Return the fields that not all files have and no read has warned of, and why."""
+        with self._lock:
+            if self._known_lacking is None:
+                self._known_lacking = self._core.lacking()
+            return self._known_lacking
+
+    def _tell_lacking(self, is_wanted: Callable[[str], bool]) -> None:
+        """Warn, once of each, of fields that a read leaves out as not all files have them."""
+        new: list[tuple[str, str]] = []
+        rest: list[tuple[str, str]] = []
+        self._untold_lacking()
+        with self._lock:
+            for found in self._known_lacking or ():
+                (new if is_wanted(found[0]) else rest).append(found)
+            self._known_lacking = rest
+        if new:
+            told = shortened([f"{field!r} ({why})" for field, why in new])
+            warn_outside(
+                f"not all files of {self.name!r} have the same fields, left out are: {told}", UnreadableWarning
+            )
+
+    def _warn_of_left_out(self) -> None:
+        """Warn, once, of what a copy does not have; of what only reading shows to be unreadable, reading warns."""
+        if self._is_told:
+            return
+        self._is_told = True
+        found = {field for field, _ in self._core.unreadable()}
+        known = [(field, reason) for field, reason in self.skipped if field not in found]
+        warn_of_left_out(known, ":".join(self.files[0]), "written", "ntuple")
+
+
+class _AttributeSets(dict[str, NTuple]):
+    """A dict whose text has a line for each ntuple, not a table."""
+
+    def __repr__(self) -> str:
+        return "{" + ",\n ".join(f"{name!r}: <NTuple {nt._summary()}>" for name, nt in self.items()) + "}"
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)
+
+
+class _Reduced:
+    """Something else, once it is pickled."""
+
+    def __init__(self, reduced: tuple[Any, ...]) -> None:
+        self._reduced = reduced
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reduced
+
+
+@functools.lru_cache(maxsize=4)
+def unpickled(packed: bytes, process: int) -> NTuple:
+    """Return an ntuple that was pickled, the same one if it was asked for lately in the same process."""
+    opened: NTuple = pickle.loads(packed)
+    opened._known_lacking = []  # whoever has pickled it has warned
+    return opened
+
+
+def _reopen(
+    files: list[tuple[str, str | None]],
+    threads: int | None,
+    progress: bool | None,
+    options: dict[str, Any],
+    states: list[tuple[int, int | None, str | None]],
+) -> NTuple:
+    """Open the files of a pickle again, which must be as they were."""
+    opened = core_module.NTuple.open(files, states=states, **options)
+    return NTuple(opened, threads=threads, progress=progress, reopen=options)
+
+
+def _reopen_attribute(ntuple: NTuple, name: str) -> NTuple:
+    return ntuple.attributes[name]

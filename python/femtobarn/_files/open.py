@@ -1,0 +1,435 @@
+"""Opening: from paths, globs, lists and dicts of them to an `NTuple`."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import itertools
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from femtobarn import _core
+from femtobarn._files.fsspec import pack
+from femtobarn._files.ntuple import NTuple
+from femtobarn._shared.compat import check_open_options, no_mode
+from femtobarn.errors import FormatError, KeyNotFoundError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Files", "Opening", "open", "open_pairs", "resolve", "settings_of", "split_object"]
+
+Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
+"""A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
+
+_TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z][A-Za-z0-9+.-]*)*)://")
+_AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
+_STORE = re.compile(r"dir:|memory:(?!//)|(?:redis|valkey)s?://")
+_BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
+_MANGLED_URL = re.compile(r"^(file|https?|root|roots|xroot|s3):/(?!/)", re.IGNORECASE)
+
+
+@no_mode
+def open(
+    files: Files,
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+    verify_checksums: bool = True,
+    memory_map: bool = True,
+    allow_missing: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> NTuple:
+    """Open an RNTuple, in one file or in many.
+
+    Only the metadata is read.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        Where the ntuple is:
+
+        - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
+        - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
+        - a URL in place of the path: ``file:///…``, ``root://server//…`` for files of XRootD servers, ``https://…`` or
+          ``davs://…`` of HTTP and WebDAV servers, ``s3://bucket/…``, ``gs://…`` and ``az://…`` of object stores, and
+          whatever else fsspec knows, as ``simplecache::https://…`` or ``zip://a.root::b.zip``;
+        - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
+        - a dict ``{path: name}``;
+        - an ntuple that is open already, which stands for its files;
+        - a list of these. Several files are read as one ntuple, in the order given.
+    threads : int, optional
+        Number of threads for reading; by default the variable FEMTOBARN_THREADS, or else all cores.
+    progress : bool, optional
+        Whether reads that take long show a bar; by default only on a terminal and in a notebook.
+    verify_checksums : bool
+        Whether every page is compared with its checksum.
+    memory_map : bool
+        Whether local files may be mapped into memory.
+    allow_missing : bool
+        Whether files without the ntuple are skipped.
+    storage_options : dict, optional
+        Settings of how servers are asked, as ``{"request_timeout": 20, "largest_gap": "4 KiB"}``: names and values as
+        in the guide on remote files. They come before those of the environment and of the file of settings.
+    **options
+        uproot's own tuning options, such as ``num_workers``, are accepted and have no effect.
+
+    Returns
+    -------
+    NTuple
+        The ntuple; it can be used by several threads at once.
+
+    Raises
+    ------
+    NotFoundError
+        If a file does not exist (a `FileNotFoundError`).
+    UsageError
+        If a file's URL has a scheme that is not known, or a storage option says nonsense.
+    KeyNotFoundError
+        If a file has no such ntuple (a `KeyError`); the message names those that it has.
+    FormatError
+        If a file is corrupt or is no ROOT file (a `ValueError`).
+
+    See Also
+    --------
+    iterate : Read many files in steps.
+    concatenate : Read many files into one array.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> nt = fb.open(f"{dimuon}:Events")
+    >>> nt.name
+    'Events'
+    """
+    check_open_options(options)
+    return open_pairs(
+        resolve(files, storage_options),
+        threads=threads,
+        progress=progress,
+        verify_checksums=verify_checksums,
+        memory_map=memory_map,
+        allow_missing=allow_missing,
+        storage_options=storage_options,
+    )
+
+
+def open_pairs(
+    pairs: list[tuple[str, str | None]],
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+    verify_checksums: bool = True,
+    memory_map: bool = True,
+    allow_missing: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> NTuple:
+    """Open what `resolve` returned; the options are those of `open`."""
+    since = (time.monotonic(), time.process_time())
+    reopen = _reopen(verify_checksums, memory_map, storage_options)
+    with _hinted(pairs, len(pairs) > 1):
+        opened = _core.NTuple.open(pairs, allow_missing=allow_missing, **reopen)
+    return NTuple(opened, threads=threads, progress=progress, reopen=reopen, since=since)
+
+
+class Opening:
+    """One of several files, while it is opened in the background.
+
+    Parameters
+    ----------
+    pairs, threads, progress, verify_checksums, memory_map, allow_missing, storage_options
+        As for `open_pairs`.
+    """
+
+    def __init__(
+        self,
+        pairs: list[tuple[str, str | None]],
+        *,
+        threads: int | None = None,
+        progress: bool | None = None,
+        verify_checksums: bool = True,
+        memory_map: bool = True,
+        allow_missing: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        reopen = _reopen(verify_checksums, memory_map, storage_options)
+        since = (time.monotonic(), time.process_time())
+        self._pairs = pairs
+        self._options: dict[str, Any] = {"threads": threads, "progress": progress, "reopen": reopen, "since": since}
+        self._core = _core.Opening(pairs, allow_missing=allow_missing, **reopen)
+
+    def is_done(self) -> bool:
+        """Return whether nothing need be waited for."""
+        return self._core.is_done()
+
+    def result(self) -> NTuple:
+        """Return the ntuple, once, when it is open.
+
+        Returns
+        -------
+        NTuple
+            The ntuple.
+
+        Raises
+        ------
+        FemtobarnError
+            As `open`.
+        """
+        with _hinted(self._pairs, True):
+            opened = self._core.result()
+        return NTuple(opened, **self._options)
+
+    def stop(self) -> None:
+        """End it, also where it waits for a server."""
+        self._core.stop()
+
+
+def _reopen(verify_checksums: bool, memory_map: bool, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what also holds when the files are opened again."""
+    reopen: dict[str, Any] = {"verify_checksums": verify_checksums, "memory_map": memory_map}
+    if storage_options is not None:
+        reopen["settings"] = settings_of(storage_options)
+    return reopen
+
+
+@contextlib.contextmanager
+def _hinted(pairs: list[tuple[str, str | None]], is_one_of_several: bool) -> Iterator[None]:
+    """Say of a table what makes a ROOT file of it, and of a file without the ntuple that it may be left out."""
+    try:
+        yield
+    except (KeyNotFoundError, UsageError) as error:
+        if not is_one_of_several or error.kind not in ("key-not-found", "no-ntuple"):
+            raise
+        raise type(error)(f"{error}; allow_missing=True skips files without it", kind=error.kind) from None
+    except FormatError as error:
+        table = next((path for path, _ in pairs if path.lower().endswith(_TABLES)), None)
+        if error.kind != "not-a-root-file" or table is None:
+            raise
+        hint = f"fb.convert({table!r}, 'name.root') makes a ROOT file of a table"
+        raise FormatError(f"{error}; {hint}", kind=error.kind) from None
+
+
+def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as the core takes them.
+
+    Parameters
+    ----------
+    storage_options : dict
+        Names and values: of settings, texts, numbers or truth values.
+
+    Returns
+    -------
+    dict
+        The same as texts, and what is for fsspec as one more.
+
+    Raises
+    ------
+    UsageError
+        If it is no dict, the value of a setting is something else, or one for fsspec cannot be pickled.
+    """
+    if not isinstance(storage_options, Mapping):
+        raise UsageError(f"storage_options is a dict of settings, not {type(storage_options).__name__}")
+    out = {}
+    for name, value in storage_options.items():
+        if isinstance(value, (str, int, float)):
+            out[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+        elif name in _core.SETTINGS:
+            raise UsageError(f"a storage option is a text, a number, True or False: {name!r} is not")
+        else:
+            # of a file system of fsspec, which gets it as it is
+            out[str(name)] = type(value).__name__
+    if not out.keys() <= set(_core.SETTINGS_FOR_ALL):
+        out["storage_options"] = pack(storage_options)
+    return out
+
+
+def split_object(text: str) -> tuple[str, str | None]:
+    """Split "file.root:folder/Events" into the file and the name inside it.
+
+    Parameters
+    ----------
+    text : str
+        A path or a URL, with or without a colon and a name behind it. The port, the query and colons in the path
+        of a URL remain parts of the URL.
+
+    Returns
+    -------
+    tuple of str and (str or None)
+        The path or URL, and the name.
+
+    Examples
+    --------
+    >>> from femtobarn._files.open import split_object
+    >>> split_object("root://host:1094//store/a.root:folder/Events")
+    ('root://host:1094//store/a.root', 'folder/Events')
+    >>> split_object("https://host:8443/a.root?token=x:y")
+    ('https://host:8443/a.root?token=x:y', None)
+    """
+    text = text.strip()
+    scheme = _SCHEME.match(text)
+    query = ""
+    if scheme is None:
+        if os.path.lexists(text):
+            return text, None
+        earliest = 0
+    elif _core.is_remote(text):
+        url, name = _core.split_url(text)
+        return url, None if name is None else _clean_object(name)
+    else:
+        text, mark, query = text.partition("?")
+        query = mark + query
+        slash = text.find("/", scheme.end())
+        earliest = len(text) if slash < 0 else slash
+    match = _AFTER_ROOT.fullmatch(text)
+    if match is not None and match.end(1) > earliest:
+        return match.group(1) + query, _clean_object(match.group(2))
+    colon = text.rfind(":", earliest)
+    if colon <= 0 or text.lower().endswith(".root"):
+        return text + query, None
+    return text[:colon] + query, _clean_object(text[colon + 1 :])
+
+
+def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, str | None]]:
+    """Return the files and the names inside them that a user's description means.
+
+    Parameters
+    ----------
+    files : str, path, dict, NTuple or list of these
+        See `open`; what is open already stands for its files.
+    storage_options : dict, optional
+        Settings with which patterns are looked for on servers.
+
+    Returns
+    -------
+    list of tuple
+        A path, and a name or None, for each file.
+
+    Raises
+    ------
+    NotFoundError
+        If a glob matches nothing.
+    UsageError
+        If something else than paths and names is given, or nothing at all, or a pattern of a URL cannot be looked for.
+    """
+    pairs = list(_pairs(files, None if storage_options is None else settings_of(storage_options)))
+    if not pairs:
+        raise UsageError("no files given")
+    return pairs
+
+
+def is_of_uproot(files: object) -> bool:
+    """Return whether this is a file or a tree that uproot has opened.
+
+    Parameters
+    ----------
+    files : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return type(files).__module__.partition(".")[0] == "uproot"
+
+
+def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
+    if is_of_uproot(files):
+        path = getattr(files, "file_path", None) or getattr(getattr(files, "file", None), "file_path", None)
+        raise UsageError(
+            f"give the path of a file{'' if path is None else f', {path!r}'}, not what uproot has opened ({files!r})"
+        )
+    if isinstance(files, NTuple):
+        if files._attribute_of is not None:
+            raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
+        yield from files._core.origins()
+    elif isinstance(files, str):
+        path, name = split_object(files)
+        if _STORE.match(files) and not os.path.lexists(path):
+            raise UsageError(f"{files!r} is an event store: DataStore.connect opens it, and its datasets have arrays()")
+        yield from ((match, name) for match in _expand(path, settings))
+    elif isinstance(files, os.PathLike):
+        yield from ((match, None) for match in _expand(_text(files), settings))
+    elif isinstance(files, Mapping):
+        for key, value in files.items():
+            if isinstance(value, Mapping) and value.get("steps"):
+                raise UsageError(
+                    f"'steps' are not used: leave out those of {key!r}, and read with entry_start and entry_stop"
+                )
+            name = value.get("object_path") if isinstance(value, Mapping) else value
+            if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
+                raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
+            cleaned = None if name is None else _clean_object(name)
+            yield from ((match, cleaned) for match in _expand(_text(key), settings))
+    elif hasattr(files, "read"):
+        raise UsageError(f"give the path of a file, not a file that is open ({files!r})")
+    elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
+        for item in files:
+            yield from _pairs(item, settings)
+    else:
+        raise UsageError(
+            "files are a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
+            f"or a list of these, not {files!r}"
+        )
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    if isinstance(path, str):
+        return path.strip()
+    text = os.fspath(path)
+    mangled = _MANGLED_URL.match(text)
+    if mangled is None:
+        return text
+    slashes = ":///" if mangled.group(1).lower() == "file" else "://"
+    return mangled.group(1) + slashes + text[mangled.end() :]
+
+
+def _clean_object(name: str) -> str | None:
+    return "/".join(part for part in name.strip().split("/") if part) or None
+
+
+def _expand(path: str, settings: dict[str, str] | None) -> Sequence[str]:
+    scheme = _SCHEME.match(path)
+    if scheme is not None:
+        if _core.is_remote(path):
+            return _expand_remote(path, settings)
+        path = unquote(urlsplit(path).path)
+    path = os.path.expanduser(path)
+    if not glob.has_magic(path) and _BRACES.search(path) is None:
+        return [path]
+    if os.path.lexists(path):
+        return [path]
+    matches = [match for variant in _braces(path) for match in _glob(variant)]
+    if not matches:
+        folder = os.path.dirname(re.split(r"[*?\[{]", path, maxsplit=1)[0]) or "."
+        reason = "" if os.path.isdir(folder) else f": there is no folder {folder!r}"
+        raise NotFoundError(f"no file matches {path!r}{reason}")
+    return list(dict.fromkeys(matches))
+
+
+def _expand_remote(url: str, settings: dict[str, str] | None) -> Sequence[str]:
+    found: list[str] = []
+    # what is behind a question mark is the server's
+    url_alone, mark, query = url.partition("?")
+    for variant in _braces(url_alone):
+        found += _core.expand_url(variant + mark + query, settings)
+    if not found:
+        raise NotFoundError(f"no file fits {_core.public_url(url)!r}")
+    return list(dict.fromkeys(found))
+
+
+def _glob(path: str) -> list[str]:
+    return sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
+
+
+def _braces(path: str) -> list[str]:
+    parts = _BRACES.split(path)
+    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    return ["".join(variant) for variant in itertools.product(*choices)]

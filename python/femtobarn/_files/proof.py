@@ -1,0 +1,62 @@
+"""Comparing an ntuple with what it was made of."""
+
+from __future__ import annotations
+
+import json
+import operator
+from typing import TYPE_CHECKING, Any
+
+from femtobarn import _core
+from femtobarn._files.entries import entry_slice, joining
+from femtobarn._shared.patterns import patterns
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._files.ntuple import NTuple
+    from femtobarn._files.open import Files
+    from femtobarn._shared.progress import Progress
+
+__all__ = ["proven"]
+
+
+def proven(
+    ntuple: NTuple,
+    against: Files,
+    given: dict[str, Any],
+    threads: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Compare an ntuple with its inputs, as `given` to `verify`; give what `VerifyReport` has of it."""
+    from femtobarn._files.open import resolve
+
+    entries, since = given["entries"], given["since"]
+    if entries is not None and given["where"] is not None:
+        raise UsageError("entries are those of a range (entries=) or of a condition (where=), not both")
+    if len(ntuple.files) != 1:
+        raise UsageError(f"one file is compared with its inputs, not {len(ntuple.files)} together")
+    first = 0 if since is None else operator.index(since)
+    if not 0 <= first <= ntuple.num_entries:
+        raise UsageError(f"since is one of the {ntuple.num_entries} entries, not {first}")
+    [output] = ntuple.files
+    settings = ntuple._reopen.get("settings", {})
+    join = None
+    if given["beside"]:
+        join = joining(given["on"], given["fields"], given["unmatched"] or "error")
+    elif given["on"] is not None or given["unmatched"] is not None:
+        raise UsageError("on and unmatched are about inputs that are side by side (beside=True)")
+    found = _core.prove(
+        output,
+        resolve(against, settings),
+        values=bool(given["values"]),
+        entries=None if entries is None else entry_slice(entries),
+        condition=given["where"],
+        since=first,
+        fields=[] if join else patterns("fields", given["fields"]),
+        join=join,
+        damaged=given["damaged"],
+        settings=settings,
+        threads=threads,
+        tick=progress.tick,
+    )
+    [proof] = json.loads(found)["ntuples"]
+    return {"against": proof, "differences": proof.pop("differences")}

@@ -1,0 +1,347 @@
+"""What ntuples and fields have in common: reading."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from femtobarn._files.explain import Plan
+from femtobarn._files.fields import HasFields
+from femtobarn._files.filters import compile_filter, name_matches
+from femtobarn._files.libraries import Output, regularize
+from femtobarn._files.pieces import How, begin_ahead, give, pieces_of
+from femtobarn._shared.compat import check_read_options
+from femtobarn._shared.steps import check_step_size, clip_entries, num_bytes, step_entries
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from femtobarn._files.field import Field
+    from femtobarn._files.filters import Filter
+    from femtobarn._files.report import Report
+
+__all__ = ["Readable", "without_reports"]
+
+
+class Readable(HasFields):
+    """Anything whose fields can be read: an ntuple or a field.
+
+    Its methods and their arguments are those of uproot's class `HasFields`.
+    """
+
+    def arrays(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        library: str | ModuleType = "ak",
+        how: Any = None,
+        ak_add_doc: bool | dict[str, str] = False,
+        threads: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """Read fields.
+
+        Parameters
+        ----------
+        expressions : str or iterable of str, optional
+            Names, paths or patterns of the fields to read; each must match something. By default all fields that
+            pass the filters. A field is read with all that is below it. A function of the name chooses as
+            `filter_name` does.
+        cut : None
+            Not possible: mask the arrays that are returned.
+        filter_name, filter_typename, filter_field, filter_branch
+            Which fields, as for `keys`. `filter_name` cannot be combined with `expressions`.
+        entry_start, entry_stop : int, optional
+            First entry, and the one after the last; negative numbers count from the end, as in a slice.
+        library : str
+            What is returned:
+
+            - "ak": an Awkward Array of records;
+            - "np": a dict of NumPy arrays, object arrays of arrays for what has varying lengths;
+            - "arrow": a `pyarrow.Table`;
+            - "pd": a `pandas.DataFrame`, numbers as NumPy columns, all else as columns of `ArrowDtype`; its index is
+              the entry's number;
+            - "pl": a `polars.DataFrame`; like pandas, it has no type for a `std::variant`;
+            - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package.
+        how : None, type or str
+            `tuple`, `list` or `dict`: columns in such a container ("ak", "np" and "pd"). "zip": lists of equal
+            lengths become lists of records ("ak"), without the untyped collections that these lists are projected
+            from, unless their names are in `expressions`.
+        ak_add_doc : bool or dict
+            Whether fields' descriptions become `__doc__` parameters of the Awkward Array, or a dict from names of
+            parameters to attributes of fields.
+        threads : int, optional
+            Number of threads; by default that of `femtobarn.open`.
+        **options
+            uproot's further arguments are accepted where they change nothing, and refused where they would.
+
+        Returns
+        -------
+        ak.Array, dict, pyarrow.Table, pandas.DataFrame, polars.DataFrame or Batch
+            `entry_stop - entry_start` entries of each field. Arrays refer to the memory that was read into; treat
+            those of NumPy as read-only.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If an expression matches no field; the message has the nearest names.
+        ChecksumError
+            If a page is damaged.
+        FileError
+            If reading fails.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> events = fb.open(dimuon).arrays(["nMuon", "Muon_pt"], entry_stop=100)
+        >>> len(events), events.fields
+        (100, ['nMuon', 'Muon_pt'])
+        >>> print(events.Muon_pt.type)
+        100 * var * float32
+        """
+        check_read_options(cut, options)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        self._warn_of_lacking(paths, expressions, filter_name)
+        output = self._output(paths, library, how, ak_add_doc)
+        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        return output.group(self.ntuple._read(paths, start, stop, threads, self._is_named(expressions)))
+
+    def iterate(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        step_size: str | SupportsIndex = "100 MB",
+        library: str | ModuleType = "ak",
+        how: Any = None,
+        ak_add_doc: bool | dict[str, str] = False,
+        report: bool = False,
+        threads: int | None = None,
+        prefetch: bool = True,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """Read fields in steps, so that not all has to be in memory at once.
+
+        Parameters
+        ----------
+        expressions, cut, filter_name, filter_typename, filter_field, filter_branch
+            Which fields, as for `arrays`.
+        entry_start, entry_stop, library, how, ak_add_doc, threads, **options
+            As for `arrays`.
+        step_size : int or str
+            Entries in a step, or the memory that a step may take, as "100 MB". A step never goes beyond the end of
+            a file.
+        report : bool
+            Whether each step comes with a `Report` of where it is from.
+        prefetch : bool
+            Whether the next step is read while the current one is in use, which takes the memory of two; of files that
+            are smaller than a step, the first steps of several.
+
+        Returns
+        -------
+        iterator
+            Gives what `arrays` returns; with `report`, a tuple of that and the report.
+
+        See Also
+        --------
+        femtobarn.iterate : The same over many files, opened as they are needed.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> total = 0
+        >>> for events in fb.open(dimuon).iterate(["nMuon"], step_size=5000):
+        ...     total += len(events)
+        >>> total == fb.open(dimuon).num_entries
+        True
+        """
+        check_read_options(cut, options)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        self._warn_of_lacking(paths, expressions, filter_name)
+        output = self._output(paths, library, how, ak_add_doc)
+        entries = clip_entries(self.num_entries, entry_start, entry_stop)
+        check_step_size(step_size)
+        named = self._is_named(expressions)
+        steps = _steps(self._how(paths, output, step_size, threads, prefetch, named), entries)
+        return steps if report else without_reports(steps)
+
+    def num_entries_for(
+        self,
+        memory_size: str | SupportsIndex,
+        expressions: str | Iterable[str] | None = None,
+        cut: None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        **options: Any,
+    ) -> int:
+        """Return how many entries fit into some memory.
+
+        Parameters
+        ----------
+        memory_size : int or str
+            A number of bytes, or a size as "100 MB".
+        expressions, cut, filter_name, filter_typename, filter_field, filter_branch, entry_start, entry_stop, **options
+            Which fields and entries, as for `arrays`.
+
+        Returns
+        -------
+        int
+            The number of entries of these fields that take about that memory, known from the metadata alone.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).num_entries_for("1 kB", "event")
+        125
+        """
+        check_read_options(cut, options)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        n_bytes = self.ntuple._core.decoded_bytes(paths, start, stop)
+        return step_entries(f"{num_bytes(memory_size)} B", n_bytes, stop - start)
+
+    def explain(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+    ) -> Plan:
+        """Return the plan of a read, without reading any page.
+
+        Parameters
+        ----------
+        expressions, filter_name, filter_typename, filter_field, filter_branch
+            Which fields, as for `arrays`.
+        entry_start, entry_stop : int, optional
+            Which entries, as for `arrays`.
+
+        Returns
+        -------
+        Plan
+            Clusters, pages, ranges, requests and bytes.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> plan = fb.open(dimuon).explain(["Muon_pt"])
+        >>> plan.bytes_needed <= plan.bytes_read
+        True
+        """
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        return Plan._from_core(self.ntuple._core.explain(paths, start, stop))
+
+    # -- behind these --------------------------------------------------------------------------------------
+
+    def _paths(
+        self,
+        expressions: str | Iterable[str] | None,
+        filter_name: Filter,
+        filter_typename: Filter,
+        filter_field: Callable[[Field], Any] | None,
+        filter_branch: Callable[[Field], Any] | None,
+        how: Any = None,
+    ) -> list[str] | None:
+        """Return what the core is to read: None for everything."""
+        accept = self._accept(filter_field, filter_branch)
+        everything = expressions is None and filter_name is None and filter_typename is None and accept is None
+        if everything and self._id is None and how != "zip":
+            return None
+        schema = self.ntuple._schema
+        if everything:
+            if self._id is not None:
+                return [schema.path(self._id)]
+            if not schema.sources:
+                return None
+        zipped = bool(how == "zip")
+        chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
+        return [schema.path(i) for i in chosen]
+
+    def _warn_of_lacking(
+        self, paths: list[str] | None, expressions: str | Iterable[str] | None, filter_name: Filter
+    ) -> None:
+        """Warn of fields that would be read, if all files had them."""
+        nt = self.ntuple
+        if not nt._untold_lacking():
+            return
+        asked = filter_name if expressions is None else expressions
+        by_name = None if isinstance(asked, Iterator) else compile_filter(asked)  # an iterator is at its end
+        base = () if self._id is None else nt._schema.parts(self._id)
+        chosen = set(paths or ())
+
+        def is_wanted(path: str) -> bool:
+            parts = path.split(".")
+            if tuple(parts[: len(base)]) != base:
+                return False
+            inside = range(len(base) + 1, len(parts) + 1)
+            if any(".".join(parts[:n]) in chosen for n in inside):
+                return True
+            if by_name is None:
+                return asked is None
+            return any(name_matches(by_name, parts[n - 1], ".".join(parts[len(base) : n])) for n in inside)
+
+        nt._tell_lacking(is_wanted)
+
+    def _is_named(self, expressions: str | Iterable[str] | None) -> bool:
+        """Return whether the fields of a read are asked for by name, so that none is left out."""
+        return expressions is not None or self._id is not None
+
+    def _output(
+        self, paths: list[str] | None, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]
+    ) -> Output:
+        nt = self.ntuple
+        inside = () if self._id is None else nt._schema.parts(self._id)[:-1]
+        output = Output(nt, regularize(library), how, add_doc, inside)
+        output.check(paths)
+        return output
+
+    def _how(
+        self,
+        paths: list[str] | None,
+        output: Output,
+        step_size: str | SupportsIndex,
+        threads: int | None,
+        prefetch: bool,
+        named: bool,
+        global_offset: int = 0,
+    ) -> How:
+        return How(self, paths, output, step_size, self.ntuple._threads(threads), prefetch, named, global_offset)
+
+
+def _steps(how: How, entries: tuple[int, int]) -> Iterator[tuple[Any, Report]]:
+    """Give the steps of one ntuple, of which the next files' are begun meanwhile."""
+    pieces = pieces_of(how, entries)
+
+    def advance(pending: int) -> None:
+        begin_ahead(((piece, True) for piece in pieces), pending, how.step_size)
+
+    yield from give(how, pieces, entries, advance)
+
+
+def without_reports(steps: Iterator[tuple[Any, Report]]) -> Iterator[Any]:
+    """Give the groups of steps alone, without keeping them."""
+    return map(operator.itemgetter(0), steps)

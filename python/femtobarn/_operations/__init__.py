@@ -1,0 +1,1 @@
+"""Operations on whole files: convert, merge, join, clone, reshape, skim."""

@@ -1,0 +1,309 @@
+"""Converting: trees, ntuples, Parquet and Arrow IPC into each other, with a proof that nothing was lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from femtobarn import _core, errors
+from femtobarn._files.open import resolve, settings_of
+from femtobarn._operations.left_behind import LeftBehind, left_behind_of, left_behind_text
+from femtobarn._shared.compat import known_options
+from femtobarn._shared.output import compression_settings, plain_path
+from femtobarn._shared.patterns import patterns
+from femtobarn._shared.progress import Progress
+from femtobarn._shared.repr import plural
+from femtobarn._shared.steps import num_bytes, num_threads
+from femtobarn._shared.warning import warn_of_left_out
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._files.open import Files
+
+__all__ = ["ConvertReport", "convert"]
+
+
+@dataclass(frozen=True, repr=False)
+class ConvertReport:
+    """What became of a file that was to be converted.
+
+    Parameters
+    ----------
+    output : str
+        The file that was made, or would have been.
+    status : str
+        "converted"; "kept" if the output was there already; "failed"; "interrupted" or "not tried" if all were stopped
+        before it was done.
+    input : str
+        The file that was converted; of several that are one ntuple, the first.
+    entries : int or None
+        Number of entries of all ntuples together; of a failed file, those that are lost, if that is known.
+    bytes_in, bytes_out : int
+        Bytes of input and output as stored.
+    seconds : float
+        The time that it took.
+    notes : dict
+        Fields that have another name or other values in the output, and what was changed; where the output has
+        several ntuples, ``"NTUPLE:FIELD"``.
+    certificate : dict or None
+        The proof: for each column of the output its digest and the one that the input gives.
+    error : str or None
+        What was wrong.
+    ntuples : dict of str to int
+        Number of entries of each ntuple of the output.
+    left_behind : tuple of LeftBehind
+        Objects and fields of the input that are not in the output.
+    delivery : dict or None
+        How the output got to its server, if it is on one; see `MergeReport`.
+    """
+
+    output: str
+    status: str
+    input: str
+    entries: int | None
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    notes: dict[str, str]
+    certificate: dict[str, Any] | None
+    error: str | None = None
+    ntuples: dict[str, int] = field(default_factory=dict)
+    left_behind: tuple[LeftBehind, ...] = ()
+    delivery: dict[str, Any] | None = None
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """The fields of `left_behind` that cannot be converted: names and reasons, as `NTuple.skipped`.
+
+        Returns
+        -------
+        tuple of (str, str)
+            Names and reasons.
+        """
+        return tuple((it.field, it.reason) for it in self.left_behind if it.field is not None)
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether every column of the output is equal to the input; None if it was not verified.
+
+        Returns
+        -------
+        bool or None
+            As said.
+        """
+        return None if self.certificate is None else bool(self.certificate["equal"])
+
+    def __repr__(self) -> str:
+        words = [self.status]
+        if self.status == "converted":
+            words.append(plural(self.entries or 0, "entry"))
+        elif self.status == "failed" and self.entries != 0:
+            words.append("entries lost: " + ("not known" if self.entries is None else str(self.entries)))
+        if self.certificate is not None:
+            num_columns = plural(len(self.certificate["columns"]), "column")
+            words.append(f"{num_columns} {'equal' if self.equal else 'not all equal'}")
+        elif self.status == "converted":
+            words.append("not verified")
+        if self.left_behind:
+            words.append(left_behind_text(self.left_behind))
+        if self.error is not None:
+            words.append(self.error)
+        return f"<ConvertReport {self.output!r}: {', '.join(words)}>"
+
+
+def _report(found: dict[str, Any], first: str) -> ConvertReport:
+    return ConvertReport(
+        output=found["output"],
+        status=found.get("status", "converted"),
+        input=found.get("input", first),
+        entries=found.get("entries", found.get("entries_lost")),
+        bytes_in=found.get("bytes_in", 0),
+        bytes_out=found.get("bytes_out", 0),
+        seconds=found.get("seconds", 0.0),
+        notes=dict(found.get("notes", ())),
+        certificate=found.get("certificate"),
+        error=found.get("error"),
+        ntuples={name: ntuple["entries"] for name, ntuple in found.get("ntuples", {}).items()},
+        left_behind=left_behind_of(found.get("left_behind", ())),
+        delivery=found.get("delivery"),
+    )
+
+
+def _warn_of_skipped(reports: list[ConvertReport]) -> None:
+    """Warn once of everything that conversions have left out."""
+    skipped = [pair for report in reports for pair in report.skipped]
+    where = reports[0].input if len(reports) == 1 else plural(sum(bool(r.skipped) for r in reports), "file")
+    warn_of_left_out(skipped, where, "converted", "report")
+
+
+def _check_switches(**switches: object) -> None:
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            hint = "; what became of each file is in the reports that are returned" if name == "skip_bad_files" else ""
+            raise UsageError(f"{name} is True or False, not {value!r}{hint}")
+
+
+@known_options()
+def convert(
+    files: Files,
+    output: str | os.PathLike[str],
+    *,
+    fields: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    compression: Any = "zstd:5",
+    cluster_size: str | SupportsIndex = "128 MiB",
+    page_size: str | SupportsIndex = "1 MiB",
+    memory_limit: str | SupportsIndex | None = None,
+    name: str | None = None,
+    group: bool = False,
+    threads: int | None = None,
+    verify: bool = True,
+    overwrite: bool = False,
+    jobs: int = 1,
+    resume: bool = False,
+    skip_bad_files: bool = False,
+    kind: str = "root",
+    progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Convert TTrees, RNTuples, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
+
+    All trees and ntuples of a ROOT file are converted, or the one that is named (``"nano.root:Events"``). What else the
+    file has is in the report's `left_behind`.
+
+    A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
+    their branches views of it, the counter its cardinality.
+
+    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read. It
+    replaces what looks like an earlier conversion: a file of nothing but ntuples of that name, or a table. Anything
+    else of its name is left as it is, and an error, unless `overwrite` says otherwise; an input is never replaced.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        What to convert, as for `open`: trees of one path of several files are one ntuple, if the output is a file. Its
+        numbers have the types that hold those of all; what not all files have is left out, as what cannot be read. A
+        table is made of one tree or ntuple.
+    output : str or path
+        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
+        a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it. Outputs on
+        servers are made in the folder for temporary files (the setting `spool_folder`), and sent when complete.
+    fields, drop : str or list of str, optional
+        The top-level fields to convert, and those to leave out, by the names of the input or of the output; ``*`` and
+        ``?`` stand for any characters. One that cannot be read is left out with an `UnreadableWarning`; it is an error
+        if `fields` has its name.
+    compression : str, int or None
+        See `recreate`.
+    cluster_size, page_size : str or int
+        Compressed bytes of a cluster, about, and uncompressed bytes of a page, at most.
+    memory_limit : str or int, optional
+        Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at
+        most 256 MB for pages that two steps need.
+    name : str, optional
+        Name of the ntuple, if there is one; by default as in the input.
+    group : bool
+        Whether arrays with one counter, such as ``Muon_pt[nMuon]`` and ``Muon_eta[nMuon]``, become one collection of
+        records that is named after what their names have in common, ``Muon``.
+    threads : int, optional
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+    verify : bool
+        Whether the output is read again and every column compared with the input.
+    overwrite : bool
+        Whether the output replaces any file, whatever is in it.
+    jobs : int
+        Files at the same time; they share the threads. Of a folder.
+    resume : bool
+        Whether files are left alone whose output is there and not older than they are. Others are replaced as without
+        it, and so are ROOT files that cannot be opened, and empty ones: what was broken off may have left them. Of a
+        folder.
+    skip_bad_files : bool
+        Whether files that cannot be converted are reported, and the others converted. Of a folder.
+    kind : str
+        What the files in a folder are: "root", "parquet" or "arrow".
+    progress : bool, optional
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
+
+    Returns
+    -------
+    ConvertReport or list of ConvertReport
+        What was done; for a folder, of each file.
+
+    Raises
+    ------
+    FemtobarnError
+        If something cannot be read or written, or the output is not equal to the input: then there is none. With
+        `skip_bad_files`, this is in the reports.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> report = fb.convert(dimuon, tmp / "muons.parquet", fields="*Muon*")
+    >>> report.entries, report.equal
+    (12000, True)
+    """
+    if type(files).__module__.split(".")[0] in ("uproot", "femtobarn"):
+        raise UsageError("files are converted: give their paths; what is open is written by fb.write")
+    settings = {} if storage_options is None else settings_of(storage_options)
+    pairs = resolve(files, settings)
+    if not pairs:
+        raise UsageError("there is nothing to convert")
+    path = plain_path(output)
+    named = _core.public_url(path)
+    is_folder = named.endswith(("/", os.sep)) or Path(named).is_dir() or not Path(named).suffix
+    if kind not in ("root", "parquet", "arrow"):
+        raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
+    if jobs < 1:
+        raise UsageError(f"jobs must be at least 1, not {jobs}")
+    if not is_folder and (resume or skip_bad_files or jobs != 1):
+        raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
+    _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume, skip_bad_files=skip_bad_files)
+    given = {
+        "fields": patterns("fields", fields),
+        "drop": patterns("drop", drop),
+        "name": name,
+        "group": group,
+        "verify": verify,
+        "overwrite": overwrite,
+        "settings": settings,
+    }
+    write = {
+        "compression": compression_settings(compression),
+        "cluster_size": num_bytes(cluster_size),
+        "page_size": num_bytes(page_size),
+        "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
+        "threads": num_threads(threads),
+    }
+    with Progress(f"converting {Path(_core.public_url(pairs[0][0])).name}", progress) as bar:
+        seen: dict[int, tuple[int, int]] = {}
+
+        def tick(file: int, entries: int, n_entries: int, done: int, total: int, verifying: bool) -> None:
+            seen[file] = (total if verifying else done, total)
+            known = sum(pair[1] for pair in seen.values())
+            n_files = len(pairs) if is_folder else 1
+            bar.tick(sum(pair[0] for pair in seen.values()), known * n_files // len(seen))
+
+        if not is_folder:
+            single = _report(json.loads(_core.convert(pairs, path, given, write, tick)), pairs[0][0])
+        else:
+            batch = (jobs, resume, skip_bad_files, kind)
+            texts = _core.convert_many(pairs, path, given, write, batch, tick)
+    if not is_folder:
+        _warn_of_skipped([single])
+        return single
+    documents = [json.loads(text) for text in texts]
+    reports = [_report(document, pair[0]) for document, pair in zip(documents, pairs, strict=True)]
+    _warn_of_skipped(reports)
+    failed = next((document for document in documents if document["status"] == "failed"), None)
+    if failed is not None and not skip_bad_files:
+        done = sum(report.status in ("converted", "kept") for report in reports)
+        advice = f"; {failed['next']}" if failed["next"] else ""
+        others = "; skip_bad_files=True goes on after bad ones" if len(reports) > 1 else ""
+        message = f"{failed['error']}{advice} ({done} of {len(reports)} files are converted{others})"
+        raise getattr(errors, failed["class"])(message, kind=failed["kind"])
+    return reports

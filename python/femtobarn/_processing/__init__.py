@@ -1,0 +1,1 @@
+"""One function over all events (`process`)."""

@@ -1,0 +1,504 @@
+"""One function over all events, balanced and exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import pickle
+import reprlib
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._files.ntuple import NTuple
+from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
+from femtobarn._processing.statistics import ProcessStatistics
+from femtobarn._processing.work import (
+    Failure,
+    NTupleWork,
+    Outcome,
+    Piece,
+    StoreWork,
+    Task,
+    Work,
+    failure,
+    is_of_a_store,
+)
+from femtobarn._processing.workers import (
+    FuturesPool,
+    MpiPool,
+    Pool,
+    ProcessPool,
+    ThreadPool,
+    serve_mpi,
+)
+from femtobarn._shared.optional import optional
+from femtobarn._shared.progress import Progress
+from femtobarn._shared.repr import plural
+from femtobarn._store.containers import _Holder, at_least
+from femtobarn._store.datastore import flush_open
+from femtobarn._store.product_names import listed
+from femtobarn._store.threads import check_wanted
+from femtobarn._store.twins import instead
+from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError, WorkerDiedError
+
+if TYPE_CHECKING:
+    from femtobarn._shared.output import Path as PathLike
+
+__all__ = ["ProcessError", "ProcessResult", "process"]
+
+_TRIES = 3
+_BATCH = 64
+_COLUMNS = 1024  # events of a batch, if the function takes one: what a call costs is that of columns
+_COUNTED = 65_536  # events that are counted together
+_PATIENCE = 0.5  # seconds that counting all events may take, to show how many there are
+_PER_WORKER = 8  # batches that each worker has at least then, where there are few events
+_AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to take a thousand times as long
+
+
+class ProcessError(FemtobarnError, RuntimeError):
+    """The function failed for an event; the message names it, and the error that it raised is the cause."""
+
+    __module__ = "femtobarn"
+    kind = "process-failed"
+
+
+@dataclass(repr=False)
+class ProcessResult:
+    """What came of processing events.
+
+    Attributes
+    ----------
+    value : object
+        With `reduce`, what it made of all results (None if there were none); without, the list of all results that are
+        not None, in the order of the events.
+    n_events : int
+        Events whose results are in `value`, those of a run that was continued included.
+    failures : list of Failure
+        What was skipped.
+    statistics : ProcessStatistics
+        Who did how much, and how long it took.
+    """
+
+    value: Any
+    n_events: int
+    failures: list[Failure]
+    statistics: ProcessStatistics
+
+    def __repr__(self) -> str:
+        value = reprlib.repr(self.value)
+        failed = f", {self.n_failed:,} failed," if self.failures else ""
+        statistics = f"{self.statistics.total_time:.3g} s on {plural(self.statistics.n_workers, 'worker')}"
+        return f"<ProcessResult {value}: {plural(self.n_events, 'event')}{failed} in {statistics}>"
+
+    @property
+    def n_failed(self) -> int:
+        """Events that were skipped, also those that were lost with another one of their batch."""
+        return sum(one.n_events for one in self.failures)
+
+
+def process(
+    source: _Holder[Any] | NTuple,
+    function: Callable[[Any], Any],
+    *,
+    preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
+    by: str = "event",
+    executor: Any = "threads",
+    workers: int | None = None,
+    input_batch_size: int = 16_384,
+    output_batch_size: int | None = None,
+    reduce: Callable[[Any, Any], Any] | None = None,
+    progress: bool | None = None,
+    checkpoint: PathLike | None = None,
+    key: str | None = None,
+    on_error: str = "raise",
+) -> ProcessResult:
+    """Call a function for all events, on many workers, each event exactly once in the results.
+
+    Events are fetched in large batches, and handed to workers in small ones as these ask for them, so that work is
+    balanced however long an event takes.
+
+    Parameters
+    ----------
+    source : DataSet, Run, SubRun or NTuple
+        Whose events they are.
+    function : callable
+        Takes an event or a batch. Of a store, an event loads the products in `preload` from memory (`Event.load`), and
+        a batch is an `EventBatch`; of an ntuple, they are a record and an array of records.
+    preload : str, tuple or list
+        A label, or a label and a type, or several of these, of products that come with the events; of an ntuple, the
+        fields that are read.
+    by : str
+        "event", or "batch": `output_batch_size` events at a time.
+    executor : str or executor
+        "threads", "processes", "mpi" (all ranks must call this), "dask" (the client of this process), or anything with
+        the interface of ``concurrent.futures.Executor``.
+    workers : int, optional
+        How many; by default as many as there are processors, or as the executor has.
+    input_batch_size : int
+        Events that are fetched together.
+    output_batch_size : int, optional
+        Events that a worker takes together; by default 64; with ``by="batch"`` 1024, or fewer where each worker would
+        have less than 8 batches; of an ntuple `input_batch_size`, as entries next to each other are decompressed
+        together.
+    reduce : callable, optional
+        Puts two results together, each of one event or of several that were put together before; so it must be
+        associative, as ``operator.add`` and ``max`` are. What is done with each event belongs into the function: sums
+        of squares are a function that returns ``x * x`` and ``operator.add``, not ``lambda acc, x: acc + x * x``, which
+        squares sums, too. It is called in the order of the events, so that sums of floats are the same however many
+        workers there are.
+    progress : bool, optional
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
+    checkpoint : str or path, optional
+        A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
+        there, and with others it is an error. It is removed at the end. Results are unpickled, so that it must belong
+        to you or root, and nobody else may be able to write it.
+    key : str, optional
+        Identifies the work in `checkpoint`, in place of the source and the arguments of `function` and `reduce`.
+    on_error : str
+        "raise"; "skip" the events that fail or cannot be loaded; or "retry" those, three times in all, before the error
+        is raised: an event by itself, with ``by="batch"`` the batch. What is wrong with a whole store, as one that was
+        emptied or cannot be reached, is raised with all of these.
+
+    Returns
+    -------
+    ProcessResult
+        The results, and who did how much. Under MPI, the same on all ranks.
+
+    Raises
+    ------
+    ProcessError
+        If the function fails; it names the event.
+    KeyNotFoundError
+        If the dataset, run or subrun is not there, as it was deleted.
+    WorkerDiedError
+        If processes die three times over the same events.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> store = fb.DataStore.connect("memory:")
+    >>> dataset = store.root.create_dataset("a")
+    >>> with store.write_batch() as batch:
+    ...     batch.store_arrays(dataset, {"n": range(1000)}, run=1, subrun=1, event=range(1000))
+    >>> result = fb.process(dataset, lambda event: event.load("n"), preload=["n"], reduce=lambda a, b: a + b)
+    >>> result.value, result.n_events
+    (499500, 1000)
+    """
+    comm = _communicator(executor)
+    failed: BaseException | None = None
+    try:
+        _check(by, on_error, executor, workers, function, reduce, (input_batch_size, output_batch_size))
+        work = _work(source, preload)
+        sizes = (output_batch_size or input_batch_size, input_batch_size)
+        task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
+        if comm is None or comm.rank == 0:
+            if output_batch_size is None and isinstance(source, _Holder):
+                size = _BATCH if by == "event" else _noted_size(checkpoint) or _size(source, executor, workers)
+                sizes = (min(size, input_batch_size), input_batch_size)
+            state = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
+            pool = _pool(work, task, executor, workers)
+    except BaseException as error:
+        failed = error
+        raise
+    finally:
+        _agree(comm, failed)
+    if comm is None:
+        return _run(work, task, state, pool, sizes, on_error, progress)
+    result = None
+    try:
+        if comm.rank > 0:
+            serve_mpi(work, task, comm)
+        else:
+            result = _run(work, task, state, pool, sizes, on_error, progress)
+    except BaseException as error:
+        with contextlib.suppress(ProcessError):  # its own error says more
+            _shared(comm, None, error)
+        raise
+    return _shared(comm, result, None)
+
+
+def _check(
+    by: str, on_error: str, executor: Any, workers: int | None, function: Any, reduce: Any, sizes: tuple[Any, Any]
+) -> None:
+    if by not in ("event", "batch"):
+        raise UsageError(f"by is 'event' or 'batch', not {by!r}")
+    if on_error not in ("raise", "skip", "retry"):
+        raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
+    for name, size in zip(("input_batch_size", "output_batch_size", "workers"), (*sizes, workers), strict=True):
+        if size is not None:
+            at_least(name, size, 1)
+    if not callable(function):
+        raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
+    if reduce is not None and not callable(reduce):
+        raise UsageError(f"reduce is a function of two results, not {reduce!r}")
+    if isinstance(executor, type):
+        raise UsageError(f"executor is the class {executor.__name__}: give one of it, as {executor.__name__}(8)")
+    _check_returns("the function", function)
+    _check_returns("reduce", reduce)
+    called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
+    if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
+        raise UsageError(
+            f"reduce puts two results together, and {called}(a, b) adds up what is in a: give operator.add"
+        )
+
+
+def _check_returns(what: str, function: Any) -> None:
+    """Fail if a call only makes something that would have to be run."""
+    if function is None:
+        return
+    for called in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(called):
+            raise UsageError(
+                f"{what} {function!r} is one that is awaited: `await femtobarn.aio.process(…)` takes a function that "
+                "is defined by `async def`, and reduce is never awaited"
+            )
+        if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+            raise UsageError(f"{what} {function!r} yields, and process takes what is returned: return a list")
+
+
+def _noted_size(checkpoint: PathLike | None) -> int | None:
+    """Return how many events the batches of a run have that was broken off: those of the rest have as many."""
+    noted = {} if checkpoint is None else noted_identity(checkpoint)
+    return int(noted["output_batch_size"]) if noted.get("by") == "batch" else None
+
+
+def _size(source: _Holder[Any], executor: Any, workers: int | None) -> int:
+    """Return how many events a batch has, so that each worker has some batches."""
+    n_batches = _PER_WORKER * _n_workers(executor, workers)
+    most = n_batches * _COLUMNS
+    loader = source._store._core.loader(source._key, [], min(most, _COUNTED), 1)
+    n = 0
+    with contextlib.closing(loader):
+        for some in loader:
+            n += len(some)
+            if n >= most:
+                return _COLUMNS
+    return max(n // n_batches, _BATCH)
+
+
+def _n_workers(executor: Any, workers: int | None) -> int:
+    """Return how many workers there will be."""
+    if executor == "mpi":
+        return max(int(_communicator(executor).size) - 1, 1)
+    if workers is None and hasattr(executor, "get_executor"):  # a client of Dask
+        return max(int(sum(executor.nthreads().values())), 1)
+    return workers or int(getattr(executor, "_max_workers", len(os.sched_getaffinity(0))))
+
+
+def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> dict[str, str]:
+    """Return what must be equal for a run to be continued."""
+    return {
+        **work.identity(),
+        "by": by,
+        "output_batch_size": str(size),
+        **function_identity("function", task.function, key),
+        **function_identity("reduce", task.reduce, key),
+    }
+
+
+def _work(source: Any, preload: Any) -> Work:
+    if isinstance(source, _Holder):
+        if not source.exists():
+            raise KeyNotFoundError(f"{source._store.url}: {source} is not there: it was deleted, or not written yet")
+        return StoreWork(source, listed(preload))
+    if isinstance(source, NTuple):
+        return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))
+    raise UsageError(
+        "events are those of a dataset, run or subrun of a store, or of an ntuple, not "
+        f"{source!r}{instead(source, 'await aio.process(…)')}"
+    )
+
+
+def _communicator(executor: Any) -> Any:
+    return optional("mpi4py.MPI", "mpi").COMM_WORLD if executor == "mpi" else None
+
+
+def _agree(comm: Any, error: BaseException | None) -> None:
+    """Begin on all ranks, or on none if one of them cannot."""
+    if comm is None:
+        return
+    told = comm.allgather(None if error is None else _with_class(error))
+    if error is None:
+        for rank, what in enumerate(told):
+            if what is not None:
+                raise ProcessError(f"rank {rank} cannot begin: {what}")
+
+
+def _with_class(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None) -> ProcessResult:
+    """Return on all ranks what the first one has, or raise there what it has raised."""
+    told = None if error is None else str(error) if isinstance(error, ProcessError) else _with_class(error)
+    packed = b""
+    if comm.rank == 0 and told is None:
+        try:
+            packed = pickle.dumps(result)
+        except Exception as failed:
+            told = f"the result cannot be sent to the other ranks: {failed}"
+    packed, told = comm.bcast((packed, told))
+    if told is not None:
+        raise ProcessError(told)
+    shared: ProcessResult = pickle.loads(packed) if result is None else result
+    return shared
+
+
+def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
+    n = _n_workers(executor, workers)
+    if executor == "threads":
+        return ThreadPool(work, task, n)
+    if executor == "processes":
+        return ProcessPool(work, task, n)
+    if executor == "mpi":
+        return MpiPool(work, task, _communicator(executor))
+    if executor == "dask":
+        try:
+            client = optional("distributed", "dask").get_client()
+        except ValueError as error:
+            raise UsageError(
+                "executor='dask' takes the client of this process, which has none: make one by distributed.Client(…)"
+            ) from error
+        return _pool(work, task, client, workers)
+    if hasattr(executor, "get_executor"):  # a client of Dask
+        futures = executor.get_executor(pure=False, retries=_TRIES - 1)
+        return FuturesPool(work, task, futures, n, by_name=False)
+    if hasattr(executor, "submit"):
+        return FuturesPool(work, task, executor, n)
+    raise UsageError(
+        f"executor is 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
+    )
+
+
+def _run(
+    work: Work,
+    task: Task,
+    checkpoint: Checkpoint,
+    pool: Pool,
+    sizes: tuple[int, int],
+    on_error: str,
+    progress: bool | None,
+) -> ProcessResult:
+    state = checkpoint.state
+    statistics = ProcessStatistics(pool.n_workers)
+    pieces = _pieces(work, sizes, state, loads=pool.shares_memory, goes_on=on_error != "raise")
+    ends_early = True
+    try:
+        with Progress(f"processing {work.name}", progress, "events") as bar:
+            total = work.total(_PATIENCE) if bar.is_wanted else None
+            for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
+                bar.tick(n, None if total is None else max(n, total))  # some may be stored meanwhile
+                check_wanted(f"processing {work.name}")
+        work.check_left()
+        flush_open()  # what functions have put into batches is there with the results
+        ends_early = False
+    except BaseException as error:
+        try:
+            checkpoint.save(now=True)
+        except FemtobarnError as failed:
+            if str(failed) != str(error):  # which may be what has ended the work
+                error.add_note(str(failed))
+        raise
+    finally:
+        pool.close(ends_early=ends_early)
+        pieces.close()
+    checkpoint.remove()
+    statistics._end()
+    value = state.values if task.reduce is None else next(iter(state.values), None)
+    n_failed = sum(one.n_events for one in state.failures)
+    return ProcessResult(value, state.n_events - n_failed, state.failures, statistics)
+
+
+def _pieces(
+    work: Work, sizes: tuple[int, int], state: State, *, loads: bool, goes_on: bool
+) -> Generator[Piece, None, None]:
+    """Iterate over what is not done; what cannot be loaded together is loaded by workers, if one may go on."""
+    number, after = state.n_pieces, state.after
+    try:
+        for piece in work.pieces(sizes, number, after, loads=loads):
+            number, after = piece.number + 1, work.last(piece)
+            yield piece
+        return
+    except Exception as error:
+        if not (loads and goes_on) or is_of_a_store(error):
+            raise
+    yield from work.pieces(sizes, number, after, loads=False)
+
+
+def _master(
+    work: Work,
+    task: Task,
+    pool: Pool,
+    pieces: Iterator[Piece],
+    checkpoint: Checkpoint,
+    statistics: ProcessStatistics,
+    on_error: str,
+) -> Iterator[int]:
+    """Hand out pieces, and take outcomes in their order; gives how many events are done."""
+    state = checkpoint.state
+    again: list[Piece] = []
+    tries: dict[int, int] = {}
+    out: dict[int, Piece] = {}
+    early: dict[int, tuple[Outcome, Piece]] = {}  # what came before its turn, without the products
+    n_given = state.n_pieces
+    # Results that wait for their turn are bounded by their number. Without `reduce`, all are kept anyway.
+    most = sys.maxsize if task.reduce is None else max(_AHEAD, 32 * pool.n_workers)
+    has_more = True
+    while True:
+        while (again or (has_more and n_given - state.n_pieces < most)) and pool.has_room():
+            piece = again.pop() if again else next(pieces, None)
+            if piece is None:
+                has_more = False
+                break
+            n_given = max(n_given, piece.number + 1)
+            out[piece.number] = piece
+            pool.send(piece)
+        piece = None  # what it has loaded is not needed any longer than it is out
+        if not out:
+            return
+        for answer in pool.wait():
+            number = answer.number if isinstance(answer, Piece) else answer.piece
+            outcome = answer if isinstance(answer, Outcome) and answer.raised is None else None
+            if outcome is None:
+                tries[number] = tries.get(number, 0) + 1
+                outcome = _given_up(work, out[number], answer, tries[number], on_error)
+                if outcome is None:
+                    again.append(out[number])
+                    continue
+            else:
+                statistics._add(outcome)
+            tries.pop(number, None)
+            early[number] = outcome, out.pop(number).without_loaded()
+        while state.n_pieces in early:
+            outcome, done = early.pop(state.n_pieces)
+            try:
+                state.add(outcome, task.reduce, work.last(done))
+            except Exception as error:
+                raise ProcessError(f"{work.name}: reduce failed at {work.where(done, None)}: {error!r}") from error
+        checkpoint.save(now=False)
+        yield state.n_events
+
+
+def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:
+    """Raise what is wrong with a piece, or return what stands for it; None if it is to be tried again."""
+    if isinstance(answer, Piece):
+        if n_tries < _TRIES:
+            return None
+        died = WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
+        if on_error != "skip":
+            raise died
+        return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died, piece.n)])
+    if isinstance(answer.raised, KeyboardInterrupt):
+        raise answer.raised
+    is_retried = on_error == "retry" and isinstance(answer.raised, Exception) and not is_of_a_store(answer.raised)
+    if is_retried and answer.what == "loading" and n_tries < _TRIES:
+        return None
+    if is_retried and answer.failures:
+        n_tries = _TRIES  # where it was called
+    where = answer.failures[-1].where if answer.failures and answer.what == "the function" else work.where(piece, None)
+    tried = f", tried {n_tries} times" if n_tries > 1 else ""
+    told = f"{answer.what} failed for {where}{tried}: {answer.raised!r}{answer.advice}"
+    raise ProcessError(f"{work.name}: {told}") from answer.raised

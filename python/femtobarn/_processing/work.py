@@ -1,0 +1,453 @@
+"""What is to be processed, cut into pieces that are handed to workers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from femtobarn._files.ntuple import unpickled
+from femtobarn._processing.statistics import TimeStatistics
+from femtobarn._store.prefetch import EventBatch, opened
+from femtobarn._store.product_names import check_first, resolved
+from femtobarn.errors import FemtobarnError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._files.ntuple import NTuple
+    from femtobarn._store.containers import _Holder
+    from femtobarn._store.datastore import DataStore
+
+__all__ = [
+    "Failure",
+    "NTupleWork",
+    "Outcome",
+    "Piece",
+    "StoreWork",
+    "Task",
+    "Work",
+    "failure",
+    "is_of_a_store",
+    "run",
+    "run_singly",
+]
+
+_KEY = 40
+_COUNTED = 65_536  # events that are counted together
+_FIRST = 16  # events in which products are looked for first
+# What is wrong with a whole store, and with all events that would be processed after one.
+_OF_A_STORE = {
+    *("store-emptied", "store-unreachable", "store-denied", "store-full", "store-evicts", "store-engine"),
+    *("store-poisoned", "store-locked", "store-layout", "read-only", "too-few-replicas"),
+    *("objects-gone", "objects-of-others"),
+}
+_CLOSED = "this store was closed"
+# By which experiments number their events: CMS, ATLAS, FCC and others.
+_NUMBERS = (
+    ("run", "luminosityBlock", "event"),
+    ("runNumber", "lumiBlock", "eventNumber"),
+    ("runNumber", "eventNumber"),
+    ("run", "lumi", "event"),
+    ("run", "subrun", "event"),
+    ("run", "event"),
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive events: their keys, one behind the other, or a range of entries."""
+
+    number: int
+    n: int
+    keys: bytes = b""
+    start: int = 0
+    # for another process: what is unpickled as the ntuple of these entries, and the first of them there
+    place: tuple[bytes, int] | None = None
+    loaded: Any = field(default=None, compare=False)  # what came with them, where it can be handed over
+
+    def without_loaded(self) -> Piece:
+        """Return what can be sent to another process."""
+        return replace(self, loaded=None)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An event, or some, of which the function has failed.
+
+    Attributes
+    ----------
+    where : str
+        Which: run, subrun and event, or the entries of an ntuple.
+    error : str
+        The error, as Python prints it.
+    details : str
+        With its traceback.
+    n_events : int
+        How many events it is about.
+    """
+
+    where: str
+    error: str
+    details: str
+    n_events: int = 1
+
+
+@dataclass
+class Outcome:
+    """What came of a piece."""
+
+    piece: int
+    n: int
+    values: list[Any] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    worker: str = ""
+    is_local: bool = False  # whether the worker has loaded it
+    waited: float = 0.0
+    loading: float = 0.0
+    processing: float = 0.0
+    calls: TimeStatistics = field(default_factory=TimeStatistics)
+    began: float = 0.0
+    raised: BaseException | None = None
+    what: str = "the function"  # that has raised it
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is done with each piece."""
+
+    function: Callable[[Any], Any]
+    by_event: bool
+    reduce: Callable[[Any, Any], Any] | None
+    skips: bool
+    tries: int = 1  # how often the function is called for an event, or a batch, that it fails for
+
+
+class Work(Protocol):
+    """Where events come from."""
+
+    name: str
+
+    def identity(self) -> dict[str, str]:
+        """Return what tells it from other work, for a checkpoint."""
+
+    def total(self, patience: float) -> int | None:
+        """Return how many events there are; None if counting them takes longer than some seconds."""
+
+    def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
+        """Iterate over the pieces, from one on, behind what was done before.
+
+        `sizes` are those of pieces and of what is fetched together; `loads` says whether products are fetched here.
+        """
+
+    def load(self, piece: Piece) -> Any:
+        """Return the events of a piece, as the function takes them."""
+
+    def each(self, loaded: Any) -> Iterator[Any]:
+        """Iterate over the events of what was loaded."""
+
+    def single(self, piece: Piece, at: int) -> Piece:
+        """Return one of the events of a piece."""
+
+    def where(self, piece: Piece, at: int | None) -> str:
+        """Say which events a piece has, or which one of them it is."""
+
+    def last(self, piece: Piece) -> Any:
+        """Return what `pieces` takes to go on behind a piece."""
+
+    def check_left(self) -> None:
+        """Raise if others have deleted the events while they were processed."""
+
+
+class StoreWork:
+    """The events of a dataset, run or subrun of a store."""
+
+    def __init__(self, container: _Holder[Any], products: list[str | tuple[str, Any]]) -> None:
+        self._store: DataStore = container._store
+        self._key, self._path = container._key, container._path
+        self._products = resolved(container, products)
+        if not all(isinstance(product, str) for product in products):  # those without a type were looked for
+            self._check_there(container)
+        self.name = f"{self._store.url} {container}"
+
+    def _check_there(self, container: _Holder[Any]) -> None:
+        """Raise if no event has one of the products; the first events have all of them as a rule."""
+        first = None
+        loader = self._store._core.loader(self._key, self._products, _FIRST, 0)
+        with contextlib.closing(loader), contextlib.suppress(FemtobarnError):  # which is told when its turn comes
+            first = next(iter(loader), None)
+        if first is not None:
+            check_first(container, self._products, first)
+
+    def identity(self) -> dict[str, str]:
+        # The key has the UUID of the dataset, which is another one if that was deleted and made anew.
+        return {"events": f"{self.name} (key {self._key.hex()})", "preload": str(self._products)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process, the store is opened to be read: only one may write to a folder."""
+        return {**self.__dict__, "_store": self._store._as_read()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        url, mode, settings = state.pop("_store")
+        self.__dict__.update(state, _store=opened(url, mode, tuple(settings.items())))
+
+    def total(self, patience: float) -> int | None:
+        core, until = self._store._core, time.monotonic() + patience
+        loader = core.loader(self._key, [], _COUNTED, 1)
+        n = 0
+        with contextlib.closing(loader):
+            for some in loader:
+                n += len(some)
+                if time.monotonic() > until:
+                    return None
+        return n
+
+    def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
+        size, input_size = sizes
+        products = self._products if loads else []
+        # Whole pieces, so that where they are cut does not depend on what is fetched together.
+        loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
+        try:
+            for events in loader:
+                whole = EventBatch(self._store, events, products, self._path)
+                for start in range(0, len(whole), size):
+                    n = min(size, len(whole) - start)
+                    part = whole._part(start, n)
+                    yield Piece(number, n, part._keys, loaded=part if loads else None)
+                    number += 1
+        finally:
+            loader.close()
+
+    def load(self, piece: Piece) -> EventBatch:
+        events = self._store._core.load_events(piece.keys, self._products)
+        return EventBatch(self._store, events, self._products, self._path)
+
+    def each(self, loaded: EventBatch) -> Iterator[Any]:
+        return iter(loaded)
+
+    def single(self, piece: Piece, at: int) -> Piece:
+        return Piece(piece.number, 1, piece.keys[at * _KEY : (at + 1) * _KEY])
+
+    def where(self, piece: Piece, at: int | None) -> str:
+        numbers = [int.from_bytes(piece.keys[i : i + 8], "big") for i in range(0, len(piece.keys), 8)]
+        first, last = (numbers[i : i + 5][2:] for i in (0 if at is None else at * 5, len(numbers) - 5))
+        name = "run {}, subrun {}, event {}".format(*first)
+        return name if at is not None or piece.n == 1 else f"{name} to run {last[0]}, subrun {last[1]}, event {last[2]}"
+
+    def last(self, piece: Piece) -> bytes:
+        return piece.keys[-_KEY:]
+
+    def check_left(self) -> None:
+        self._store._core.check_left(self._key)
+
+
+class NTupleWork:
+    """The entries of an ntuple, or of many files."""
+
+    def __init__(self, ntuple: NTuple, fields: tuple[str, ...]) -> None:
+        self._whole: NTuple | None = ntuple
+        self._fields = list(fields) or None
+        files = ntuple.files
+        where = files[0][0] if len(files) == 1 else f"{len(files)} files"
+        self.name = f"{ntuple.name} ({where})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process, the files are opened of which there are pieces."""
+        return {**self.__dict__, "_whole": None}
+
+    @property
+    def _ntuple(self) -> NTuple:
+        if self._whole is None:
+            raise UsageError("pieces are made where process was called")
+        return self._whole
+
+    def _found(self, piece: Piece) -> tuple[NTuple, int]:
+        """Return the ntuple that has the entries of a piece, and the first of them there."""
+        if self._whole is not None or piece.place is None:
+            return self._ntuple, piece.start
+        packed, start = piece.place
+        return unpickled(packed, os.getpid()), start
+
+    def identity(self) -> dict[str, str]:
+        core = self._ntuple._core
+        files = [(*origin, *state) for origin, state in zip(core.origins(), core.states(), strict=True)]
+        digest = hashlib.sha256(repr(files).encode()).hexdigest()[:16]
+        return {
+            "events": f"{self.name}, {self._ntuple.num_entries} entries (names, sizes and times of files {digest})",
+            "preload": str(self._fields),
+        }
+
+    def total(self, patience: float) -> int:
+        return int(self._ntuple.num_entries)
+
+    def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
+        size, input_size = sizes
+        start = after or 0
+        if not loads:
+            yield from self._unloaded(size, number, start)
+            return
+        # As a step, a piece never goes beyond the end of a file: what is wrong with one file is not that of the next.
+        step_size = max(input_size // size, 1) * size
+        for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start):
+            for first in range(0, len(events), size):
+                part = events[first : first + size]
+                yield Piece(number, len(part), start=start + first, loaded=part)
+                number += 1
+            start += len(events)
+
+    def _unloaded(self, size: int, number: int, start: int) -> Iterator[Piece]:
+        """Iterate over the pieces of each file, behind an entry."""
+        paths = self._ntuple._paths(self._fields, None, None, None, None)
+        self._ntuple._warn_of_lacking(paths, self._fields, None)
+        low = 0
+        files = zip(self._ntuple._core.file_entries(), self._ntuple._pickled_files(), strict=True)
+        for n_entries, (packed, in_place) in files:
+            high = low + n_entries
+            for first in range(max(start, low), high, size):
+                place = packed, in_place + first - low
+                yield Piece(number, min(size, high - first), start=first, place=place)
+                number += 1
+            low = high
+
+    def load(self, piece: Piece) -> Any:
+        ntuple, start = self._found(piece)
+        return ntuple.arrays(self._fields, entry_start=start, entry_stop=start + piece.n)
+
+    def each(self, loaded: Any) -> Iterator[Any]:
+        return iter(loaded)
+
+    def single(self, piece: Piece, at: int) -> Piece:
+        place = piece.place and (piece.place[0], piece.place[1] + at)
+        return Piece(piece.number, 1, start=piece.start + at, place=place)
+
+    def where(self, piece: Piece, at: int | None) -> str:
+        if at is None and piece.n > 1:
+            return f"entries {piece.start} to {piece.start + piece.n - 1}"
+        entry = piece.start + (at or 0)
+        with contextlib.suppress(Exception):  # an entry that cannot be read is still told
+            ntuple, start = self._found(piece)
+            at = start + (at or 0)
+            names = next((names for names in _NUMBERS if all(name in ntuple for name in names)), ())
+            record = ntuple.arrays(list(names), entry_start=at, entry_stop=at + 1)
+            numbers = ", ".join(f"{name} {record[name][0]}" for name in names)
+            return f"entry {entry} ({numbers})" if names else f"entry {entry}"
+        return f"entry {entry}"
+
+    def last(self, piece: Piece) -> int:
+        return piece.start + piece.n
+
+    def check_left(self) -> None:
+        """Files that change while they are read are errors of reading."""
+
+
+def run(
+    work: Work, task: Task, piece: Piece, loaded: Any, outcome: Outcome, stops: Callable[[], bool] | None = None
+) -> None:
+    """Call the function for a piece, and note what comes of it.
+
+    Parameters
+    ----------
+    work : Work
+        Where it is from.
+    task : Task
+        What is done.
+    piece : Piece
+        The piece.
+    loaded : object
+        Its events.
+    outcome : Outcome
+        Takes the results, put together if they are; what failed; the error that ends the work, if one does.
+    stops : callable, optional
+        Returns whether nobody waits for the outcome any more.
+    """
+    items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
+    times: list[float] = []
+    try:
+        _run(work, task, piece, items, outcome, times, stops)
+    finally:
+        outcome.calls = outcome.calls.merged(TimeStatistics.of(times))
+
+
+def _run(
+    work: Work,
+    task: Task,
+    piece: Piece,
+    items: Iterator[tuple[int | None, Any]],
+    outcome: Outcome,
+    times: list[float],
+    stops: Callable[[], bool] | None,
+) -> None:
+    values = outcome.values
+    for at, item in items:
+        if stops is not None and stops():
+            return
+        try:
+            value = _called(task, item, times, stops)
+        except BaseException as error:  # of `sys.exit`, too, the event must be known
+            outcome.failures.append(failure(work.where(piece, at), error, piece.n if at is None else 1))
+            if not task.skips or not isinstance(error, Exception) or is_of_a_store(error):
+                outcome.raised = error
+                return
+            continue
+        if value is None:
+            continue
+        if task.reduce is None or not values:
+            values.append(value)
+            continue
+        try:
+            values[0] = task.reduce(values[0], value)
+        except BaseException as error:
+            outcome.raised, outcome.what = error, "reduce"
+            return
+
+
+def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool] | None) -> Any:
+    """Call the function, again if it fails and may be tried again; others are not done anew for that."""
+    for left in reversed(range(task.tries)):
+        began = time.perf_counter()
+        try:
+            return task.function(item)
+        except Exception as error:
+            if not left or (stops is not None and stops()) or is_of_a_store(error):
+                raise
+        finally:
+            times.append(time.perf_counter() - began)
+    return None
+
+
+def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Callable[[], bool] | None) -> None:
+    """Load and process the events of a piece one by one, without those that cannot be loaded."""
+    for at in range(piece.n):
+        one = work.single(piece, at)
+        try:
+            loaded = work.load(one)
+        except Exception as error:
+            outcome.failures.append(failure(work.where(one, None), error, one.n))
+            if is_of_a_store(error):
+                outcome.raised, outcome.what = error, "loading"
+                return
+            continue
+        run(work, task, one, loaded, outcome, stops)
+        if outcome.raised is not None:
+            return
+
+
+def is_of_a_store(error: BaseException) -> bool:
+    """Return whether an error, or what has led to it, is one of a whole store, so that to go on is to lose all."""
+    seen: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in seen:
+        if isinstance(at, FemtobarnError) and (at.kind in _OF_A_STORE or _CLOSED in str(at)):
+            return True
+        seen.append(at)
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return False
+
+
+def failure(where: str, error: BaseException, n_events: int) -> Failure:
+    """Return what is noted of an error."""
+    return Failure(where, repr(error), "".join(traceback.format_exception(error)), n_events)

@@ -1,0 +1,101 @@
+"""Names and patterns as users give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from femtobarn.errors import UsageError
+
+
+def patterns(what: str, given: object) -> list[str]:
+    """Turn a name, a pattern or several into a list of them.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument, for messages.
+    given : object
+        What the user gave; None for nothing.
+
+    Returns
+    -------
+    list of str
+        The patterns.
+
+    Raises
+    ------
+    UsageError
+        If it is something else, or an empty list of fields.
+
+    Examples
+    --------
+    >>> from femtobarn._shared.patterns import patterns
+    >>> patterns("fields", "Muon_*")
+    ['Muon_*']
+    """
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [given]
+    all_given: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(pattern, str) for pattern in all_given) or (what == "fields" and not all_given):
+        raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
+    return all_given
+
+
+def several(what: str, pattern: str) -> str:
+    """Return what is said of a pattern that nothing fits where it reads as several.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument.
+    pattern : str
+        The pattern.
+
+    Returns
+    -------
+    str
+        The end of a message, or nothing.
+
+    Examples
+    --------
+    >>> from femtobarn._shared.patterns import several
+    >>> several("drop", "Electron, Muon")
+    "; several are a list: drop=['Electron', 'Muon']"
+    """
+    parts = [part.strip() for part in pattern.split(",")]
+    return f"; several are a list: {what}={parts}" if len(parts) > 1 else ""
+
+
+def fits(name: str, wanted: Iterable[str]) -> bool:
+    """Return whether a name fits one of some patterns, in which only * and ? stand for other characters.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    wanted : iterable of str
+        The patterns.
+
+    Returns
+    -------
+    bool
+        Whether one fits all of it.
+
+    Examples
+    --------
+    >>> from femtobarn._shared.patterns import fits
+    >>> fits("Muon_pt", ["Jet_*", "Muon_?t"]), fits("a", ["[a]"])
+    (True, False)
+    """
+    return any(_pattern(pattern).fullmatch(name) for pattern in wanted)
+
+
+@lru_cache(1024)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    marks = {"*": ".*", "?": "."}
+    return re.compile("".join(marks.get(part, re.escape(part)) for part in re.split(r"([*?])", pattern)), re.DOTALL)

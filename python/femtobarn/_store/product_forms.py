@@ -1,0 +1,133 @@
+"""The forms in which products are loaded."""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from femtobarn._store.product_types import dtype_of, inmost, is_dataclass_type, item_of, optional_of
+from femtobarn._store.ptr import Ptr
+from femtobarn.errors import UsageError
+
+__all__ = ["Arrow", "As", "Awkward", "NumPy", "check_form", "form_of", "is_made", "shown"]
+
+_PLAIN = frozenset({bool, int, float, str, list, dict, object})
+_MEANT = {
+    **dict.fromkeys(("np", "numpy"), "fb.NumPy"),
+    **dict.fromkeys(("ak", "awkward"), "fb.Awkward"),
+    **dict.fromkeys(("pa", "pyarrow", "arrow"), "fb.Arrow"),
+    **dict.fromkeys(("pd", "pandas", "pl", "polars"), "fb.Arrow, which pandas and Polars take"),
+}
+
+
+class As(enum.Enum):
+    """The form in which a product is given.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.As.NumPy is fb.NumPy
+    True
+    """
+
+    Awkward = "ak"
+    NumPy = "np"
+    Arrow = "arrow"
+
+
+Awkward = As.Awkward
+NumPy = As.NumPy
+Arrow = As.Arrow
+
+
+def form_of(kind: Any) -> Any:
+    """Return the form in which values are given whose type was said by one of Python: dataclasses are given as such.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        The type.
+
+    Returns
+    -------
+    type or None
+        The form; None for what is natural for the type.
+    """
+    item = item_of(kind)
+    if item is None:
+        return kind if is_made(kind) else None
+    return list[item] if is_made(item) else None  # type: ignore[valid-type]
+
+
+def check_form(label: str, form: Any) -> None:
+    """Raise if something is no form in which products are loaded.
+
+    Parameters
+    ----------
+    label : str
+        The product's label.
+    form : object
+        What was given as the form.
+
+    Raises
+    ------
+    UsageError
+        If it is none; the message lists those that there are.
+    """
+    inner = inmost(form)
+    if isinstance(inner, type) and (inner in _PLAIN or is_made(inner) or inner is bytes):
+        return
+    if form is inner and isinstance(form, type) and issubclass(form, np.generic) and dtype_of(form) is not None:
+        return
+    if not isinstance(inner, str) and (dtype := dtype_of(inner)) is not None:
+        number = {"b": "bool", "f": "float"}.get(dtype.kind, "int")
+        meant: str | None = number if inner is form else f"list[{number}]"
+    else:
+        module = inner if isinstance(inner, str) else getattr(inner, "__module__", getattr(inner, "__name__", ""))
+        meant = _MEANT.get(str(module).split(".")[0])
+    hint = "" if meant is None else f"did you mean {meant}? "
+    given = f"the module {form.__name__}" if isinstance(form, types.ModuleType) else repr(form)
+    raise UsageError(
+        f"product {label!r}: {given} is no form in which products are loaded: {hint}Give fb.Awkward, fb.NumPy, "
+        "fb.Arrow, bytes, int, float, bool, str, np.float32, a dataclass, fb.Ptr, or lists of these, as list[float]"
+    )
+
+
+def shown(form: Any) -> str:
+    """Return how users write a type.
+
+    Parameters
+    ----------
+    form : object
+        The type.
+
+    Returns
+    -------
+    str
+        Its text.
+    """
+    if (item := item_of(form)) is not None:
+        return f"list[{shown(item)}]" if typing.get_origin(form) is list else f"tuple[{shown(item)}, ...]"
+    if (inner := optional_of(form)) is not None:
+        return f"{shown(inner)} | None"
+    return str(getattr(form, "__name__", form))
+
+
+def is_made(form: Any) -> bool:
+    """Return whether a form is a class of which objects are made: a dataclass, or references.
+
+    Parameters
+    ----------
+    form : object
+        The form.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return form is Ptr or is_dataclass_type(form)

@@ -1,0 +1,206 @@
+"""Loaded values as what users ask for: whether a type of Python can be had of a stored one, and how.
+
+That is worked out once for each pair of types, so that an annotation that does not fit is an error whatever the values.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from femtobarn._store.product_forms import shown
+from femtobarn._store.product_kinds import (
+    Array,
+    Kind,
+    List,
+    Number,
+    Optional,
+    Other,
+    Record,
+    Text,
+    Value,
+    kind_of_plain,
+)
+from femtobarn._store.product_types import (
+    defaults_of,
+    dtype_of,
+    hints_of,
+    is_dataclass_type,
+    item_of,
+    maker_of,
+    optional_of,
+)
+from femtobarn._store.ptr import Ptr
+
+if TYPE_CHECKING:
+    from femtobarn._store.datastore import DataStore
+
+__all__ = ["Make", "NotMadeError", "maker_for"]
+
+Make: TypeAlias = Callable[["DataStore", Any], Any]
+
+
+class NotMadeError(Exception):
+    """A stored type is not what is asked for, or a value is not."""
+
+
+@functools.lru_cache(maxsize=4096)
+def maker_for(kind: Kind, form: Any) -> Make | None:
+    """Return what makes a value of a type of Python.
+
+    Parameters
+    ----------
+    kind : Kind
+        What it is as it is stored.
+    form : type
+        What is wanted.
+
+    Returns
+    -------
+    callable or None
+        Takes the store, to which references refer, and the value as numbers, texts, lists and dicts; None if this is
+        what is wanted. It raises `NotMadeError` where a value is none.
+
+    Raises
+    ------
+    NotMadeError
+        If it is none by its type; the message says of which member, if it is one.
+    """
+    make = _maker(kind, form)
+    if not (isinstance(form, type) and issubclass(form, np.generic)):
+        return make
+    # members are what Python calls numbers, whatever type of NumPy they are annotated with
+    return lambda store, plain: form(plain if make is None else make(store, plain))
+
+
+def _maker(kind: Kind, form: Any) -> Make | None:
+    """Return what makes it of plain values; None if they are what is wanted."""
+    if form in (complex, np.ndarray) or (
+        isinstance(form, type) and issubclass(form, np.generic) and not _is_known(form)
+    ):
+        raise NotMadeError
+    if not _is_known(form):
+        return None
+    if isinstance(kind, Other):
+        return functools.partial(_make_other, form)
+    if (inner := optional_of(form)) is not None:
+        make = _maker(kind.item if isinstance(kind, Optional) else kind, inner)
+        return None if make is None else lambda store, plain: None if plain is None else make(store, plain)
+    if isinstance(kind, Optional):
+        return functools.partial(_make_present, _maker(kind.item, form), form)
+    if form is list or item_of(form) is not None:
+        return _list_maker(kind, form)
+    if isinstance(kind, Number) and (dtype := dtype_of(form)) is not None:
+        return _number_maker(kind.dtype, dtype, form)
+    if isinstance(kind, Record) and is_dataclass_type(form):
+        return _dataclass_maker(kind, form)
+    if isinstance(kind, Record) and form is Ptr:
+        return Ptr.from_record
+    if isinstance(kind, List) and form is bytes and kind.item == Number("std::uint8_t", np.dtype("u1")):
+        return lambda _, plain: bytes(plain)
+    if form is {Text: str, Record: dict}.get(type(kind)):
+        return None
+    raise NotMadeError
+
+
+def _is_known(form: Any) -> bool:
+    """Whether anything is known of a type; of what is not, members are what was stored."""
+    if form in (str, bytes, list, dict, Ptr) or is_dataclass_type(form) or dtype_of(form) is not None:
+        return True
+    return item_of(form) is not None or optional_of(form) is not None
+
+
+def _make_other(form: Any, store: DataStore, plain: Any) -> Any:
+    if plain is None and optional_of(form) is not None:
+        return None
+    if isinstance(plain, tuple) and is_dataclass_type(form):
+        plain = {f"_{n}": member for n, member in enumerate(plain)}
+    kind: Value | None = kind_of_plain(plain)
+    if kind is None:
+        raise NotMadeError
+    make = _maker(kind, form)
+    return plain if make is None else make(store, plain)
+
+
+def _make_present(make: Make | None, form: Any, store: DataStore, plain: Any) -> Any:
+    if plain is None:
+        raise NotMadeError(f"a value is missing; what may be is {shown(form)} | None")
+    return plain if make is None else make(store, plain)
+
+
+def _list_maker(kind: Kind, form: Any) -> Make | None:
+    if not isinstance(kind, List | Array):
+        raise NotMadeError
+    make = None if form is list else _maker(kind.item, item_of(form))
+    of = tuple if typing.get_origin(form) is tuple else list
+    if make is None:
+        return None if of is list else lambda _, plain: tuple(plain)
+    return lambda store, plain: of([make(store, one) for one in plain])
+
+
+def _number_maker(stored: np.dtype[Any], wanted: np.dtype[Any], form: Any) -> Make | None:
+    """Return what makes a number of one that has another type: any number that Python's own holds is one."""
+    is_own = form is int or form is float
+    is_real = wanted.kind == "f"
+    fits = stored.kind in ("biuf" if is_real else "biu") if is_own else np.can_cast(stored, wanted)
+    if not fits:
+        raise NotMadeError
+    if stored.kind == wanted.kind or (stored.kind in "iu" and not is_real):
+        return None
+    return _make_real if is_real else lambda _, plain: int(plain)
+
+
+def _make_real(_: DataStore, plain: Any) -> float:
+    real = float(plain)
+    if int(real) != plain:
+        raise NotMadeError(f"no float is {plain}")
+    return real
+
+
+def _dataclass_maker(kind: Record, form: type) -> Make:
+    if not kind.members and not hints_of(form):
+        return lambda _, plain: form()
+    hints, members = hints_of(form), dict(kind.members)
+    there = [name for name in hints if name in members]
+    missing = [name for name in hints if name not in members and (not there or name not in defaults_of(form))]
+    if missing:
+        own = f"{missing[0]} in {form.__name__}"
+        advice = f"; a default of {own} would stand for what is not there" if there else ""
+        raise NotMadeError(f"it has no {', '.join(missing)}{advice}")
+    makers = [(name, _member_maker(name, members[name], form)) for name in there]
+    make = maker_of(form)
+    if there == list(members) and all(one is None for _, one in makers):
+        return lambda _, plain: make(plain)
+
+    def make_all(store: DataStore, plain: Any) -> Any:
+        return make({name: plain[name] if one is None else one(store, plain[name]) for name, one in makers})
+
+    return make_all
+
+
+def _member_maker(name: str, kind: Kind, form: type) -> Make | None:
+    hint = hints_of(form)[name]
+    try:
+        make = _maker(kind, hint)
+    except NotMadeError as error:
+        raise _of_member(name, kind, hint, form, error) from None
+    if make is None:
+        return None
+
+    def make_member(store: DataStore, plain: Any) -> Any:
+        try:
+            return make(store, plain)
+        except NotMadeError as error:
+            raise _of_member(name, kind, hint, form, error) from None
+
+    return make_member
+
+
+def _of_member(name: str, kind: Kind, hint: Any, form: type, error: NotMadeError) -> NotMadeError:
+    """Return the error of a value as that of a member which has it."""
+    why = f": {error}" if str(error) else f" is stored as {kind.name}, which is no {shown(hint)}"
+    return NotMadeError(f"member {name!r} of {form.__name__}{why}")

@@ -1,0 +1,360 @@
+"""Which products events have, by the names of all that they have, and what to say of those that none has."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._shared.repr import plural
+from femtobarn._store.product_types import checked_text, type_name_of
+from femtobarn.errors import KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._core import Events
+    from femtobarn._store.containers import _Holder
+
+__all__ = [
+    "OF_NOTHING",
+    "check_columns",
+    "check_first",
+    "check_there",
+    "counts_of",
+    "hint",
+    "is_unusual",
+    "listed",
+    "named",
+    "none_has",
+    "resolved",
+    "spelled",
+]
+
+OF_NOTHING = "double"  # the type of a product of no event, as one there must be
+_SHOWN = 5  # names that a message lists
+
+
+def named(product: str | tuple[str, Any], kind: Any = None) -> tuple[str, Any]:
+    """Return the label of a product and its type, which stands beside the label or by itself.
+
+    Parameters
+    ----------
+    product : str or tuple
+        A label, or a label and a type.
+    kind : str, type or None
+        The type, if it was given by itself.
+
+    Returns
+    -------
+    tuple
+        The label, and the type as it was given; None if it was not.
+
+    Raises
+    ------
+    UsageError
+        If it names no product, or has two types.
+    """
+    label = product
+    if isinstance(product, tuple):
+        if len(product) != 2:
+            raise UsageError(f"a product is a label, or (label, type), not {product!r}; several are a list")
+        if kind is not None:
+            raise UsageError(f"the type of product {product[0]!r} is given twice, by {product!r} and typename={kind!r}")
+        label, kind = product
+    if not isinstance(label, str):
+        raise UsageError(f"the label of a product is a text, not {label!r}")
+    return checked_text(label, "label"), kind
+
+
+def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) -> list[str | tuple[str, Any]]:
+    """Return products as a list, of which one may stand by itself.
+
+    Parameters
+    ----------
+    products : str, tuple or iterable
+        A label, or a label and a type; or several of these.
+
+    Returns
+    -------
+    list of str or tuple
+        The products.
+
+    Raises
+    ------
+    UsageError
+        If they are neither.
+    """
+    if isinstance(products, str) or (isinstance(products, tuple) and products):
+        return [products]
+    if isinstance(products, Mapping):
+        raise UsageError(
+            f"products with their types are a list of (label, type), and no dict: list({products!r}.items())"
+        )
+    if not isinstance(products, Iterable):
+        raise UsageError(f"products are labels, or (label, type), not {products!r}")
+    return list(products)
+
+
+def resolved(
+    holder: _Holder[Any], products: Iterable[str | tuple[str, Any]], parts: Sequence[_Holder[Any]] | None = None
+) -> list[tuple[str, str]]:
+    """Return the labels and the types of products of events; those without a type are looked for together.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    products : iterable of str or tuple
+        Labels, or labels and types.
+    parts : sequence of DataSet, Run or SubRun, optional
+        What of the holder is meant.
+
+    Returns
+    -------
+    list of tuple
+        Labels and types.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If there are events, and none has one of those without a type.
+    UsageError
+        If events have several types of one.
+    """
+    wanted = [named(one) for one in products]
+    where = [holder] if parts is None else parts
+    is_open = any(kind is None or is_unusual(kind) for _, kind in wanted)
+    counts = counts_of(where) if is_open else {}
+    names = []
+    for label, kind in wanted:
+        if kind is not None:
+            names.append(spelled(label, kind, counts))
+        elif counts or any(True for part in where for _ in part.events(batch_size=1)):
+            names.append(_only_one(holder._store.url, _where(holder, parts), label, counts))
+        else:
+            names.append((label, OF_NOTHING))
+    return names
+
+
+def is_unusual(kind: Any) -> bool:
+    """Return whether a type is written otherwise than its name is: who has stored it may have done so, too.
+
+    Parameters
+    ----------
+    kind : str or type
+        The type.
+
+    Returns
+    -------
+    bool
+        Whether it takes the names of what there is to tell which is meant.
+    """
+    return isinstance(kind, str) and kind != type_name_of(kind)
+
+
+def spelled(label: str, kind: Any, there: Container[tuple[str, str]]) -> tuple[str, str]:
+    """Return the label and the type of a product, as written if only that is there.
+
+    Parameters
+    ----------
+    label : str
+        The label.
+    kind : str or type
+        The type.
+    there : container of tuple
+        Labels and types of the products that there are.
+
+    Returns
+    -------
+    tuple
+        The label and the name of the type.
+    """
+    name = (label, type_name_of(kind))
+    return (label, kind) if is_unusual(kind) and name not in there and (label, kind) in there else name
+
+
+def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
+    """Return how many events have which products, by their labels and types.
+
+    Parameters
+    ----------
+    parts : sequence of DataSet, Run or SubRun
+        Whose events they are.
+
+    Returns
+    -------
+    dict
+        The numbers of events.
+    """
+    counts: dict[tuple[str, str], int] = {}
+    for some in _counts(parts):
+        for name, n in some.items():
+            counts[name] = counts.get(name, 0) + n
+    return counts
+
+
+def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iterable[tuple[str, str]]) -> None:
+    """Raise if no event has one of some products: it was meant to be another.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    parts : sequence of DataSet, Run or SubRun
+        What of the holder is meant.
+    names : iterable of tuple
+        Labels and types.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If none has; the message says what they have.
+    """
+    wanted = set(names)
+    seen: set[tuple[str, str]] = set()
+    for counts in _counts(parts) if wanted else ():
+        seen.update(counts)
+        if wanted <= seen:
+            return
+    for name in sorted(wanted - seen):
+        raise none_has(holder, parts, *name, seen)
+
+
+def none_has(
+    holder: _Holder[Any],
+    parts: Sequence[_Holder[Any]],
+    label: str,
+    type_name: str | None,
+    names: Iterable[tuple[str, str]],
+) -> KeyNotFoundError:
+    """Return the error that no event has a product.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    parts : sequence of DataSet, Run or SubRun
+        What of the holder is meant.
+    label, type_name : str
+        The product, and its type if that was said.
+    names : iterable of tuple
+        Labels and types of the products that they have.
+
+    Returns
+    -------
+    KeyNotFoundError
+        To be raised.
+    """
+    return _none_has(holder._store.url, _where(holder, parts), label, type_name, names)
+
+
+def check_first(holder: _Holder[Any], names: Sequence[tuple[str, str]], first: Events) -> None:
+    """Raise if no event has one of some products; of those that the first events have, nothing more need be known.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    names : sequence of tuple
+        Labels and types.
+    first : Events
+        The first events, loaded with these products.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If none has; the message says what they have.
+    """
+    absent = [name for name, n in zip(names, first.counts(), strict=True) if n == 0]
+    check_there(holder, [holder], absent)
+
+
+def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]) -> str:
+    """Return what there is in place of a product that is not: one of another type, or of a label that is near.
+
+    Parameters
+    ----------
+    who : str
+        Who has these: "it has", "they have".
+    label, type_name : str
+        The product, and its type if that was said.
+    names : iterable of tuple
+        Labels and types of the products that there are.
+
+    Returns
+    -------
+    str
+        Part of a message.
+    """
+    there = sorted(set(names))
+    same = [kind for name, kind in there if name == label]
+    if same and type_name is not None:
+        return f"{who} {label!r} as {_listed(same)}: ask for ({label!r}, {same[0]!r})"
+    labels = sorted({name for name, _ in there})
+    shown = ", ".join(f"{name!r} ({kind})" for name, kind in there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
+    near = difflib.get_close_matches(label, labels, n=3)
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{meant}{who} {shown or 'none'}"
+
+
+def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
+    """Raise if products cannot stand in one array, where they are named by their labels.
+
+    Parameters
+    ----------
+    names : list of tuple
+        Labels and types.
+    with_numbers : bool
+        Whether run, subrun and event stand there as well.
+
+    Raises
+    ------
+    UsageError
+        If two have one label.
+    """
+    labels = [label for label, _ in names] + (["run", "subrun", "event"] if with_numbers else [])
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"an array has one field {twice!r}: products of one label are loaded by several calls, each with one type, "
+            "and those with labels run, subrun or event with numbers=False"
+        )
+
+
+def _counts(parts: Sequence[_Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
+    """Iterate over how many events have which products, subrun by subrun."""
+    for subrun in itertools.chain.from_iterable(part._subruns() for part in parts):
+        counts = subrun._store._core.name_counts(subrun._key)
+        yield {(label, kind): n for label, kind, n, _ in counts if n}
+
+
+def _where(holder: _Holder[Any], parts: Sequence[_Holder[Any]] | None) -> str:
+    if parts is None or list(parts) == [holder]:
+        return str(holder)
+    return f"{parts[0]} of {holder}" if len(parts) == 1 else f"these runs of {holder}"
+
+
+def _only_one(url: str, where: str, label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
+    """Return the product of a label, of which there is one type."""
+    kinds = {kind: n for (name, kind), n in counts.items() if name == label}
+    if len(kinds) > 1:
+        types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
+        raise UsageError(
+            f"{url}: events of {where} have products {label!r} of several types: {types}; say which: "
+            f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
+        )
+    if kinds:
+        return label, next(iter(kinds))
+    raise _none_has(url, where, label, None, counts)
+
+
+def _none_has(
+    url: str, where: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]
+) -> KeyNotFoundError:
+    what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
+    there = hint("they have", label, type_name, names)
+    return KeyNotFoundError(f"{url}: no event of {where} has a product {what}; {there}")
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    return ", ".join(kinds[:_SHOWN]) + (", …" if len(kinds) > _SHOWN else "")

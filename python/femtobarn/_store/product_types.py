@@ -1,0 +1,589 @@
+"""Types of products: their names, and what Python calls them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from femtobarn._shared.type_names import normal_name
+from femtobarn._store.ptr import PTR, Ptr
+from femtobarn.errors import UsageError
+
+__all__ = [
+    "BYTES",
+    "DTYPES",
+    "MSGPACK",
+    "NUMBERS",
+    "PICKLE",
+    "SCALARS",
+    "ColumnType",
+    "Numbers",
+    "checked_text",
+    "defaults_of",
+    "dtype_of",
+    "fitting",
+    "hints_of",
+    "inmost",
+    "is_dataclass_type",
+    "is_opaque",
+    "item_of",
+    "length_of",
+    "maker_of",
+    "member_type_name",
+    "numbers_name",
+    "numbers_of",
+    "optional_of",
+    "type_name_of",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnType:
+    """The type of a product that is given by columns, where it is more than a name.
+
+    Attributes
+    ----------
+    name : str
+        The name of the type.
+    classes : tuple of (str, tuple of (str, str))
+        The classes in it, those of members before those that have them: names, and names and types of the members.
+    form : str
+        What the column holds: "value", the values; "optional", values of which some are missing; "list", lists of one
+        value or none; "bytes" and "optional bytes", what is stored. Events without a value get no product.
+    label : str or None
+        The product's label, where the column has another name since there are several products of one label.
+    """
+
+    name: str
+    classes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    form: str = "value"
+    label: str | None = None
+
+
+BYTES = "bytes"
+MSGPACK = "msgpack"
+PICKLE = "pickle"
+_BYTES_WITHIN = "std::vector<std::uint8_t>"
+_OPAQUE = (BYTES, MSGPACK, PICKLE)
+
+# NumPy's names of numbers, and those of C++ as ROOT normalizes them
+NUMBERS = {
+    "bool": "bool",
+    "int8": "std::int8_t",
+    "uint8": "std::uint8_t",
+    "int16": "std::int16_t",
+    "uint16": "std::uint16_t",
+    "int32": "std::int32_t",
+    "uint32": "std::uint32_t",
+    "int64": "std::int64_t",
+    "uint64": "std::uint64_t",
+    "float32": "float",
+    "float64": "double",
+}
+DTYPES = {name: np.dtype(dtype) for dtype, name in NUMBERS.items()}
+SCALARS: dict[type, str] = {bool: "bool", int: "std::int64_t", float: "double", str: "std::string"}
+
+
+def type_name_of(kind: Any) -> str:
+    """Return the name of a type as it stands in products' names.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        A name of C++ or ROOT, which is normalized as ROOT does it; `bytes`, `int`, `float`, `bool` or `str`; a
+        dataclass; `Ptr`; a dtype of NumPy; ``list[T]`` or ``tuple[T, ...]`` of one of these, for a ``std::vector``;
+        ``T | None``, for a ``std::optional``.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Raises
+    ------
+    UsageError
+        If it is something else.
+
+    Examples
+    --------
+    >>> from femtobarn._store.product_types import type_name_of
+    >>> type_name_of(list[float])
+    'std::vector<double>'
+    """
+    if isinstance(kind, str):
+        return normal_name(checked_text(kind, "type"))
+    if isinstance(kind, ColumnType):
+        return kind.name
+    if kind in (bytes, bytearray, memoryview):
+        return BYTES
+    if (inner := item_of(kind)) is not None:
+        return f"std::vector<{member_type_name(inner)}>"
+    if (inner := optional_of(kind)) is not None:
+        return f"std::optional<{member_type_name(inner)}>"
+    if is_dataclass_type(kind):
+        return str(kind.__name__)
+    if kind is Ptr:
+        return PTR
+    if isinstance(kind, type) and kind in SCALARS:
+        return SCALARS[kind]
+    if (dtype := dtype_of(kind)) is not None:
+        return NUMBERS[dtype.name]
+    raise UsageError(f"{kind!r} is no type of a product: {_advice(kind)}")
+
+
+def member_type_name(kind: Any) -> str:
+    """Return the name of the type of a member or an item: bytes are a vector of them, which other languages read.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        As of `type_name_of`.
+
+    Returns
+    -------
+    str
+        The name.
+    """
+    return _BYTES_WITHIN if kind in (bytes, bytearray, memoryview) else type_name_of(kind)
+
+
+def fitting(form: Any, kinds: Iterable[str]) -> str | None:
+    """Return which of several types is meant by a type of Python, as in which values are to be given.
+
+    Parameters
+    ----------
+    form : object
+        The type of Python: `float` stands for ``double``, or if there is none for ``float``; `int` for
+        ``std::int64_t``, or the only type of integers; ``list[T]`` for vectors of what T stands for.
+    kinds : iterable of str
+        The names of the types that there are.
+
+    Returns
+    -------
+    str or None
+        The name of the one that it is; None if it is none, or may be several.
+
+    Examples
+    --------
+    >>> from femtobarn._store.product_types import fitting
+    >>> fitting(list[float], ["std::vector<float>", "std::vector<std::int32_t>"])
+    'std::vector<float>'
+    """
+    there = set(kinds)
+    found = next((own for group in _names_of(form) if (own := there.intersection(group))), set())
+    return found.pop() if len(found) == 1 else None
+
+
+def _names_of(form: Any) -> list[tuple[str, ...]]:
+    """Return the names of the types that a type of Python stands for, those first that it stands for before others."""
+    if form is float:
+        return [("double",), ("float",)]
+    if form is int:
+        return [("std::int64_t",), tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iu")]
+    for inner, outer in ((item_of(form), "std::vector<{}>"), (optional_of(form), "std::optional<{}>")):
+        if inner is not None:
+            return [tuple(outer.format(name) for name in names) for names in _names_of(inner)]
+    with contextlib.suppress(UsageError):
+        return [(type_name_of(form),)]
+    return []
+
+
+def _advice(kind: Any) -> str:
+    """Return what may be written in place of what is no type."""
+    of = typing.get_origin(kind) or kind
+    if of is np.ndarray:
+        return "it does not say of what the arrays are: write list[np.float32], or list of what they hold"
+    if of is tuple:
+        return "members of several types are a dataclass; write tuple[T, ...] or list[T] for items of one type"
+    if of is dict:
+        return "write a dataclass, or lists of keys and of values"
+    if of is list:
+        return "it does not say of what: write list[float], or list of what they are"
+    return (
+        "give a name as 'std::vector<float>', bytes, int, float, bool, str, a dataclass, Ptr, a dtype of NumPy, or "
+        "list[T] or T | None of one of these"
+    )
+
+
+def item_of(kind: Any) -> Any:
+    """Return what a type is a list of; None if it is none.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    object
+        ``T`` of ``list[T]`` and ``tuple[T, ...]``.
+    """
+    args = typing.get_args(kind)
+    if typing.get_origin(kind) is list and args:
+        return args[0]
+    return args[0] if typing.get_origin(kind) is tuple and args[1:] == (...,) else None
+
+
+def optional_of(kind: Any) -> Any:
+    """Return what a type is, or is missing; None if it never is.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    object
+        ``T`` of ``T | None``.
+    """
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return None
+    args = typing.get_args(kind)
+    rest = [arg for arg in args if arg is not type(None)]
+    return rest[0] if len(rest) == 1 and len(args) == 2 else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """A `std::vector` or `std::array` of numbers, or of arrays of them: all lie in memory as in NumPy.
+
+    Attributes
+    ----------
+    is_list : bool
+        Whether it is a `std::vector`, which has its length before it.
+    shape : tuple of int
+        The sizes of the arrays.
+    dtype : dtype
+        What the numbers are.
+    """
+
+    is_list: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return self.is_list + len(self.shape)
+
+    @functools.cached_property
+    def n_bytes(self) -> int:
+        """Bytes of an item of the vector, or of the whole array."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def numbers_of(type_name: str) -> Numbers | None:
+    """Return what a type's name says of numbers in vectors and arrays; None if it is another.
+
+    Parameters
+    ----------
+    type_name : str
+        The name.
+
+    Returns
+    -------
+    Numbers or None
+        What it is.
+    """
+    is_list = type_name.startswith("std::vector<")
+    inner, shape = type_name[12:-1] if is_list else type_name, []
+    while inner.startswith("std::array<"):
+        inner, _, size = inner[11:-1].rpartition(",")
+        if not size.isdecimal() or int(size) == 0:
+            return None
+        shape.append(int(size))
+    dtype = DTYPES.get(inner)
+    return None if dtype is None or not (is_list or shape) else Numbers(is_list, tuple(shape), dtype)
+
+
+def length_of(stored: bytes, n_bytes: int) -> int | None:
+    """Return how many elements a stored `std::vector` has, which is its length and then these.
+
+    Parameters
+    ----------
+    stored : bytes
+        What is stored.
+    n_bytes : int
+        The bytes of an element.
+
+    Returns
+    -------
+    int or None
+        The length; None if what follows is not as many.
+    """
+    n = int.from_bytes(stored[:8], "little")
+    return n if len(stored) == 8 + n * n_bytes else None
+
+
+def numbers_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Return the name of the type of an array of NumPy: the first dimension is a vector, the others are arrays.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Its dtype.
+    shape : tuple of int
+        Its shape.
+
+    Returns
+    -------
+    str
+        The name.
+    """
+    name = NUMBERS[dtype.name]
+    for size in reversed(shape[1:]):
+        name = f"std::array<{name},{size}>"
+    return f"std::vector<{name}>"
+
+
+def inmost(kind: Any) -> Any:
+    """Return what a type is a list of, of lists, and so on.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    object
+        What is neither a list nor may be missing.
+    """
+    while (inner := item_of(kind) or optional_of(kind)) is not None:
+        kind = inner
+    return kind
+
+
+def dtype_of(kind: Any) -> np.dtype[Any] | None:
+    """Return the dtype of a type of numbers; None if it is none.
+
+    Parameters
+    ----------
+    kind : object
+        `bool`, `int`, `float`, or a dtype of NumPy.
+
+    Returns
+    -------
+    dtype or None
+        Its dtype.
+    """
+    if isinstance(kind, type) and kind in SCALARS:
+        return DTYPES.get(SCALARS[kind])
+    try:
+        dtype = np.dtype(kind) if kind is not None else None
+    except (TypeError, ValueError):
+        return None
+    return dtype if dtype is not None and dtype.name in NUMBERS else None
+
+
+def is_dataclass_type(kind: Any) -> bool:
+    """Return whether a type is a dataclass.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return dataclasses.is_dataclass(kind) and isinstance(kind, type)
+
+
+@functools.lru_cache(maxsize=1024)
+def hints_of(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's members.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    dict
+        Their names and types.
+
+    Raises
+    ------
+    UsageError
+        If they cannot be found.
+    """
+    try:
+        hints = typing.get_type_hints(kind)
+    except NameError as error:
+        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+@functools.lru_cache(maxsize=1024)
+def defaults_of(kind: type) -> frozenset[str]:
+    """Return the members of a dataclass that have a default.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    frozenset of str
+        Their names.
+    """
+    none, is_finished = dataclasses.MISSING, hasattr(kind, "__post_init__")
+    fields = dataclasses.fields(kind)
+    return frozenset(
+        one.name
+        for one in fields
+        if one.default is not none or one.default_factory is not none or (is_finished and not one.init)
+    )
+
+
+_SETATTR: Any = object.__setattr__
+_PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
+
+
+@functools.lru_cache(maxsize=1024)
+def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
+    """Return what makes a dataclass of members that were stored.
+
+    They are what was stored, whatever the constructor makes of those that it is given. A class whose constructor wants
+    something else (an ``InitVar`` without a default, or one of its own) is made without it, as copies are.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    callable
+        Takes a dict of members; those that have defaults may be missing.
+    """
+    fields = dataclasses.fields(kind)
+    given = {one.name for one in fields if one.init}
+    parameters = inspect.signature(kind).parameters.values()
+    wanted = {one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
+    if not wanted <= given <= {one.name for one in parameters}:
+        return functools.partial(_made_without_init, kind)
+    own = vars(kind).get("__dataclass_params__")  # none if its constructor may be another than its base's
+    is_plain = own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__")
+    sets_plainly = own is not None and (own.frozen or getattr(kind, "__setattr__", None) is _SETATTR)
+    if is_plain and sets_plainly and _is_generated(getattr(kind, "__init__", None)):
+        return lambda members: kind(**members)
+
+    def make(members: dict[str, Any]) -> Any:
+        made = kind(**{name: _copied(value) for name, value in members.items() if name in given})
+        for name, value in members.items():
+            if name not in given or not _is_same(getattr(made, name, dataclasses.MISSING), value):
+                object.__setattr__(made, name, value)  # also of one that is frozen
+        return made
+
+    return make
+
+
+def _is_generated(init: Any) -> bool:
+    """Whether `dataclass` has made a constructor, which takes members as they are."""
+    code = getattr(init, "__code__", None)
+    return code is not None and code.co_qualname.startswith("__create_fn__.")
+
+
+def _copied(value: Any) -> Any:
+    """Return a value of which a constructor may change what it likes."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_copied, value))
+    if isinstance(value, dict):
+        return {name: _copied(one) for name, one in value.items()}
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    copied: Any = object.__new__(type(value))
+    for field in dataclasses.fields(value):
+        if hasattr(value, field.name):
+            object.__setattr__(copied, field.name, _copied(getattr(value, field.name)))
+    return copied
+
+
+def _is_same(now: Any, stored: Any) -> bool:
+    """Whether a constructor has left the content as it was; that a list has become an array is no change."""
+    if isinstance(stored, list | tuple):
+        is_many = isinstance(now, list | tuple | np.ndarray)
+        return is_many and len(now) == len(stored) and all(map(_is_same, now, stored))
+    if dataclasses.is_dataclass(stored) and not isinstance(stored, type):
+        if type(now) is not type(stored):
+            return False
+        names = [field.name for field in dataclasses.fields(stored)]
+        none = dataclasses.MISSING
+        return all(_is_same(getattr(now, name, none), getattr(stored, name, none)) for name in names)
+    if now is stored:
+        return True
+    both_plain = isinstance(now, _PLAIN) and isinstance(stored, _PLAIN)
+    return both_plain and bool(now == stored or (now != now and stored != stored))  # NaN is not equal to itself
+
+
+def _made_without_init(kind: type, members: dict[str, Any]) -> Any:
+    made: Any = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        if field.name in members:
+            object.__setattr__(made, field.name, members[field.name])
+        elif field.default_factory is not dataclasses.MISSING:
+            object.__setattr__(made, field.name, field.default_factory())
+        elif field.default is not dataclasses.MISSING:
+            object.__setattr__(made, field.name, field.default)
+    return made
+
+
+def checked_text(text: str, what: str) -> str:
+    """Return a label or a name that can be part of a key.
+
+    Parameters
+    ----------
+    text : str
+        The label or name.
+    what : str
+        What it is, for the message.
+
+    Returns
+    -------
+    str
+        The same.
+
+    Raises
+    ------
+    UsageError
+        If it has no bytes.
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{text!r} cannot be a {what}: UTF-8 has no {text[error.start]!r}") from None
+    return text
+
+
+def is_opaque(type_name: str) -> bool:
+    """Return whether values of a type are bytes in which femtobarn sees nothing.
+
+    Parameters
+    ----------
+    type_name : str
+        The type in a product's name.
+
+    Returns
+    -------
+    bool
+        Whether they are.
+    """
+    return type_name in _OPAQUE

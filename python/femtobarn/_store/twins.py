@@ -1,0 +1,186 @@
+"""How methods that wait for a store get twins for asyncio, by a line each where arguments and results stay as they are.
+
+class Event(Twin[_containers.Event]):
+    load = reads(_containers.Event.load)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from femtobarn._store.threads import Threads, threads_of
+
+if TYPE_CHECKING:
+    from femtobarn._store.datastore import DataStore
+
+__all__ = ["Closing", "Twin", "begins", "instead", "like", "made_of", "reads", "twin_of", "writes"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _doc(method: Callable[..., Any]) -> str:
+    """Return a method's documentation, without the examples, which await nothing."""
+    return (method.__doc__ or "").partition("Examples\n")[0].rstrip() + "\n"
+
+
+def like(method: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a twin that is written out the documentation of its method."""
+
+    def documented(twin: F) -> F:
+        twin.__doc__ = _doc(method)
+        return twin
+
+    return documented
+
+
+def made_of(method: Callable[..., Any], twin: F) -> F:
+    """Give a twin the name, the arguments and the documentation of its method."""
+    functools.update_wrapper(twin, method)
+    twin.__doc__ = _doc(method)
+    return twin
+
+
+# How a method gets its twin: `load = reads(_containers.Container.load)`. Arguments and results stay as they are; where
+# they are objects that have twins themselves, the twin is written out.
+
+
+def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Return the twin of a method that changes nothing."""
+
+    async def twin(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        found: R = await self._threads.read(getattr(self.sync, method.__name__), *args, **kwargs)
+        return found
+
+    return made_of(method, twin)
+
+
+def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Return the twin of a method that changes something."""
+
+    async def twin(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        done: R = await self._threads.write(getattr(self.sync, method.__name__), *args, **kwargs)
+        return done
+
+    return made_of(method, twin)
+
+
+def begins(method: Callable[Concatenate[S, P], R], kind: Callable[[R], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return the twin of a method that asks no store for anything, and is not awaited."""
+
+    def twin(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return kind(getattr(self.sync, method.__name__)(*args, **kwargs))
+
+    return made_of(method, twin)
+
+
+_CLASSES: dict[type, type[Twin[Any]]] = {}
+
+
+class Twin(Generic[S]):
+    """An object for asyncio. A class ``A(Twin[B], of=B)`` is the twin of objects of class B.
+
+    Attributes
+    ----------
+    sync : object
+        The same one for threads.
+    """
+
+    __slots__ = ("sync",)
+
+    def __init_subclass__(cls, *, of: type | None = None) -> None:
+        super().__init_subclass__()
+        if of is not None:
+            _CLASSES[of] = cls
+
+    def __init__(self, sync: S) -> None:
+        self.sync = sync
+
+    @property
+    def _threads(self) -> Threads:
+        store: DataStore = self.sync._store  # type: ignore[attr-defined]
+        return threads_of(store)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Twin) and bool(self.sync == other.sync)
+
+    def __hash__(self) -> int:
+        return hash(self.sync)
+
+    def __repr__(self) -> str:
+        return f"<aio {str(self.sync.__repr__()).removeprefix('<')}"
+
+    # Without these, Python would take __getitem__ for what finds and goes through items, and go on for ever.
+    def __iter__(self) -> Any:
+        if hasattr(self, "__aiter__"):
+            raise TypeError(f"{self!r} is gone through by async for")
+        raise TypeError(f"{type(self).__name__!r} object is not iterable")
+
+    def __contains__(self, key: object) -> bool:
+        if hasattr(self, "contains"):
+            raise TypeError(f"what is in {self!r} is asked for by: await ….contains({key!r})")
+        raise TypeError(f"argument of type {type(self).__name__!r} is not iterable")
+
+
+def twin_of(sync: object) -> Any:
+    """Return the object for asyncio that is made of one for threads."""
+    kinds = type(sync).__mro__
+    return next(_CLASSES[kind] for kind in kinds if kind in _CLASSES)(sync)
+
+
+def instead(given: object, way: str) -> str:
+    """Return what is said of an object for asyncio that was given where it cannot be.
+
+    Parameters
+    ----------
+    given : object
+        What was given; nothing is said of other objects.
+    way : str
+        How the same is done with asyncio.
+
+    Returns
+    -------
+    str
+        The end of a message.
+    """
+    return f"; it is for asyncio: {way}, or give its .sync" if isinstance(given, Twin) else ""
+
+
+class Closing(Twin[S]):
+    """An object that is closed at the end of an ``async with``, or in a thread when nobody has it any more."""
+
+    __slots__ = ("_is_closed",)
+
+    def __init__(self, sync: S) -> None:
+        super().__init__(sync)
+        self._is_closed = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            # What fails is printed. When the interpreter ends there are no threads, and the core closes it.
+            with contextlib.suppress(RuntimeError):
+                threading.Thread(target=self._close, name="femtobarn-aio-close").start()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close it, whether this is cancelled or not."""
+        await self._threads.surely(self._close)
+
+    def _close(self) -> None:
+        self.sync.close()  # type: ignore[attr-defined]
+        self._is_closed = True

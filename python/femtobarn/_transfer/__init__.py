@@ -1,0 +1,1 @@
+"""Files into an event store (`ingest`) and out of it (`export`)."""

@@ -1,0 +1,757 @@
+"""HDF5 files of events as tables: which groups and datasets there are, and what they are in C++.
+
+The layout is that of NOvA's files: each group is a table, each of its datasets a column of as many rows, and three of
+them (`run`, `subrun`, `evt`) say which event a row is of. The names of classes and members are those that HDF2HEPnOS
+gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from femtobarn._shared.optional import optional
+from femtobarn._shared.patterns import fits, patterns, several
+from femtobarn._shared.repr import shortened
+from femtobarn._store.products import type_name_of
+from femtobarn._transfer.cpp_reserved import CLASSES, KEYWORDS
+from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
+
+__all__ = [
+    "Choice",
+    "Column",
+    "Table",
+    "Tables",
+    "check_patterns",
+    "choice_of",
+    "cpp_names",
+    "find_tables",
+    "is_hdf5",
+    "open_hdf5",
+    "read_keys",
+    "read_rows",
+]
+
+INDEX = ("run", "subrun", "evt")
+SEQUENCE = "evt.seq"
+EVENTS = "spill"  # the table that has a row for each event, whatever else is known of it
+
+_MOST_GROUPS = 1 << 17
+_DEEPEST = 64
+_UNWRITTEN = 256 << 20  # bytes of a dataset that were never written
+_CHUNK = 1 << 30  # bytes of a chunk, which is in memory as a whole
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a file is wanted.
+
+    Attributes
+    ----------
+    groups, fields, drop : tuple of str
+        Patterns of groups; patterns of ``group/dataset``; and those of either that are left out.
+    namespace : str
+        The namespace of the classes in C++.
+    index : tuple of str
+        The datasets that say which run, subrun and event a row is of.
+    """
+
+    groups: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    namespace: str = ""
+    index: tuple[str, ...] = INDEX
+
+    def wants_group(self, group: str) -> bool:
+        """Return whether a group is wanted, as far as that is said of it as a whole."""
+        return (not self.groups or fits(group, self.groups)) and not fits(group, self.drop)
+
+    def wants_field(self, group: str, dataset: str) -> bool:
+        """Return whether a dataset of a group is wanted, if the group is."""
+        path = f"{group}/{dataset}"
+        return (not self.fields or fits(path, self.fields)) and not fits(path, self.drop)
+
+
+def choice_of(
+    groups: object, fields: object, drop: object, namespace: str, numbers: Iterable[str | int | None] = INDEX
+) -> Choice:
+    """Return what users say that they want.
+
+    Parameters
+    ----------
+    groups, fields, drop : str, list of str or None
+        Patterns.
+    namespace : str
+        Of the classes.
+    numbers : iterable of str, int or None
+        The datasets with the numbers of run, subrun and event; None for those that NOvA's files have.
+
+    Returns
+    -------
+    Choice
+        The same, checked.
+    """
+    index = tuple(usual if name is None else str(name) for usual, name in zip(INDEX, numbers, strict=True))
+    given = {"groups": groups, "fields": fields, "drop": drop}
+    plain = namespace.strip(":")
+    parts = plain.split("::")
+    if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
+        raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
+    return Choice(
+        **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
+        namespace=plain,
+        index=index,
+    )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A dataset, and the member that it becomes.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name in the file.
+    member : str
+        The name of the member.
+    type : str
+        The type of the member, in C++.
+    kind : str
+        "number", "text", or "list" for rows of any number of numbers.
+    shape : tuple of int
+        Of one row.
+    """
+
+    dataset: str
+    member: str
+    type: str
+    kind: str
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A group, and the class that its rows become.
+
+    Attributes
+    ----------
+    group : str
+        Its name in the file, which is the label of the product.
+    class_name : str
+        The name of the class.
+    columns : tuple of Column
+        Its members, in their order: those of the largest numbers first, as HDF2HEPnOS has them, so that nothing lies
+        between them in memory.
+    n_rows : int
+        Rows.
+    has_index : bool
+        Whether it says itself which event a row is of; else by the number in ``evt.seq``.
+    index : tuple of str
+        The datasets that say so.
+    """
+
+    group: str
+    class_name: str
+    columns: tuple[Column, ...]
+    n_rows: int
+    has_index: bool = True
+    index: tuple[str, ...] = INDEX
+
+    @property
+    def type(self) -> str:
+        """The type of the product."""
+        return f"std::vector<{self.class_name}>"
+
+
+@dataclass
+class Tables:
+    """The tables of a file.
+
+    Attributes
+    ----------
+    tables : list of Table
+        Those that are wanted and have rows, in the order of the file.
+    left_out : dict
+        What else there is, and why it is left out.
+    unexpected : dict
+        What of that has data which is of no event.
+    events : Table or None
+        The table with a row for each event.
+    """
+
+    tables: list[Table] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    unexpected: dict[str, str] = field(default_factory=dict)
+    events: Table | None = None
+
+
+def is_hdf5(head: Callable[[int, int], bytes]) -> bool:
+    """Return whether a file is HDF5, by its content.
+
+    Parameters
+    ----------
+    head : callable
+        Gives bytes of the file: from where, and how many.
+
+    Returns
+    -------
+    bool
+        Whether its signature is at the beginning, or behind a user block of 512, 1024, 2048, … bytes.
+    """
+    at = 0
+    while True:
+        found = head(at, len(_SIGNATURE))
+        if len(found) < len(_SIGNATURE):
+            return False
+        if found == _SIGNATURE:
+            return True
+        at = 2 * at or 512
+
+
+def open_hdf5(path: str) -> Any:
+    """Open a file to be read.
+
+    Parameters
+    ----------
+    path : str
+        Its path on this machine.
+
+    Returns
+    -------
+    h5py.File
+        The file.
+
+    Raises
+    ------
+    NotFoundError
+        If it is not there.
+    FormatError
+        If it cannot be read as HDF5.
+    """
+    h5py = optional("h5py", "hdf5")
+    try:
+        return h5py.File(path, "r")
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: there is no such file") from None
+    except PermissionError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+    except OSError as error:
+        raise FormatError(f"{path}: it cannot be read as HDF5, and may be cut short or damaged: {error}") from error
+
+
+def cpp_names(names: Iterable[str], reserved: frozenset[str] = KEYWORDS) -> dict[str, str]:
+    """Return names for C++ of names in a file, no two the same.
+
+    ``.``, ``/`` and space become ``_``, as HDF2HEPnOS has it, and so does everything else that no name of C++ has. A
+    name that begins with a digit gets a ``_`` before it, one that is reserved, as a keyword, one behind it. Of
+    several that come to the same, one that needed no change keeps it, and the others get ``_2``, ``_3``, … in the
+    order of their names.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names in the file.
+    reserved : frozenset of str
+        Names that C++ has for itself.
+
+    Returns
+    -------
+    dict
+        The name in C++ of each.
+
+    Examples
+    --------
+    >>> from femtobarn._transfer.hdf5 import cpp_names
+    >>> cpp_names(["vtx.x", "vtx_x", "class"])
+    {'class': 'class_', 'vtx.x': 'vtx_x_2', 'vtx_x': 'vtx_x'}
+    """
+    ordered = sorted(set(names))
+    taken = {name for name in ordered if _cpp_name(name, reserved) == name}
+    made = {}
+    for name in ordered:
+        own = first = _cpp_name(name, reserved)
+        n = 2
+        while own != name and own in taken:
+            own = f"{first}_{n}"
+            n += 1
+        taken.add(own)
+        made[name] = own
+    return made
+
+
+def _cpp_name(name: str, reserved: frozenset[str] = KEYWORDS) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+    if plain[0].isdigit():
+        plain = f"_{plain}"
+    return f"{plain}_" if plain in reserved else plain
+
+
+def find_tables(file: Any, path: str, choice: Choice) -> Tables:
+    """Find the tables of a file, by its metadata alone.
+
+    Parameters
+    ----------
+    file : h5py.File
+        The file.
+    path : str
+        Its path, for messages.
+    choice : Choice
+        What of it is wanted.
+
+    Returns
+    -------
+    Tables
+        The tables, and what is left out.
+
+    Raises
+    ------
+    FormatError
+        If the datasets of a group have different lengths, or the numbers of events are none.
+    UsageError
+        If a dataset has values that no product can have.
+    """
+    found = Tables()
+    groups = dict(_groups(file, path, found, choice))
+    classes = cpp_names(groups, KEYWORDS | CLASSES)
+    prefix = f"{choice.namespace}::" if choice.namespace else ""
+    for name, datasets in groups.items():
+        wanted = choice.wants_group(name)
+        if not wanted and name != EVENTS:
+            continue
+        if wanted and "#" in name:
+            raise UsageError(
+                f"{path}: group {name!r} cannot be a product, whose label has no '#': leave it out by drop={name!r}, "
+                f"or rename it in the file (file.move({name!r}, {name.replace('#', '_')!r}) of h5py)"
+            )
+        with _told(path, f"group {name!r}"):
+            if wanted:
+                table = _table(path, name, prefix + classes[name], datasets, choice, found)
+            else:  # only which events there are
+                table = _table(path, name, "", datasets, replace(choice, drop=("*/*",)), Tables())
+        if table is None:
+            continue
+        if name == EVENTS and table.has_index:
+            found.events = table
+        if wanted and (table.columns or set(datasets) <= set(choice.index)):
+            found.tables.append(table)
+    if not found.tables and found.events is None:
+        _check_numbers(path, groups, choice, found)
+    sequence = [table.group for table in found.tables if not table.has_index]
+    if sequence and (found.events is None or SEQUENCE not in groups[EVENTS]):
+        for name in sequence:
+            _refuse(found, name, f"it has {SEQUENCE}, and there is no {EVENTS} that says which events these are")
+        found.tables = [table for table in found.tables if table.has_index]
+    return found
+
+
+def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice, found: Tables) -> None:
+    """Raise if there are groups with rows, and none says which events these are of."""
+    without = {name: groups[name] for name in found.unexpected if name in groups}
+    if not without:
+        return
+    name, datasets = max(without.items(), key=lambda group: sum(number in group[1] for number in choice.index))
+    missing = [number for number in choice.index if number not in datasets]
+    integers = [own for own, item in datasets.items() if item is not None and item.dtype.kind in "iu"]
+    near = [close for number in missing for close in difflib.get_close_matches(number, integers, n=2)]
+    shown = list(dict.fromkeys([*near, *integers]))
+    raise KeyNotFoundError(
+        f"{path}: no group says which events its rows are of, by {', '.join(choice.index)}: group {name!r} has no "
+        f"{', '.join(missing)}; its integers are {shortened([*map(repr, shown)], 8) or 'none'}; say which they are "
+        "by run=, subrun= and event="
+    )
+
+
+def _refuse(found: Tables, name: str, reason: str) -> None:
+    found.left_out[name] = found.unexpected[name] = reason
+
+
+@contextlib.contextmanager
+def _told(path: str, what: str) -> Iterator[None]:
+    """Tell whatever h5py raises for damaged files with the file and the place in it."""
+    try:
+        yield
+    except FemtobarnError:
+        raise
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError) as error:
+        reason = error.args[0] if error.args else type(error).__name__
+        raise FormatError(f"{path}: {what} cannot be read, and may be damaged: {reason}") from error
+
+
+def _groups(
+    file: Any, path: str, found: Tables, choice: Choice, names_only: bool = False
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the groups that have datasets, with these, in the order of the file.
+
+    Of groups that are not wanted only the first dataset is opened, since opening all takes a second or so, unless
+    groups in groups may be. With `names_only`, what cannot be opened is there by its name.
+    """
+    h5py = optional("h5py", "hdf5")
+    todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", file, ())]
+    n = 0
+    while todo:
+        own, group, above = todo.pop()
+        what = f"group {own!r}" if own else "the file's root"
+        n += 1
+        if n > _MOST_GROUPS or len(above) > _DEEPEST:
+            raise FormatError(
+                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: links in a "
+                "circle may make them"
+            )
+        with _told(path, what):
+            above = (*above, _address(h5py, group))
+            names = list(group)
+        if above[-1] in above[:-1]:
+            raise FormatError(f"{path}: {what} is one that it is in itself: its links make a circle")
+        is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
+        datasets: dict[str, Any] = {}
+        inner: list[tuple[str, Any, tuple[Any, ...]]] = []
+        for name in names:
+            if datasets and not is_wanted:
+                break
+            full = f"{own}/{name}".strip("/")
+            try:
+                with _told(path, f"{full!r}"):
+                    item = _item(h5py, group, name)
+            except FormatError:
+                if not names_only and (name in (*choice.index, SEQUENCE) or not fits(full, choice.drop)):
+                    raise
+                datasets[name] = None
+                continue
+            if item is None:
+                _refuse(found, full, "its link leads nowhere")
+            elif isinstance(item, h5py.Dataset):
+                datasets[name] = item
+            elif isinstance(item, h5py.Group):
+                inner.append((full, item, above))
+        if not own:
+            for name in datasets:
+                _refuse(found, name, "it is a dataset in no group, which says nothing of events")
+        elif datasets or not inner:
+            yield own, datasets
+        todo += reversed(inner)
+
+
+def _address(h5py: Any, group: Any) -> tuple[int, int]:
+    about = h5py.h5o.get_info(group.id)
+    return about.fileno, about.addr
+
+
+def _item(h5py: Any, group: Any, name: str) -> Any:
+    """Return what a link leads to; None if that is nowhere."""
+    try:
+        return group[name]
+    except (OSError, RuntimeError, LookupError):
+        if _is_nowhere(h5py, group, name):
+            return None
+        raise
+
+
+def _is_nowhere(h5py: Any, group: Any, path: str, n_links: int = 16) -> bool:
+    """Return whether a path ends at a soft or external link without a target. What is damaged is somewhere."""
+    at = group.file if path.startswith("/") else group
+    for part in (part for part in path.split("/") if part not in ("", ".")):
+        link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
+        if link is None:
+            return True
+        if isinstance(link, h5py.SoftLink | h5py.ExternalLink) and not n_links:
+            return False  # a circle
+        if isinstance(link, h5py.SoftLink) and _is_nowhere(h5py, at, link.path, n_links - 1):
+            return True
+        if isinstance(link, h5py.ExternalLink):
+            other = os.path.join(os.path.dirname(at.file.filename), link.filename)  # noqa: PTH118, PTH120
+            if not any(os.path.exists(one) for one in (other, link.filename)):  # noqa: PTH110
+                return True
+            with h5py.File(other if os.path.exists(other) else link.filename, "r") as file:  # noqa: PTH110
+                if _is_nowhere(h5py, file, f"/{link.path}", n_links - 1):
+                    return True
+        try:
+            at = at[part]
+        except (OSError, RuntimeError, LookupError):
+            return False
+    return False
+
+
+def _table(
+    path: str, name: str, class_name: str, datasets: dict[str, Any], choice: Choice, found: Tables
+) -> Table | None:
+    has_index = all(index in datasets for index in choice.index)
+    opened = [dataset for dataset in datasets.values() if dataset is not None]
+    if not opened or all(dataset.shape is not None and 0 in dataset.shape[:1] for dataset in opened):
+        found.left_out[name] = "it is empty"
+        return None
+    if not has_index and SEQUENCE not in datasets:
+        missing = ", ".join(index for index in choice.index if index not in datasets)
+        _refuse(found, name, f"it does not say which events its rows are of: it has no {missing}")
+        return None
+    keys = choice.index if has_index else (SEQUENCE,)
+    for key in keys:
+        _check_index(path, name, key, datasets[key])
+        _check_written(path, name, key, datasets[key])
+    n_rows = int(datasets[keys[0]].shape[0])
+    own = [dataset for dataset in datasets if not (has_index and dataset in choice.index)]
+    members = cpp_names(own)
+    columns = []
+    for dataset in own:
+        item = datasets[dataset]
+        if not choice.wants_field(name, dataset):
+            continue
+        reason = _reason_to_leave(item, n_rows)
+        if reason is not None:
+            found.left_out[f"{name}/{dataset}"] = reason
+            continue
+        if item.shape[0] != n_rows:
+            raise FormatError(
+                f"{path}: the datasets of group {name!r} have different lengths: {keys[0]} has {n_rows} rows, "
+                f"{dataset} has {item.shape[0]}"
+            )
+        with _told(path, f"dataset {dataset!r} of group {name!r}"):
+            _check_written(path, name, dataset, item)
+            columns.append(_column(path, name, dataset, item, members[dataset]))
+    lengths = {key: int(datasets[key].shape[0]) for key in keys}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{key} has {n} rows" for key, n in lengths.items())
+        raise FormatError(f"{path}: the datasets of group {name!r} have different lengths: {shown}")
+    columns.sort(key=lambda column: (-_size(column), column.dataset))
+    return Table(name, class_name, tuple(columns), n_rows, has_index, choice.index)
+
+
+def _reason_to_leave(dataset: Any, n_rows: int) -> str | None:
+    if dataset.shape is None or dataset.shape == ():
+        return "it is one value, and not one for each row"
+    if dataset.shape[0] == 0 and n_rows:
+        return "it is empty"
+    return "its rows have no values" if 0 in dataset.shape[1:] else None
+
+
+def _check_index(path: str, group: str, name: str, dataset: Any) -> None:
+    shape = dataset.shape or ()
+    if dataset.dtype.kind not in "iu" or not shape or any(n != 1 for n in shape[1:]):
+        raise FormatError(
+            f"{path}: {name} of group {group!r} has numbers of events, which are integers, one for each row; it has "
+            f"{dataset.dtype} of shape {dataset.shape}"
+        )
+
+
+def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
+    """Raise if a dataset has far more values than were ever written, or such chunks that no memory holds them."""
+    size = dataset.dtype.itemsize
+    n = math.prod(dataset.shape)
+    if dataset.is_virtual:
+        n_written = sum(source.vspace.get_select_npoints() for source in dataset.virtual_sources())
+        lost = _lost_source(dataset)
+        if lost is not None:
+            raise FormatError(
+                f"{path}: dataset {name!r} of group {group!r} lies in other files, and {lost}, so that HDF5 would read "
+                f"zeros: bring it back, or leave the dataset out with drop={f'{group}/{name}'!r}"
+            )
+    elif dataset.chunks is not None:
+        n_written = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
+        if math.prod(dataset.chunks) * size > _CHUNK:
+            raise FormatError(
+                f"{path}: dataset {name!r} of group {group!r} has chunks of {dataset.chunks} values, more than 1 GiB: "
+                f"leave it out with drop={f'{group}/{name}'!r}"
+            )
+    else:
+        n_written = n if dataset.id.get_storage_size() else 0
+    # the keys of rows take 24 bytes each
+    if (n - n_written) * max(size, 24) > _UNWRITTEN:
+        raise FormatError(
+            f"{path}: dataset {name!r} of group {group!r} has {n} values, of which {max(n - n_written, 0)} were never "
+            f"written: leave it out with drop={f'{group}/{name}'!r}"
+        )
+
+
+def _lost_source(dataset: Any, n_steps: int = 16) -> str | None:
+    """Say what is not there of what a virtual dataset lies in; HDF5 itself reads values that are none."""
+    h5py = optional("h5py", "hdf5")
+    folder = Path(dataset.file.filename).parent
+    for name, item in sorted({(source.file_name, source.dset_name) for source in dataset.virtual_sources()}):
+        if "%" in name or "%" in item:
+            continue  # numbered sources, which may come later
+        # HDF5 looks at the place that is noted, in its folder of sources, beside the file, and here
+        prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
+        places = [folder / name, folder / prefix / name, folder / Path(name).name, Path(name)]
+        place = Path(dataset.file.filename) if name == "." else next((one for one in places if one.is_file()), None)
+        if place is None:
+            return f"there is no {folder / name}"
+        try:
+            with h5py.File(place, "r") as file:
+                source = file.get(item)
+                if not isinstance(source, h5py.Dataset):
+                    return f"{place} has no dataset {item!r}"
+                lost = _lost_source(source, n_steps - 1) if source.is_virtual and n_steps else None
+        except OSError as error:
+            return f"{place} cannot be read: {error}"
+        if lost is not None:
+            return lost
+    return None
+
+
+def _column(path: str, group: str, name: str, dataset: Any, member: str) -> Column:
+    h5py = optional("h5py", "hdf5")
+    shape = tuple(int(n) for n in dataset.shape[1:])
+    shape = () if all(n == 1 for n in shape) else shape
+    dtype = dataset.dtype
+    inner = h5py.check_vlen_dtype(dtype)
+    if h5py.check_string_dtype(dtype) is not None:
+        kind, type_name = "text", "std::string"
+    elif inner is not None and not shape and (item := _number(inner)) is not None:
+        kind, type_name = "list", f"std::vector<{item}>"
+    elif (item := _number(dtype)) is not None:
+        kind, type_name = "number", item
+    else:
+        raise UsageError(
+            f"{path}: dataset {name!r} of group {group!r} has values of the type {_described(dtype)}, which no product "
+            f"can have: leave it out with drop={f'{group}/{name}'!r}"
+        )
+    for n in reversed(shape):
+        type_name = f"std::array<{type_name},{n}>"
+    return Column(name, member, type_name, kind, shape)
+
+
+def _described(dtype: Any) -> str:
+    return f"of {', '.join(dtype.names)}" if dtype.names else str(dtype)
+
+
+def _number(dtype: Any) -> str | None:
+    """Return the name of a number in C++. Those of 16 bits become those of 32, which hold all of their values."""
+    if dtype.kind == "f" and dtype.itemsize == 2:
+        return "float"
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        return None
+    return type_name_of(dtype.newbyteorder("="))
+
+
+def _size(column: Column) -> int:
+    """Return the size of the numbers in a column; of what has no size, 0."""
+    if column.kind != "number":
+        return 0
+    number = column.type.rpartition("<")[2].partition(",")[0]
+    bits = re.search(r"int(\d+)_t", number)
+    return int(bits[1]) // 8 if bits else {"double": 8, "float": 4}.get(number, 1)
+
+
+def check_patterns(paths: Iterable[str], choice: Choice) -> None:
+    """Raise if a pattern fits nothing in any file.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Paths of files, which are opened until all patterns have fitted something.
+    choice : Choice
+        The patterns.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If a pattern fits nothing.
+    """
+    open_ones = {
+        pattern: what
+        for what, some in (("groups", choice.groups), ("fields", choice.fields), ("drop", choice.drop))
+        for pattern in some
+    }
+    names: set[str] = set()
+    for path in paths:
+        if not open_ones:
+            return
+        with open_hdf5(path) as file:
+            for group, datasets in _groups(file, path, Tables(), replace(choice, groups=(), drop=()), True):
+                names.add(group)
+                names.update(f"{group}/{dataset}" for dataset in datasets)
+        open_ones = {p: what for p, what in open_ones.items() if not any(fits(name, [p]) for name in names)}
+    for pattern, what in open_ones.items() if names else ():
+        kinds = sorted(name for name in names if what == "drop" or ("/" in name) == (what == "fields"))
+        near = difflib.get_close_matches(pattern, kinds, n=3) or kinds[:5]
+        form = " (a field is group/dataset)" if what == "fields" and "/" not in pattern else ""
+        hint = several(what, pattern) or (f"; near are {', '.join(map(repr, near))}" if near else "")
+        raise KeyNotFoundError(f"no file has what {what} names, {pattern!r}{form}{hint}")
+
+
+def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: Any = None) -> Any:
+    """Return which events rows are of, as keys that are in the order of run, subrun and event.
+
+    Parameters
+    ----------
+    file : h5py.File
+        The file.
+    path : str
+        Its path, for messages.
+    table : Table
+        The table.
+    first, end : int
+        The rows.
+    events : array, optional
+        For tables that have only ``evt.seq``: the keys of the events that it counts.
+
+    Returns
+    -------
+    array of S24, shape (n,)
+        For each row the three numbers of 8 bytes, big-endian, of which the order of bytes is that of the numbers.
+    """
+    group = file[table.group]
+    if not table.has_index:
+        at = _numbers(group, path, table, SEQUENCE, first, end)
+        if len(at) and int(at.max()) >= len(events):
+            raise FormatError(
+                f"{path}: {SEQUENCE} of group {table.group!r} has {int(at.max())}, "
+                f"and {EVENTS} has {len(events)} events"
+            )
+        return events[at]
+    keys = np.empty((end - first, 3), ">u8")
+    for at, name in enumerate(table.index):
+        keys[:, at] = _numbers(group, path, table, name, first, end)
+    return keys.view("S24").reshape(-1)
+
+
+def _numbers(group: Any, path: str, table: Table, name: str, first: int, end: int) -> Any:
+    numbers = read_rows(group[name], path, first, end).reshape(-1)
+    if numbers.dtype.kind == "i" and len(numbers) and int(numbers.min()) < 0:
+        row = first + int(np.argmax(numbers < 0))
+        raise FormatError(
+            f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it is no number"
+        )
+    numbers = numbers.astype(np.uint64)
+    if len(numbers) and int(numbers.max()) == 2**64 - 1:
+        raise FormatError(f"{path}: {name} of group {table.group!r} is 2**64 - 1, which stands for none")
+    return numbers
+
+
+def read_rows(dataset: Any, path: str, first: int, end: int) -> Any:
+    """Return some rows of a dataset.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        The dataset.
+    path : str
+        The path of the file, for messages.
+    first, end : int
+        The rows.
+
+    Returns
+    -------
+    array
+        The rows.
+
+    Raises
+    ------
+    FileError
+        If they cannot be read.
+    """
+    try:
+        return dataset[first:end]
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
+        kind = FileError if isinstance(error, OSError) else FormatError
+        raise kind(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error

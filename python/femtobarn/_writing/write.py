@@ -1,0 +1,242 @@
+"""Writing: ROOT files, and the ntuples in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from femtobarn import _core
+from femtobarn._files.ntuple import NTuple
+from femtobarn._files.open import settings_of
+from femtobarn._shared.compat import known_options
+from femtobarn._shared.output import Path, compression_settings, plain_path, root_path
+from femtobarn._shared.steps import num_threads
+from femtobarn._writing.file_writer import FileWriter
+from femtobarn._writing.ntuple_writer import AttributeSetWriter, NTupleWriter
+from femtobarn._writing.spec import to_fields
+from femtobarn._writing.to_nodes import maps_of, to_batches
+from femtobarn.errors import FileError, UsageError
+
+__all__ = ["AttributeSetWriter", "FileWriter", "NTupleWriter", "create", "recreate", "update", "write"]
+
+
+@known_options()
+def create(
+    path: Path,
+    *,
+    compression: Any = "zstd:5",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> FileWriter:
+    """Make a new ROOT file, where there is none yet.
+
+    Of several that are made at the same time, the first that is closed appears; the others are errors when they are
+    closed.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be.
+    compression : str, int or None
+        How ntuples are compressed if they say nothing else; see `recreate`.
+    threads : int, optional
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
+
+    Returns
+    -------
+    FileWriter
+        The file.
+
+    Raises
+    ------
+    FileError
+        If there is a file already, or none can be made.
+    """
+    name = root_path(path)
+    if not _core.is_remote(name) and os.path.lexists(name.removeprefix("file://")):
+        raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
+    return _new(name, False, compression, threads, storage_options)
+
+
+@known_options()
+def recreate(
+    path: Path,
+    *,
+    compression: Any = "zstd:5",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> FileWriter:
+    """Make a new ROOT file, which replaces what has its name.
+
+    The file is written beside its name and appears when it is closed, complete and synced. If the ``with`` block ends
+    with an error, nothing appears, and what was there stays.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be.
+    compression : str, int or None
+        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9
+        as in "zstd:5"; ROOT's number, as 505; "none" or None.
+    threads : int, optional
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
+
+    Returns
+    -------
+    FileWriter
+        The file.
+
+    Raises
+    ------
+    FileError
+        If no file can be made there.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> with fb.recreate(tmp / "new.root", compression="zstd:5") as f:
+    ...     events = f.mkrntuple("Events", {"n": "int32", "pt": "var * float32"})
+    ...     events.extend({"n": [1, 2], "pt": [[0.5], [1.5, 2.5]]})
+    >>> fb.open(tmp / "new.root")["pt"].array().to_list()
+    [[0.5], [1.5, 2.5]]
+    """
+    return _new(root_path(path), True, compression, threads, storage_options)
+
+
+def _new(
+    url: str, replaces: bool, compression: Any, threads: int | None, storage_options: Mapping[str, Any] | None
+) -> FileWriter:
+    settings = compression_settings(compression)
+    asking = {} if storage_options is None else settings_of(storage_options)
+    return FileWriter(_core.FileWriter.create(url, settings, replaces, asking), settings, num_threads(threads))
+
+
+@known_options()
+def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
+    """Add to a ROOT file that is there, beside its other objects.
+
+    Until it is closed, everybody sees what was there before; at no instant is that unreadable. Neither
+    fields nor entries can be added to an ntuple that is in the file: `join_columns` and `merge` do that. Another one of
+    its name is an error, unless ``mkrntuple(..., new_cycle=True)`` hides the one before, which stays as "Events;1".
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    compression : str, int or None
+        How ntuples are compressed if they say nothing else; by default as the file's header says. See `recreate`.
+    threads : int, optional
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+
+    Returns
+    -------
+    FileWriter
+        The file.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such file.
+    FormatError
+        If it is no ROOT file.
+    """
+    n_threads = num_threads(threads)
+    core = _core.FileWriter.update(plain_path(path))
+    settings = core.compression if compression is None else compression_settings(compression)
+    return FileWriter(core, settings, n_threads)
+
+
+@known_options(like=FileWriter.mkrntuple)
+def write(
+    path: Path,
+    data: Any,
+    name: str = "Events",
+    *,
+    compression: Any = "zstd:5",
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> int:
+    """Write data as an ntuple of a new file.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be; what has its name is replaced.
+    data : ak.Array, dict, table, reader of record batches, `NTuple`, or an iterator of any of these
+        The entries; see `NTupleWriter.extend`. An iterator's items are written one after another.
+    name : str
+        Name of the ntuple; directories may be in front, as "folder/Events".
+    compression : str, int or None
+        See `recreate`.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
+    **options
+        As those of `FileWriter.mkrntuple`.
+
+    Returns
+    -------
+    int
+        Number of entries.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.write(tmp / "small.root", {"x": [1.5, 2.5], "label": ["a", "b"]}, precision={"x": 16})
+    2
+    >>> fb.open(tmp / "small.root")["label"].array().to_list()
+    ['a', 'b']
+    """
+    threads = options.pop("threads", None)
+    root_path(path)
+    _check_apart(path, data)
+    while True:
+        skipped = data.skipped if isinstance(data, NTuple) else ()
+        try:
+            with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
+                return _write(file, data, name, options)
+        except UsageError:
+            # a branch that only its later entries show to be unreadable: nothing has appeared yet
+            if not isinstance(data, NTuple) or data.skipped == skipped:
+                raise
+
+
+def _write(file: FileWriter, data: Any, name: str, options: dict[str, Any]) -> int:
+    """Write data as an ntuple; gives the number of entries."""
+    types = options.get("types")
+    known = maps_of(to_fields(types)) if isinstance(types, Mapping) and types else frozenset()
+    is_iterator = isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__")
+    first = next(data, None) if is_iterator else data
+    if first is None and is_iterator:
+        raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
+    try:
+        batches: Any = to_batches(first, known)
+        ntuple = file.mkrntuple(name, batches, **options)
+    except UsageError as error:
+        if isinstance(data, NTuple):
+            hint = f"fb.convert({':'.join(data.files[0])!r}, ...) writes it under names and types that ROOT takes"
+            raise UsageError(f"{error}; {hint}", kind=error.kind) from None
+        raise
+    ntuple.extend(batches)
+    for batch in data if is_iterator else ():
+        ntuple.extend(batch)
+    return ntuple.close()
+
+
+def _check_apart(path: Path, data: Any) -> None:
+    """Refuse to replace the file that is read: what else is in it would be lost."""
+    if not isinstance(data, NTuple):
+        return
+    if _core.is_remote(os.fspath(path)):
+        place = _core.public_url(os.fspath(path))
+        if any(_core.public_url(file) == place for file, _ in data.files):
+            raise UsageError(f"{place} is what is read, and would be replaced: give the output another name")
+        return
+    place = os.path.realpath(os.path.expanduser(os.fspath(path)).removeprefix("file://"))  # noqa: PTH111
+    for file, _ in data.files:
+        if os.path.realpath(file.removeprefix("file://")) == place:
+            raise UsageError(f"{file} is what is read, and would be replaced: give the output another name")
