@@ -53,6 +53,7 @@ mod sink;
 mod source;
 mod threads;
 mod together;
+mod url;
 mod usage;
 
 #[cfg(test)]
@@ -67,8 +68,8 @@ pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use object_folder::{FoundObject, ObjectFolder};
 pub use pieces::pieces;
 pub use remote::{
-    OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_of_xrootd, is_remote,
-    list_folder, open_remote, others_for, public, read_others_with, scheme,
+    OpenOther, Others, create_remote, is_remote, list_folder, open_remote, others_for,
+    read_others_with,
 };
 pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{
@@ -84,4 +85,5 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
+pub use url::{RemoteEntry, is_for_others, is_of_xrootd, public, scheme};
 pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

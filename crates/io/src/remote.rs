@@ -1,22 +1,10 @@
-//! Files that are not on this machine: which source a URL's scheme asks for, and what is in folders of servers.
+//! Files that are not on this machine: opening, creating and listing them by the protocol of their URL.
 
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
-
-use femtobarn_xrootd::without_password;
 
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
+use crate::url::{Protocol, RemoteEntry, is_for_others, protocol, public};
 use crate::{ByteSink, ByteSource, HttpSink, IoError, ObjectSink, Settings, XrootdSink};
-
-/// How files of a scheme are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Protocol {
-    Xrootd,
-    Http,
-    Object,
-    /// By what somebody brought: see [`read_others_with`].
-    Other,
-}
 
 /// Opens a file of a scheme that is not known here.
 pub type OpenOther = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>;
@@ -40,58 +28,18 @@ pub fn read_others_with(others: Others) {
     OTHERS.get_or_init(|| others);
 }
 
-/// The scheme of a URL, in small letters, if it is one. Of a chain (`simplecache::https://…`) it is all in front of the first
-/// `://`.
-#[must_use]
-pub fn scheme(text: &str) -> Option<String> {
-    let (schemes, _) = text.split_once("://")?;
-    let is_scheme = |text: &str| {
-        let mut letters = text.chars();
-        let begins = letters
-            .next()
-            .is_some_and(|first| first.is_ascii_alphabetic());
-        begins && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    };
-    let are_schemes = schemes.split("::").all(is_scheme);
-    are_schemes.then(|| schemes.to_ascii_lowercase())
-}
-
-/// Who reads a scheme; none for files of this machine, and for what is no URL.
-fn of_scheme(url: &str) -> Option<Protocol> {
-    Some(match scheme(url)?.as_str() {
-        "file" => return None,
-        "root" | "roots" | "xroot" | "xroots" => Protocol::Xrootd,
-        "http" | "https" | "dav" | "davs" => Protocol::Http,
-        "s3" | "s3a" | "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss" => Protocol::Object,
-        _ => Protocol::Other,
-    })
-}
-
-fn protocol(url: &str) -> Option<Protocol> {
-    of_scheme(url).filter(|found| *found != Protocol::Other || OTHERS.get().is_some())
+fn readable(url: &str) -> Option<Protocol> {
+    protocol(url).filter(|found| *found != Protocol::Other || OTHERS.get().is_some())
 }
 
 /// Who reads the file of a URL, where settings say it as well.
 fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoError> {
-    let found = protocol(url);
+    let found = readable(url);
     // files of this machine are read without anybody's help
     match found.is_some() && settings.is_for_others()? {
         true => Ok(Some(Protocol::Other)),
         false => Ok(found),
     }
-}
-
-/// Whether a URL is none of this machine and of the protocols that are known here: one of a file system that somebody may
-/// have brought, or a chain of such.
-#[must_use]
-pub fn is_for_others(url: &str) -> bool {
-    of_scheme(url) == Some(Protocol::Other)
-}
-
-/// Whether a URL is one of XRootD.
-#[must_use]
-pub fn is_of_xrootd(url: &str) -> bool {
-    of_scheme(url) == Some(Protocol::Xrootd)
 }
 
 /// Who reads what is not known here, if that is to read this URL.
@@ -120,7 +68,7 @@ fn others(url: &str) -> Result<&'static Others, IoError> {
 /// Whether a file is on a server whose files can be read.
 #[must_use]
 pub fn is_remote(url: &str) -> bool {
-    protocol(url).is_some()
+    readable(url).is_some()
 }
 
 /// Opens a file of a server.
@@ -131,7 +79,7 @@ pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>
     Ok(match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
         Some(Protocol::Http) => HttpSource::open(url, settings)?,
-        Some(Protocol::Object) => ObjectSource::open(url, settings)?,
+        Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
         Some(Protocol::Other) => (others(url)?.open)(url, settings)?,
         None => return Err(unknown(url)),
     })
@@ -147,9 +95,9 @@ pub fn create_remote(
     replaces: bool,
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSink>, IoError> {
-    match protocol(url) {
+    match readable(url) {
         Some(Protocol::Xrootd) => Ok(Arc::new(XrootdSink::create(url, replaces, settings)?)),
-        Some(Protocol::Object) => Ok(Arc::new(ObjectSink::create(url, replaces, settings)?)),
+        Some(Protocol::Object(_)) => Ok(Arc::new(ObjectSink::create(url, replaces, settings)?)),
         Some(Protocol::Http) => Ok(Arc::new(HttpSink::create(url, replaces, settings)?)),
         Some(Protocol::Other) => Err(IoError::NotWritten {
             url: public(url),
@@ -164,44 +112,6 @@ fn unknown(url: &str) -> IoError {
     IoError::UnknownScheme { url }
 }
 
-/// A URL without what may be secret in it: what is for the server, and a password. A path is itself.
-#[must_use]
-pub fn public(url: &str) -> String {
-    match is_for_others(url) {
-        true => url
-            .split("::")
-            .map(public_link)
-            .collect::<Vec<_>>()
-            .join("::"),
-        false => public_link(url),
-    }
-}
-
-/// The same of a part of a chain.
-fn public_link(url: &str) -> String {
-    match url.split_once("://") {
-        None => url.to_owned(),
-        // a question mark is a part of a path
-        Some(("file", _)) => url.to_owned(),
-        // what is behind the colon is no password there, but the repository
-        Some(("github", _)) => url.split('?').next().unwrap_or_default().to_owned(),
-        Some(_) => without_password(url),
-    }
-}
-
-/// Something in a folder of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteEntry {
-    /// Its name, without the folder's.
-    pub name: String,
-    /// Whether it is a folder itself.
-    pub is_folder: bool,
-    /// Its size in bytes, where the server says it.
-    pub size: Option<u64>,
-    /// When it was last changed, where the server says it.
-    pub modified: Option<SystemTime>,
-}
-
 /// What is in a folder of a server, in the order of the names; of a redirector of XRootD, what all of its servers have; of
 /// an object store, what begins with the folder's name, up to the next slash.
 ///
@@ -211,7 +121,7 @@ pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     let mut found = match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),
         Some(Protocol::Http) => source::list_http(url, settings),
-        Some(Protocol::Object) => source::list_objects(url, settings),
+        Some(Protocol::Object(_)) => source::list_objects(url, settings),
         Some(Protocol::Other) => (others(url)?.list)(url, settings),
         None => Err(unknown(url)),
     }?;
@@ -222,57 +132,6 @@ pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_secret_is_shown() {
-        for (url, shown) in [
-            ("https://h/f?token=x", "https://h/f"),
-            ("https://me:secret@h:80/f@g", "https://me@h:80/f@g"),
-            ("root://me@h//f", "root://me@h//f"),
-            ("s3://b", "s3://b"),
-            ("file:///a?b.root", "file:///a?b.root"),
-            (
-                "zip://a.root?x::https://me:secret@h/f.zip?token=x::simplecache",
-                "zip://a.root::https://me@h/f.zip::simplecache",
-            ),
-            ("root://[::1]//f?x", "root://[::1]//f"),
-            // passwords that are not encoded as they must be
-            ("https://me:pa/ss@h/f?x", "https://me@h/f"),
-            ("https://me:pa?ss@h/f", "https://me@h/f"),
-            ("https://me:p#a/s?s@h:80/f@g", "https://me@h:80/f@g"),
-            ("root://me:/secret@h//f", "root://me@h//f"),
-            // these have none
-            (
-                "root://h:1094//eos/me@cern/f",
-                "root://h:1094//eos/me@cern/f",
-            ),
-            ("root://h//eos/me:x@cern/f", "root://h//eos/me:x@cern/f"),
-            ("https://[::1]:80/a@b", "https://[::1]:80/a@b"),
-            ("https://h/f?mail=a@b", "https://h/f"),
-            (
-                "github://me:repository@main/f",
-                "github://me:repository@main/f",
-            ),
-        ] {
-            assert_eq!(public(url), shown);
-        }
-    }
-
-    #[test]
-    fn chains_have_schemes_and_are_for_others() {
-        for (url, expected) in [
-            ("SimpleCache::https://h/f", Some("simplecache::https")),
-            ("zip://a.root::https://h/f", Some("zip")),
-            ("a b::https://h/f", None),
-            ("a:b://h/f", None),
-        ] {
-            assert_eq!(scheme(url).as_deref(), expected);
-            assert_eq!(is_for_others(url), expected.is_some());
-        }
-        assert!(
-            !is_for_others("root://h//f") && !is_for_others("/f") && !is_for_others("file:///f")
-        );
-    }
 
     #[test]
     fn who_is_to_read_by_a_setting_must_be_there() {

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use femtobarn_xrootd::{Token, read_unwritable};
 
-use crate::remote::{is_for_others, public, scheme};
 use crate::units::parse_bytes;
+use crate::url::{is_for_others, public, scheme};
 use crate::{IoError, SourceCost};
 
 /// A setting that there is: its name, and what it says.

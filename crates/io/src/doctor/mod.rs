@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::remote::{is_for_others, others_for, scheme};
+use crate::remote::others_for;
+use crate::url::{is_for_others, scheme};
 use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote, with_causes};
 
 mod certificate;

@@ -6,9 +6,9 @@ use femtobarn_xrootd::{Client, File, OpenOptions, Trace, XrootdError, XrootdUrl}
 
 use super::network::{self, Place, agreed, untrusted};
 use super::{Failed, Found, Opened, Way};
-use crate::remote::public;
 use crate::runtime::wait_for;
 use crate::source::{xrootd_client, xrootd_failed};
+use crate::url::public;
 use crate::{Settings, open_remote, with_causes};
 
 pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> {

@@ -3,15 +3,9 @@
 use object_store::path::Path;
 
 use crate::IoError;
-use crate::remote::{public, scheme};
+use crate::url::{Protocol, protocol, public};
 
-/// Which protocol a store speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    S3,
-    Google,
-    Azure,
-}
+pub(crate) use crate::url::Store as Kind;
 
 /// An object, or a folder of them: what begins with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,11 +29,8 @@ impl Address {
             url: public(url),
             source: why.into(),
         };
-        let kind = match scheme(url).as_deref() {
-            Some("s3" | "s3a") => Kind::S3,
-            Some("gs" | "gcs") => Kind::Google,
-            Some("az" | "azure" | "abfs" | "abfss") => Kind::Azure,
-            _ => return Err(IoError::UnknownScheme { url: public(url) }),
+        let Some(Protocol::Object(kind)) = protocol(url) else {
+            return Err(IoError::UnknownScheme { url: public(url) });
         };
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         if rest.contains(['?', '#']) {

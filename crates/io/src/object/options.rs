@@ -13,7 +13,7 @@ use femtobarn_xrootd::read_unwritable;
 
 use super::profile::Profile;
 use super::{Address, Kind, failure};
-use crate::remote::public;
+use crate::url::public;
 use crate::{IoError, Settings};
 
 /// Requests at once to one store. Each one is at 85 to 90 MB/s at most, after 100 to 200 ms without any byte: the baskets of

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use crate::remote::{public, scheme};
+use crate::url::{Protocol, protocol, public, scheme};
 use crate::{IoError, Settings};
 use local::LocalFolder;
 use remote::Bucket;
@@ -69,15 +69,13 @@ impl ObjectFolder {
             url: public(base),
             why,
         };
-        match scheme(base).as_deref() {
-            Some("s3" | "s3a" | "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss") => {
-                Ok(base.trim_end_matches('/').to_owned())
-            }
-            Some(other) if other != "file" => Err(failed(
+        match protocol(base) {
+            Some(Protocol::Object(_)) => Ok(base.trim_end_matches('/').to_owned()),
+            Some(_) => Err(failed(
                 "objects are in a folder of this machine, or in a bucket (s3://, gs://, az://)",
             )),
-            found => {
-                let path = match found {
+            None => {
+                let path = match scheme(base) {
                     Some(_) => base.get("file://".len()..).unwrap_or_default(),
                     None => base,
                 };

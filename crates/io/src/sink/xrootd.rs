@@ -7,9 +7,9 @@ use bytes::Bytes;
 use femtobarn_xrootd::{Client, Code, File, OpenOptions, XrootdError, XrootdUrl};
 
 use super::ByteSink;
-use crate::remote::public;
 use crate::runtime::{clear_up, process, wait_for};
 use crate::source::xrootd_client;
+use crate::url::public;
 use crate::{IoError, Settings};
 
 /// How many names are tried for a file that is not complete.

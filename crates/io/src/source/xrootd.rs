@@ -12,8 +12,8 @@ use femtobarn_xrootd::{
 
 use crate::meter::Traffic;
 use crate::pace::within;
-use crate::remote::public;
 use crate::runtime::{PerSettings, process, wait_for};
+use crate::url::public;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
 /// The clients that all sources of the process share, one for all that have the same settings.

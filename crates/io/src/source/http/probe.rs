@@ -11,8 +11,8 @@ use super::failure::HttpError;
 use super::request::{Answer, Call, Question};
 use super::target::{self, Target};
 use crate::meter::TrafficCounters;
-use crate::remote::public;
 use crate::runtime::wait_for;
+use crate::url::public;
 use crate::{IoError, Settings};
 
 /// Where asking begins.

@@ -9,7 +9,7 @@ use femtobarn_xrootd::Token;
 use reqwest::Url;
 
 use crate::redirect::{Refused, redirected};
-use crate::remote::public;
+use crate::url::public;
 use crate::{IoError, Settings, scheme};
 
 /// What is wrong with a redirect that names no place.

@@ -1,0 +1,167 @@
+//! URLs: their schemes, which protocol reads each, and what of them may be shown. Pure.
+
+use std::time::SystemTime;
+
+use femtobarn_xrootd::without_password;
+
+/// The protocol that reads files of a scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Xrootd,
+    Http,
+    Object(Store),
+    /// By what somebody brought: see [`read_others_with`](crate::read_others_with).
+    Other,
+}
+
+/// The protocol of an object store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Store {
+    S3,
+    Google,
+    Azure,
+}
+
+/// All schemes that are known here; files of this machine aside.
+const SCHEMES: [(&[&str], Protocol); 5] = [
+    (&["root", "roots", "xroot", "xroots"], Protocol::Xrootd),
+    (&["http", "https", "dav", "davs"], Protocol::Http),
+    (&["s3", "s3a"], Protocol::Object(Store::S3)),
+    (&["gs", "gcs"], Protocol::Object(Store::Google)),
+    (
+        &["az", "azure", "abfs", "abfss"],
+        Protocol::Object(Store::Azure),
+    ),
+];
+
+/// The scheme of a URL, in small letters, if it is one. Of a chain (`simplecache::https://…`) it is all in front of the first
+/// `://`.
+#[must_use]
+pub fn scheme(text: &str) -> Option<String> {
+    let (schemes, _) = text.split_once("://")?;
+    let is_scheme = |text: &str| {
+        let mut letters = text.chars();
+        let begins = letters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic());
+        begins && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    let are_schemes = schemes.split("::").all(is_scheme);
+    are_schemes.then(|| schemes.to_ascii_lowercase())
+}
+
+/// The protocol of a URL; none for files of this machine, and for what is not a URL.
+pub(crate) fn protocol(url: &str) -> Option<Protocol> {
+    let scheme = scheme(url).filter(|scheme| scheme != "file")?;
+    let known = SCHEMES
+        .iter()
+        .find(|(names, _)| names.contains(&scheme.as_str()));
+    Some(known.map_or(Protocol::Other, |(_, protocol)| *protocol))
+}
+
+/// Whether a URL is none of this machine and of the protocols that are known here: one of a file system that somebody may
+/// have brought, or a chain of such.
+#[must_use]
+pub fn is_for_others(url: &str) -> bool {
+    protocol(url) == Some(Protocol::Other)
+}
+
+/// Whether a URL is one of XRootD.
+#[must_use]
+pub fn is_of_xrootd(url: &str) -> bool {
+    protocol(url) == Some(Protocol::Xrootd)
+}
+
+/// A URL without what may be secret in it: what is for the server, and a password. A path is itself.
+#[must_use]
+pub fn public(url: &str) -> String {
+    match is_for_others(url) {
+        true => url
+            .split("::")
+            .map(public_link)
+            .collect::<Vec<_>>()
+            .join("::"),
+        false => public_link(url),
+    }
+}
+
+/// The same of a part of a chain.
+fn public_link(url: &str) -> String {
+    match url.split_once("://") {
+        None => url.to_owned(),
+        // a question mark is a part of a path
+        Some(("file", _)) => url.to_owned(),
+        // what is behind the colon is no password there, but the repository
+        Some(("github", _)) => url.split('?').next().unwrap_or_default().to_owned(),
+        Some(_) => without_password(url),
+    }
+}
+
+/// Something in a folder of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteEntry {
+    /// Its name, without the folder's.
+    pub name: String,
+    /// Whether it is a folder itself.
+    pub is_folder: bool,
+    /// Its size in bytes, where the server says it.
+    pub size: Option<u64>,
+    /// When it was last changed, where the server says it.
+    pub modified: Option<SystemTime>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        for (url, shown) in [
+            ("https://h/f?token=x", "https://h/f"),
+            ("https://me:secret@h:80/f@g", "https://me@h:80/f@g"),
+            ("root://me@h//f", "root://me@h//f"),
+            ("s3://b", "s3://b"),
+            ("file:///a?b.root", "file:///a?b.root"),
+            (
+                "zip://a.root?x::https://me:secret@h/f.zip?token=x::simplecache",
+                "zip://a.root::https://me@h/f.zip::simplecache",
+            ),
+            ("root://[::1]//f?x", "root://[::1]//f"),
+            // passwords that are not encoded as they must be
+            ("https://me:pa/ss@h/f?x", "https://me@h/f"),
+            ("https://me:pa?ss@h/f", "https://me@h/f"),
+            ("https://me:p#a/s?s@h:80/f@g", "https://me@h:80/f@g"),
+            ("root://me:/secret@h//f", "root://me@h//f"),
+            // these have none
+            (
+                "root://h:1094//eos/me@cern/f",
+                "root://h:1094//eos/me@cern/f",
+            ),
+            ("root://h//eos/me:x@cern/f", "root://h//eos/me:x@cern/f"),
+            ("https://[::1]:80/a@b", "https://[::1]:80/a@b"),
+            ("https://h/f?mail=a@b", "https://h/f"),
+            (
+                "github://me:repository@main/f",
+                "github://me:repository@main/f",
+            ),
+        ] {
+            assert_eq!(public(url), shown);
+        }
+    }
+
+    #[test]
+    fn chains_have_schemes_and_are_for_others() {
+        for (url, expected) in [
+            ("SimpleCache::https://h/f", Some("simplecache::https")),
+            ("zip://a.root::https://h/f", Some("zip")),
+            ("a b::https://h/f", None),
+            ("a:b://h/f", None),
+        ] {
+            assert_eq!(scheme(url).as_deref(), expected);
+            assert_eq!(is_for_others(url), expected.is_some());
+        }
+        assert!(
+            !is_for_others("root://h//f") && !is_for_others("/f") && !is_for_others("file:///f")
+        );
+    }
+}
