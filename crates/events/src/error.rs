@@ -4,7 +4,7 @@ use std::error::Error;
 
 use femtobarn_io::IoError;
 
-use crate::{ProductId, Refusal};
+use crate::ProductId;
 
 /// An error of the event store. Each says what, where, and where it can what to do.
 #[derive(Debug, thiserror::Error)]
@@ -234,6 +234,46 @@ impl EventsError {
             url: url.into(),
             doing: doing.into(),
             source: source.into(),
+        }
+    }
+}
+
+/// What kind of refusal it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no memory left.
+    Full,
+    /// The server is not to be written.
+    ReadOnly,
+    /// Who we are, or what we may.
+    Denied,
+    /// A key is of another type.
+    WrongType,
+    /// A value is larger than the server takes.
+    TooLarge,
+    /// The server deletes products when its memory is full.
+    Evicts,
+    /// The server has lost what it had.
+    Emptied,
+    /// Too few replicas have what was written.
+    Replicas,
+    /// Anything else.
+    Other,
+}
+
+impl Refusal {
+    /// Its stable name.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Full => "store-full",
+            Self::ReadOnly => "read-only",
+            Self::Denied => "store-denied",
+            Self::WrongType => "key-damaged",
+            Self::TooLarge => "product-too-large",
+            Self::Evicts => "store-evicts",
+            Self::Emptied => "store-emptied",
+            Self::Replicas => "too-few-replicas",
+            Self::Other => "store-engine",
         }
     }
 }

@@ -41,14 +41,14 @@ pub use backend::conformance;
 pub use backend::fuzz;
 pub use backend::{
     Backend, Compacted, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend,
-    Refusal, Scan, Visit, Wanted, Written, open_dir,
+    Scan, Visit, Wanted, Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
 pub use connect::{compact, connect, connect_to_read};
 pub use entry::DataSetEntry;
-pub use error::EventsError;
+pub use error::{EventsError, Refusal};
 pub use event_products::RemovedProducts;
 pub use item::{Children, DataSet, DataSets, FILE_NOTES, Item};
 pub use key::{

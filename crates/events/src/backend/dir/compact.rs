@@ -8,9 +8,12 @@ use std::io;
 use std::path::Path;
 
 use heed::EnvFlags;
-use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::fs::{FlockOperation, fcntl_lock};
 
-use super::open::{DATA, LAYOUT, LAYOUT_NOTE, WriterLock, environment, is_open};
+use super::file::{
+    DATA, FolderLock, LAYOUT, LAYOUT_NOTE, WriterLock, check_there, environment, in_use,
+};
+use super::open::is_open;
 use super::pages::Damage;
 use super::snapshot::{Map, Snapshot};
 use super::tables::Name;
@@ -31,31 +34,6 @@ pub struct Compacted {
     pub after: u64,
 }
 
-/// A lock on a folder: many may open the store in it, or one may put another file in the place of its file.
-pub struct FolderLock {
-    _folder: File,
-}
-
-impl FolderLock {
-    pub fn take(path: &Path, url: &str, how: FlockOperation) -> Result<Self, EventsError> {
-        let failed = |error: io::Error| EventsError::engine(url, "open it", error);
-        let folder = File::open(path).map_err(failed)?;
-        match flock(&folder, how) {
-            Ok(()) => Ok(Self { _folder: folder }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(in_use(url, "is being opened or compacted")),
-            Err(error) => Err(failed(error.into())),
-        }
-    }
-}
-
-fn in_use(url: &str, why: &str) -> EventsError {
-    EventsError::engine(
-        url,
-        "compact or open it",
-        format!("it {why}; try again later"),
-    )
-}
-
 /// Writes the store in a folder anew.
 ///
 /// # Errors
@@ -63,7 +41,7 @@ fn in_use(url: &str, why: &str) -> EventsError {
 /// If there is none, if it is open anywhere, if it is damaged, and what the system says. It is as it was then.
 pub fn compact(path: &Path) -> Result<Compacted, EventsError> {
     let url = format!("dir:{}", path.display());
-    super::check_there(path)?;
+    check_there(path)?;
     let failed = |error: io::Error| EventsError::engine(&url, "compact it", error);
     let path = path.canonicalize().map_err(failed)?;
     let _folder = FolderLock::take(&path, &url, FlockOperation::NonBlockingLockExclusive)?;

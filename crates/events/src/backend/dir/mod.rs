@@ -11,6 +11,7 @@
 
 mod check;
 mod compact;
+mod file;
 mod full;
 mod open;
 mod pages;
@@ -29,8 +30,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use heed::types::Bytes;
-use heed::{Env, MdbError, RwTxn, WithoutTls};
+use heed::{Env, MdbError, WithoutTls};
 
 use crate::forked::{Forked, Process};
 use crate::{
@@ -38,12 +38,13 @@ use crate::{
     Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 pub use compact::{Compacted, compact};
-use open::{DataFile, WriterLock};
-pub use open::{Mode, check_there, open};
-use pages::{Damage, Entries, Found, Tree};
+use file::{DataFile, WriterLock};
+pub use file::{Mode, check_there};
+pub use open::open;
+use pages::{Damage, Found, Tree};
 use queues::DirQueues;
 use snapshot::{Map, Snapshot};
-use tables::{Name, Table, Tables, children, hex};
+use tables::{Name, Tables, children, hex};
 use together::{Outcome, SMALL, Together};
 use walk::{Alike, Walk};
 use writing::Writing;
@@ -178,32 +179,6 @@ impl DirBackend {
             key: hex(key),
         }
     }
-}
-
-/// Puts the number of an event into the key of one of its products.
-fn set_event(key: &mut [u8], event: u64) {
-    if let Some(place) = key.get_mut(Parent::LENGTH..Parent::LENGTH + 8) {
-        place.copy_from_slice(&event.to_be_bytes());
-    }
-}
-
-/// Removes what has a key that begins with some bytes and is wanted; gives how much that was.
-fn remove_those(
-    table: Table,
-    txn: &mut RwTxn<'_>,
-    prefix: &[u8],
-    mut is_wanted: impl FnMut(&[u8]) -> bool,
-) -> Result<u64, heed::Error> {
-    let mut keys = table.prefix_iter_mut(txn, prefix)?.lazily_decode_data();
-    let mut n = 0;
-    while let Some((key, _)) = keys.next().transpose()? {
-        if is_wanted(key) {
-            // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
-            unsafe { keys.del_current()? };
-            n += 1;
-        }
-    }
-    Ok(n)
 }
 
 /// The datasets of which something is kept, and to which no name leads; none if where a name leads is damaged.
@@ -604,6 +579,3 @@ impl Backend for DirBackend {
         &self.queues
     }
 }
-
-/// The type of all tables: bytes to bytes.
-type Database = heed::Database<Bytes, Bytes>;

@@ -1,18 +1,20 @@
 //! Opening a store in a folder: who may write, and what it must look like.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
-use rustix::fs::{FlockOperation, flock};
+use heed::{Env, WithoutTls};
+use rustix::fs::FlockOperation;
 
-use super::compact::FolderLock;
+use super::file::{
+    DATA, DataFile, FolderLock, LAYOUT, LAYOUT_NOTE, Mode, WriterLock, environment, not_there,
+};
 use super::pages::Damage;
 use super::queues::DirQueues;
 use super::snapshot::{HEAD, Map, Meta, Snapshot};
@@ -23,40 +25,8 @@ use super::{DirBackend, Shared};
 use crate::EventsError;
 use crate::forked::Process;
 
-/// The version of the layout, as the store notes it.
-pub const LAYOUT: &str = "2";
 /// Those that are read and written. The first has no counts, and nothing is compressed.
 const LAYOUTS: [&str; 2] = ["1", LAYOUT];
-/// Where it is noted.
-pub const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
-/// As much as the file may grow to: memory that is mapped, not used.
-const MAP_SIZE: usize = 1 << 40;
-/// How many threads of all processes may read at once.
-const READERS: u32 = 2048;
-
-/// LMDB's file.
-pub const DATA: &str = "data.mdb";
-
-/// How a store is opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// To be read and written, and made if it is not there.
-    #[default]
-    Append,
-    /// To be read, beside processes that write.
-    Read,
-}
-
-impl Mode {
-    /// A crash of the machine may undo what was not flushed, but leaves the file whole; one of the process undoes nothing.
-    pub fn flags(self) -> EnvFlags {
-        match self {
-            Self::Append => EnvFlags::NO_META_SYNC,
-            Self::Read => EnvFlags::NO_META_SYNC | EnvFlags::READ_ONLY,
-        }
-    }
-}
-
 /// The stores that this process has open: LMDB's file must be opened once.
 static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
 
@@ -135,24 +105,6 @@ pub fn is_open(path: &Path) -> bool {
     let opened = file_id(&path.join(DATA)).and_then(|id| all.as_ref()?.get(&id));
     let shared = opened.and_then(|opened| opened.shared.upgrade());
     shared.is_some_and(|shared| shared.process.is_this())
-}
-
-/// Fails if a folder has no store.
-pub fn check_there(path: &Path) -> Result<(), EventsError> {
-    let url = || format!("dir:{}", path.display());
-    let data = fs::metadata(path.join(DATA));
-    data.map(drop).map_err(|error| not_there(&url(), error))
-}
-
-fn not_there(url: &str, error: std::io::Error) -> EventsError {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => EventsError::NotFound {
-            url: url.into(),
-            what: "event store".into(),
-            hint: String::new(),
-        },
-        _ => EventsError::engine(url, "open it", error),
-    }
 }
 
 fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsError> {
@@ -261,31 +213,6 @@ fn file_id(data: &Path) -> Option<FileId> {
     Some((about.dev(), about.ino()))
 }
 
-/// LMDB's file, to see whether it still has a name.
-pub struct DataFile(File);
-
-impl DataFile {
-    fn of(folder: &Path) -> io::Result<Self> {
-        File::open(folder.join(DATA)).map(Self)
-    }
-
-    pub fn file(&self) -> &File {
-        &self.0
-    }
-
-    /// Fails if the folder was removed: nobody will find what is written to a file without a name.
-    pub fn check(&self, url: &str, doing: &'static str) -> Result<(), EventsError> {
-        match self.0.metadata() {
-            Ok(about) if about.nlink() == 0 => Err(EventsError::engine(
-                url,
-                doing,
-                "its folder was removed while it was open: close the store, and connect again to make it anew",
-            )),
-            _ => Ok(()), // what cannot be seen is no reason not to write
-        }
-    }
-}
-
 /// The number of a file and when it was made, which it keeps wherever it is moved on its file system. Not the device's
 /// number, which may be another when the machine was started anew.
 fn seat(data: &Path) -> Option<String> {
@@ -341,115 +268,4 @@ fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
         )));
     }
     Ok(())
-}
-
-/// Opens LMDB in a folder.
-pub fn environment(
-    path: &Path,
-    flags: EnvFlags,
-    n_tables: usize,
-) -> Result<Env<WithoutTls>, heed::Error> {
-    let wanted = std::env::var("FEMTOBARN_STORE_MAP_SIZE").ok();
-    let mut size = wanted
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(MAP_SIZE);
-    loop {
-        let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options
-            .map_size(size)
-            .max_dbs(u32::try_from(n_tables).unwrap_or(u32::MAX))
-            .max_readers(READERS);
-        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with other flags has no name yet. The
-        // file is only written by LMDB, whose locks all processes respect (this folder has a layout that says so).
-        let opened = unsafe {
-            options.flags(flags);
-            options.open(path)
-        };
-        match opened {
-            // No room in the address space, as under a limit of virtual memory.
-            Err(heed::Error::Io(error))
-                if error.kind() == std::io::ErrorKind::OutOfMemory && size > 1 << 30 =>
-            {
-                size /= 2;
-            }
-            Err(heed::Error::EnvAlreadyOpened) => {
-                let alias = Alias::of(path)?;
-                // SAFETY: as above. The one that is open was opened before a fork, by the parent of this process, which
-                // never uses it (`check_process`): its locks are not ours.
-                return unsafe { options.open(&alias.folder) };
-            }
-            opened => return opened,
-        }
-    }
-}
-
-/// Another name of the same files, as heed opens a name once: a process that was forked has the environment of its parent,
-/// which must not be used, and where a folder was removed another may be made while somebody has the old one open.
-struct Alias {
-    folder: PathBuf,
-}
-
-impl Alias {
-    fn of(path: &Path) -> io::Result<Self> {
-        static N: AtomicUsize = AtomicUsize::new(0);
-        let n = N.fetch_add(1, Ordering::Relaxed);
-        let folder = path.join(format!(".process-{}-{n}", std::process::id()));
-        fs::create_dir(&folder)?;
-        let alias = Self { folder };
-        for name in [DATA, "lock.mdb"] {
-            let mut options = OpenOptions::new();
-            options.append(true).create(true).open(path.join(name))?; // LMDB takes empty ones as new
-            fs::hard_link(path.join(name), alias.folder.join(name))?;
-        }
-        Ok(alias)
-    }
-}
-
-impl Drop for Alias {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder); // what is open stays open without a name
-    }
-}
-
-/// Says that this process writes to a store: a lock on a file, which ends with the process however that ends.
-pub struct WriterLock {
-    file: File,
-    process: Process,
-}
-
-impl Drop for WriterLock {
-    fn drop(&mut self) {
-        // A process that was forked has the file open as well, and would keep the lock; its own end is no end of writing.
-        if self.process.is_this() {
-            let _ = flock(&self.file, FlockOperation::Unlock);
-        }
-    }
-}
-
-impl WriterLock {
-    pub fn take(path: &Path, url: &str) -> Result<Self, EventsError> {
-        let failed =
-            |error: std::io::Error| EventsError::engine(url, "open it to be written", error);
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path.join("writer")).map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                file.read_to_string(&mut holder).map_err(failed)?;
-                return Err(EventsError::Locked {
-                    url: url.into(),
-                    holder: holder.trim().into(),
-                });
-            }
-            Err(error) => return Err(failed(error.into())),
-        }
-        file.set_len(0).map_err(failed)?;
-        write!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(Self {
-            file,
-            process: Process::this(),
-        })
-    }
 }

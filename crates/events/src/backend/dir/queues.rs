@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heed::{Env, RwTxn, WithoutTls};
 
+use super::file::{DataFile, Mode, environment};
 use super::full;
-use super::open::{DataFile, Mode, environment};
-use super::{Database, remove_those};
+use super::tables::{Database, remove_those};
 use crate::{EventsError, Popped, Queues, Uuid};
 
 /// How often an empty queue is looked at.

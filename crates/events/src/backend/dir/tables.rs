@@ -1,9 +1,12 @@
 //! The tables of a store in LMDB, and their keys.
 
+use heed::types::Bytes;
 use heed::{Env, RwTxn, WithoutTls};
 
-use super::Database;
 use crate::{ItemType, Parent};
+
+/// The type of all tables: bytes to bytes.
+pub type Database = heed::Database<Bytes, Bytes>;
 
 /// One table, as LMDB writes to it.
 pub type Table = Database;
@@ -105,4 +108,30 @@ pub fn children(parent: &Parent) -> (Name, Vec<u8>) {
 /// Bytes as messages show them.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Puts the number of an event into the key of one of its products.
+pub fn set_event(key: &mut [u8], event: u64) {
+    if let Some(place) = key.get_mut(Parent::LENGTH..Parent::LENGTH + 8) {
+        place.copy_from_slice(&event.to_be_bytes());
+    }
+}
+
+/// Removes what has a key that begins with some bytes and is wanted; gives how much that was.
+pub fn remove_those(
+    table: Table,
+    txn: &mut RwTxn<'_>,
+    prefix: &[u8],
+    mut is_wanted: impl FnMut(&[u8]) -> bool,
+) -> Result<u64, heed::Error> {
+    let mut keys = table.prefix_iter_mut(txn, prefix)?.lazily_decode_data();
+    let mut n = 0;
+    while let Some((key, _)) = keys.next().transpose()? {
+        if is_wanted(key) {
+            // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
+            unsafe { keys.del_current()? };
+            n += 1;
+        }
+    }
+    Ok(n)
 }

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Damage, Entries, Tree, set_event};
+use super::pages::{Damage, Entries, Tree};
+use super::tables::set_event;
 use crate::{ABSENT, Wanted};
 
 /// How many keys are passed over before a jump costs less.

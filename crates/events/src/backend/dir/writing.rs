@@ -226,7 +226,7 @@ impl<'e> Writing<'e> {
     ) -> Result<u64, heed::Error> {
         let from = self.tables.of(table);
         let mut count = self.counts.as_mut().map(|counts| counts.of(table));
-        super::remove_those(from, &mut self.txn, prefix, |key| {
+        super::tables::remove_those(from, &mut self.txn, prefix, |key| {
             let is_meant = is_wanted(key.get(prefix.len()..).unwrap_or_default());
             if let (true, Some(count)) = (is_meant, &mut count) {
                 count.remove(table, key, &[]);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::failure::{Refusal, is_without_memory};
+use super::failure::is_without_memory;
 use super::nodes::Nodes;
 use super::settings::Address;
 use super::wire::{Connection, Trouble};
+use crate::Refusal;
 use crate::{EventsError, Mode};
 
 /// What a server that does so says of itself: the beginning of it.

@@ -3,7 +3,7 @@
 use super::emptied::EMPTIED;
 use super::eviction::POLICY;
 use super::settings::Address;
-use crate::EventsError;
+use crate::{EventsError, Refusal};
 
 /// What the error of a server without memory begins with.
 const NO_MEMORY: &str = "OOM";
@@ -55,46 +55,6 @@ pub fn passing(error: &str, asked: &Address) -> Option<Passing> {
             Some(Passing::Wait)
         }
         _ => None,
-    }
-}
-
-/// What kind of refusal it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// There is no memory left.
-    Full,
-    /// The server is not to be written.
-    ReadOnly,
-    /// Who we are, or what we may.
-    Denied,
-    /// A key is of another type.
-    WrongType,
-    /// A value is larger than the server takes.
-    TooLarge,
-    /// The server deletes products when its memory is full.
-    Evicts,
-    /// The server has lost what it had.
-    Emptied,
-    /// Too few replicas have what was written.
-    Replicas,
-    /// Anything else.
-    Other,
-}
-
-impl Refusal {
-    /// Its stable name.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Full => "store-full",
-            Self::ReadOnly => "read-only",
-            Self::Denied => "store-denied",
-            Self::WrongType => "key-damaged",
-            Self::TooLarge => "product-too-large",
-            Self::Evicts => "store-evicts",
-            Self::Emptied => "store-emptied",
-            Self::Replicas => "too-few-replicas",
-            Self::Other => "store-engine",
-        }
     }
 }
 

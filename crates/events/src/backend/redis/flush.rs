@@ -4,13 +4,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RedisBackend;
-use super::failure::{Refusal, refused};
+use super::failure::refused;
 use super::flow::Flow;
 use super::keys::{ID_FIELD, LAYOUT_FIELD, Tagged};
 use super::lane::words;
 use super::resp::Orders;
 use super::settings::Address;
 use crate::EventsError;
+use crate::Refusal;
 
 const DOING: &str = "flush";
 /// How often a server is asked whether its log is written.

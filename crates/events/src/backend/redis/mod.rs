@@ -32,8 +32,6 @@ mod tls;
 mod wire;
 mod write;
 
-pub use failure::Refusal;
-
 /// What a local cluster is spoken to with.
 pub(crate) mod local_parts {
     pub use super::resp::Reply;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::RedisBackend;
-use super::failure::Refusal;
 use super::flow::Flow;
 use super::keys::ParentKeys;
 use super::resp::{LONGEST_VALUE, Orders, Reply};
 use super::settings::Address;
+use crate::Refusal;
 use crate::batch::{Items, Products};
 use crate::{Batch, EventsError, Overwrite, Parent, ProductId, Written};
 
