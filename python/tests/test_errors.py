@@ -10,6 +10,8 @@ import pytest
 
 import femtobarn as fb
 from femtobarn import errors
+from femtobarn._files.fields import HasFields
+from femtobarn._files.reading import Readable
 
 BUILTIN = {
     "FemtobarnError": Exception,
@@ -23,6 +25,7 @@ BUILTIN = {
     "QueueEndedError": EOFError,
     "ResourceError": MemoryError,
     "MissingDependencyError": ImportError,
+    "WorkerDiedError": RuntimeError,
 }
 
 
@@ -210,7 +213,7 @@ def test_docstrings_have_numpydocs_form(need):
     validate = need("numpydoc.validate").validate
     checks = {"GL08", "SS01", "SS02", "SS04", "SS05", "PR01", "PR02", "RT01", "RT02", "YD01"}
     names = ["femtobarn.open", "femtobarn.iterate", "femtobarn.concatenate"]
-    for kind in (fb._fields.HasFields, fb._reading.Readable, fb.NTuple, fb.Field, fb.Report, fb.Plan):
+    for kind in (HasFields, Readable, fb.NTuple, fb.Field, fb.Report, fb.Plan):
         functions = [name for name, member in vars(kind).items() if inspect.isfunction(member)]
         names += [f"{kind.__module__}.{kind.__name__}.{name}" for name in functions if not name.startswith("_")]
     names += [f"femtobarn.{kind.__name__}" for kind in (fb.Cluster, fb.Plan, fb.Metrics, fb.VerifyReport, fb.Report)]

@@ -168,12 +168,12 @@ def test_patterns_and_many_files(server, dimuon):
     folder.mkdir(exist_ok=True)
     for name in ("a 1.root", "a%20.root", "b#?.root"):
         shutil.copy(dimuon, folder / name)
-    found = fb.open(f"{server.url}/many/*.root:Events")
+    found = fb.open(f"{server.url}/dav/many/*.root:Events")
     assert found.num_entries == 36_000
-    assert [path for path, _ in fb.open(f"{server.url}/many/b*.root").files] == [f"{server.url}/many/b%23%3F.root"]
-    steps = list(fb.iterate(f"{server.url}/many/*.root", ["nMuon"], step_size=5000))
+    assert [path for path, _ in fb.open(f"{server.url}/dav/many/b*.root").files] == [f"{server.url}/dav/many/b%23%3F.root"]
+    steps = list(fb.iterate(f"{server.url}/dav/many/*.root", ["nMuon"], step_size=5000))
     assert sum(map(len, steps)) == 36_000
-    assert fb.open(f"{server.url}/many/a*.root").num_entries == 24_000
+    assert fb.open(f"{server.url}/dav/many/a*.root").num_entries == 24_000
 
 
 def test_what_is_for_the_server_arrives_and_is_shown_to_nobody(server):
@@ -215,14 +215,14 @@ def test_the_program_reads_them(server, tmp_path):
         done = subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
-    code, out, _ = run("ls", "--json", f"{server.url}/")
+    code, out, _ = run("ls", "--json", f"{server.url}/dav/")
     names = [entry["name"] for entry in json.loads(out)["entries"]]
     assert (code, "dimuon.root" in names) == (0, True)
     code, out, error = run("--stats", "info", f"{server.url}/dimuon.root:Events")
     assert (code, "12,000" in out) == (0, True)
     assert "requests in" in error
     assert run("verify", f"{server.url}/dimuon.root")[0] == 0
-    for name, code in [("dimuon.root", 0), ("none.root", 3), ("nobody*.root", 3)]:
+    for name, code in [("dimuon.root", 0), ("none.root", 3)]:
         found, out, error = run("cp", f"{server.url}/signed/{name}?sig=a%2Fb%3D", tmp_path / "copy.root")
         assert (found, "sig=" in out + error) == (code, False), out + error
     code, _, error = run("info", f"{server.url}/none.root")
@@ -247,10 +247,15 @@ def test_a_file_that_was_replaced_is_told(server, dimuon):
 def test_what_is_for_the_server_is_no_pattern(server):
     """`?sig={a,b}` stood for two files."""
     expected = fb.open(server.data / "dimuon.root").num_entries
-    for url in (f"{server.url}/dimuon.root?sig={{a,b}}", f"{server.url}/dimuon*.root?sig={{a,b}}"):
+    for url in (f"{server.url}/dimuon.root?sig={{a,b}}", f"{server.url}/dav/dimuon*.root?sig={{a,b}}"):
         assert len(fb.concatenate(url, ["nMuon"])) == expected
-    both = fb.open(f"{server.url}/{{dimuon,dimuon*}}.root?sig={{a,b}}")
+    both = fb.open(f"{server.url}/dav/{{dimuon,dimuon*}}.root?sig={{a,b}}")
     assert both.num_entries == expected
+
+
+def test_patterns_need_a_server_that_lists_directories(server):
+    with pytest.raises(fb.FileError, match="does not list directories .*give the URLs of the files"):
+        fb.open(f"{server.url}/dimu*.root")
 
 
 def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
@@ -258,9 +263,9 @@ def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
     shutil.copy(server.data / "dimuon.root", server.data / "[d].root")
     (server.data / "d.root").write_bytes(b"another")
     try:
-        assert fb.open(f"{server.url}/[d].root").num_entries == 12_000
+        assert fb.open(f"{server.url}/dav/[d].root").num_entries == 12_000
         with pytest.raises(fb.FormatError):
-            fb.open(f"{server.url}/[cd].root")
+            fb.open(f"{server.url}/dav/[cd].root")
     finally:
         for name in ("[d].root", "d.root"):
             (server.data / name).unlink()
@@ -268,7 +273,7 @@ def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
 
 def test_a_question_mark_is_told_to_be_no_pattern(server):
     with pytest.raises(fb.NotFoundError, match=r"in patterns of URLs, \* and \[\]"):
-        fb.open(f"{server.url}/dimu?n.root")
+        fb.open(f"{server.url}/dav/dimu?n.root")
     with pytest.raises(fb.NotFoundError) as raised:
         fb.open(f"{server.url}/dimu?n=1")
     assert "pattern" not in str(raised.value)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use femtobarn::Error;
 use femtobarn::codec::parse_settings;
 use femtobarn::io::{SECRET_SETTINGS, set_for_all};
-use femtobarn::merge::{Entries, Level, Others, Unmatched};
+use femtobarn::merge::{Entries, Level, OtherObjects, Unmatched};
 use femtobarn::write::{Mode, StoredAs, WriteOptions};
 
 use crate::args::{Sizes, Threads};
@@ -99,11 +99,11 @@ pub fn mode(name: &str) -> Mode {
     }
 }
 
-pub fn others(name: &str) -> Others {
+pub fn others(name: &str) -> OtherObjects {
     match name {
-        "first" => Others::First,
-        "drop" => Others::Drop,
-        _ => Others::Error,
+        "first" => OtherObjects::First,
+        "drop" => OtherObjects::Drop,
+        _ => OtherObjects::Error,
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 use femtobarn::Error;
+use femtobarn::io::nearest_within;
 use femtobarn::io::{IoError, is_for_others, public};
-use femtobarn::schema::nearest_within;
 use femtobarn::url::{expand, is_remote, split_remote};
 
 use crate::failure::{Failure, code};

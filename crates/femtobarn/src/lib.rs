@@ -15,6 +15,7 @@ pub mod convert;
 mod copy;
 mod counters;
 pub mod expression;
+mod inputs;
 mod iterate;
 mod left_behind;
 pub mod merge;

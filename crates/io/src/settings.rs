@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use femtobarn_xrootd::{Token, read_unwritable};
 
+use crate::nearest::nearest_within;
 use crate::units::parse_bytes;
 use crate::url::{is_for_others, public, scheme};
 use crate::{IoError, SourceCost};
@@ -466,13 +467,16 @@ fn variable(name: &str) -> String {
 
 /// The setting whose name was nearly written: with two slips, of a short one with one.
 fn nearest(name: &str) -> Option<&'static str> {
-    let with_slips = |(known, _): &(&'static str, &str)| {
-        let slips = strsim::damerau_levenshtein(name, known);
-        let most = if known.len() < 8 { 1 } else { 2 };
-        (slips <= most).then_some((slips, *known))
+    let names = |most: usize, short: bool| {
+        let names = SETTINGS.iter().map(|(known, _)| *known);
+        let found = nearest_within(most, name, names.filter(|known| (known.len() < 8) == short));
+        found.into_iter().next()
     };
-    let (_, known) = SETTINGS.iter().filter_map(with_slips).min()?;
-    Some(known)
+    let found = names(1, true).or_else(|| names(2, false))?;
+    SETTINGS
+        .iter()
+        .find(|(known, _)| *known == found)
+        .map(|(known, _)| *known)
 }
 
 /// The first variable whose name is nearly that of a setting, and the setting. Others may be anybody's.

@@ -6,8 +6,8 @@ use femtobarn::Error;
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
 use femtobarn::merge::{
-    Entries, JoinOptions, Level, MergeOptions, MergeReport, OnPulse, Others, Pulse, Unmatched,
-    join, merge as merge_files,
+    Entries, JoinOptions, Level, MergeOptions, MergeReport, OnPulse, OtherObjects, Pulse,
+    Unmatched, join, merge as merge_files,
 };
 use femtobarn::write::{Mode, StoredAs};
 use pyo3::prelude::*;
@@ -37,9 +37,9 @@ const MODES: &[(&str, Mode)] = &[
 ];
 
 const OTHERS: &[(&str, Others)] = &[
-    ("error", Others::Error),
-    ("first", Others::First),
-    ("drop", Others::Drop),
+    ("error", OtherObjects::Error),
+    ("first", OtherObjects::First),
+    ("drop", OtherObjects::Drop),
 ];
 
 const UNMATCHED: &[(&str, Unmatched)] = &[("error", Unmatched::Error), ("drop", Unmatched::Drop)];

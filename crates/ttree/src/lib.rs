@@ -12,6 +12,7 @@
 //! Described by ROOT's reference guide (`TTree`, `TBranch`, `TBranchElement`, `TBasket`, `TLeaf`, `TBufferFile`,
 //! `TStreamerInfo`) and its sources.
 
+mod common;
 mod cursor;
 mod descriptor;
 mod error;

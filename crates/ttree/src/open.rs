@@ -1,16 +1,16 @@
 //! Opening a tree.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::storage::Storage;
-use femtobarn_rntuple::read::{Known, KnownHeader, Reader, ReaderOptions};
+use femtobarn_rntuple::read::{Known, Reader, ReaderOptions};
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::{Key, RootFile};
 
-use crate::descriptor::{Described, Owner, describe, descriptor};
+use crate::common::{COMMON, Common};
+use crate::descriptor::{Owner, descriptor};
 use crate::model::{self, BranchId, Filling, TreeModel};
 use crate::object::Infos;
 use crate::read::TreeStorage;
@@ -60,46 +60,8 @@ fn storage(reader: &Reader) -> Option<&TreeStorage> {
     reader.storage()?.as_any().downcast_ref()
 }
 
-/// What trees of files that were written alike have in common.
-#[derive(Debug)]
-pub(crate) struct Common {
-    infos: Arc<Infos>,
-    pub model: TreeModel,
-    pub described: Described,
-    aliases: Arc<HashMap<String, FieldId>>,
-    header: KnownHeader,
-}
-
-/// Those of files that are open.
-static COMMON: Known<Common> = Known::new();
-
 /// The streamer infos of files that are open, with the hash of their stored bytes.
 static INFOS: Known<Infos> = Known::new();
-
-impl Common {
-    /// Of a tree that `writer` wrote; if a file that is open has the same, it is shared.
-    fn of(model: TreeModel, infos: Arc<Infos>, writer: &str, filling: &Filling) -> Arc<Self> {
-        let is_same = |known: &Self, model: &TreeModel| {
-            Arc::ptr_eq(&known.infos, &infos)
-                && known.described.schema.writer == writer
-                && known.model == *model
-        };
-        if let Some(known) = COMMON.find(|known| is_same(known, &model)) {
-            return known;
-        }
-        let mut described = describe(&model, &infos, writer.to_owned());
-        let aliases = Arc::new(std::mem::take(&mut described.aliases));
-        let header = KnownHeader::none(&descriptor(described.schema.clone(), filling));
-        let made = Arc::new(Self {
-            infos: infos.clone(),
-            model,
-            described,
-            aliases,
-            header,
-        });
-        COMMON.add(made.clone(), |known| is_same(known, &made.model))
-    }
-}
 
 /// The streamer infos of a file; if a file that is open has the same, they are shared.
 fn infos_of(file: &RootFile) -> Result<Arc<Infos>, RNTupleError> {

@@ -12,7 +12,7 @@ from femtobarn.errors import ServerWarning, UnreadableWarning
 
 __all__ = ["warn_of_left_out", "warn_of_server", "warn_outside"]
 
-_HERE = str(Path(__file__).parent / "_")[:-1]  # with the separator
+_HERE = str(Path(__file__).parents[1] / "_")[:-1]  # with the separator
 
 
 def warn_outside(message: str, category: type[Warning]) -> None:

@@ -12,8 +12,8 @@ use femtobarn_rntuple::spec::LinkedAttributeSet;
 use femtobarn_rntuple::write::{AttributeSetWriter, FieldModel, NTupleWriter};
 use femtobarn_rootfile::FileWriter;
 
-use super::input::refused;
-use super::output::Format;
+use super::format::Format;
+use super::source::refused;
 use crate::left_behind::LeftBehind;
 use crate::ntuple::NTuple;
 

@@ -6,9 +6,11 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{ColumnDigest, Digest};
 use serde_json::{Value, json};
 
-use super::input::{Input, Source, has_data, refused};
-use super::output::Format;
-use super::{ConvertOptions, OnPulse, Pulse, attributes, tables};
+use super::format::Format;
+use super::options::{ConvertOptions, OnPulse, Pulse};
+use super::source::{Source, has_data, refused};
+use super::{attributes, tables};
+use crate::inputs::Input;
 
 /// What was compared, column by column.
 #[derive(Debug, Clone)]

@@ -14,8 +14,8 @@ use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 
 use super::fit::Fit;
-use super::input::refused;
 use super::reshape::{list, record};
+use super::source::refused;
 
 /// Which members of what is read are put into records of their bases.
 #[derive(Debug, Clone, PartialEq)]

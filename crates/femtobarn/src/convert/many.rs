@@ -9,11 +9,12 @@ use femtobarn_io::{IoError, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
-use super::input::{Input, misused};
-use super::output::Format;
+use super::format::Format;
+use super::options::{ConvertOptions, Pulse};
 use super::parts;
-use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
+use super::{Converted, Replace, advice, convert_or_failed};
 use crate::copy::file_of;
+use crate::inputs::{Input, check_inputs, misused};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::unseen::shown;

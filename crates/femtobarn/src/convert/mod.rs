@@ -10,6 +10,7 @@ mod certificate;
 mod contained;
 mod counters;
 mod fit;
+mod format;
 mod input;
 mod ipc;
 mod levels;
@@ -17,6 +18,7 @@ mod many;
 mod members;
 mod names;
 mod natural;
+mod options;
 mod origins;
 mod output;
 mod page_header;
@@ -25,88 +27,37 @@ mod plain;
 mod replace;
 mod report;
 mod reshape;
+mod source;
 mod steps;
 mod table_file;
 mod tables;
 mod tree;
 mod wanted;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use femtobarn_io::{Settings, is_remote, public};
+use femtobarn_io::Settings;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{Digest, WriteOptions};
+use femtobarn_rntuple::write::Digest;
 
+pub use crate::inputs::Input;
 pub(crate) use attributes::{Attributes, left_set};
 pub use certificate::{Certificate, ComparedColumn};
-pub use input::Input;
+pub use format::Format;
 pub use many::{Batch, FileReport, Outcome, convert_many};
-pub use output::Format;
-pub use replace::Replace;
+pub use options::{ConvertOptions, OnPulse, Pulse, Replace};
 pub use report::{Converted, ConvertedNTuple};
 
+use crate::inputs::{check_apart, check_inputs, share};
 use crate::left_behind::AllLeftBehind;
 use crate::unseen::{Unseen, shown};
-use crate::writable::{file_id, local};
-use input::{Batches, Source, has_data};
+use options::Purpose;
 use output::Sink;
 use parts::{OfPart, Part};
-
-/// How something is converted.
-#[derive(Debug, Clone, Default)]
-pub struct ConvertOptions {
-    /// Patterns (`*`, `?`) of the top-level fields to convert; all if empty.
-    pub fields: Vec<String>,
-    /// Patterns of those to leave out.
-    pub drop: Vec<String>,
-    /// Name of the ntuple that is made; none: the input's.
-    pub name: Option<String>,
-    /// Arrays with one counter become a collection named after what their names have in common.
-    pub group: bool,
-    /// How the ntuple is written; its threads are those of the whole conversion.
-    pub write: WriteOptions,
-    /// Read the output and compare every column with the input.
-    pub verify: bool,
-    /// What may be replaced where the output will be.
-    pub replace: Replace,
-    /// Settings of how the server of the output is asked, before those of environment and file.
-    pub settings: BTreeMap<String, String>,
-}
-
-/// How far a conversion is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pulse {
-    /// Entries converted.
-    pub entries: u64,
-    /// Entries there are.
-    pub n_entries: u64,
-    /// Bytes of the input, as stored, that these entries take, about.
-    pub bytes: u64,
-    /// Bytes of the input as stored.
-    pub n_bytes: u64,
-    /// The output is being read again.
-    pub verifying: bool,
-    /// The output is being sent to its server, and `bytes` are those that this has come to.
-    pub sending: bool,
-}
-
-impl Pulse {
-    fn of(sources: &[(usize, Part, Source)]) -> Self {
-        let all = sources.iter().map(|(.., source)| source);
-        Self {
-            n_entries: all.clone().map(|source| source.n_entries).sum(),
-            n_bytes: all.map(|source| source.n_bytes).sum(),
-            ..Self::default()
-        }
-    }
-}
-
-/// Called now and then; `false` stops the conversion.
-pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
+use source::{Batches, Source, has_data};
 
 /// Converts the trees and ntuples of a file for a merge, under their paths, into a file of this machine that nobody sees.
 /// Fields that are asked for may be in none.
@@ -135,13 +86,15 @@ pub fn convert(
     convert_or_failed(inputs, output, options, pulse).map_err(|failed| failed.error)
 }
 
-/// What a file is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// It is the output.
-    Output,
-    /// It is read by a merge.
-    Merge,
+impl Pulse {
+    fn of(sources: &[(usize, Part, Source)]) -> Self {
+        let all = sources.iter().map(|(.., source)| source);
+        Self {
+            n_entries: all.clone().map(|source| source.n_entries).sum(),
+            n_bytes: all.map(|source| source.n_bytes).sum(),
+            ..Self::default()
+        }
+    }
 }
 
 /// An error, and whether it is the input's.
@@ -327,21 +280,6 @@ fn attempt(
     Ok((done, unseen))
 }
 
-/// Folders are not converted, but their files are.
-pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
-    let paths = inputs.iter().map(|input| local(&input.url));
-    match paths.into_iter().find(|path| path.is_dir()) {
-        None => Ok(()),
-        Some(folder) => Err(RNTupleError::Usage {
-            what: format!(
-                "{} is a folder: give its files, as '{}/*.root'",
-                folder.display(),
-                folder.to_string_lossy().trim_end_matches('/')
-            ),
-        }),
-    }
-}
-
 /// What can be done about an error that a conversion ended with, if that is not what the error says.
 pub fn advice(error: &RNTupleError) -> Option<&'static str> {
     let is_of_one = match error {
@@ -383,24 +321,6 @@ fn check_something(
         None => Err(RNTupleError::Usage {
             what: format!("nothing of {url} is left to convert: all of its fields are dropped"),
         }),
-    }
-}
-
-/// An output that replaces its input would take what else is in that file with it.
-pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
-    let shown = shown(output);
-    let own = file_id(output);
-    let is_output = |input: &&Input| match is_remote(&input.url) {
-        true => Path::new(&public(&input.url)) == shown,
-        false => own.is_some() && file_id(local(&input.url)) == own,
-    };
-    match inputs.iter().find(is_output) {
-        None => Ok(()),
-        Some(_) => {
-            let reason =
-                "it is the input, too, and would be replaced: give the output another name";
-            Err(input::misused(&shown.to_string_lossy(), reason))
-        }
     }
 }
 
@@ -448,10 +368,4 @@ fn flow(
         written
     })?;
     Ok(digest)
-}
-
-/// The part of `whole` that `n` of `of` are.
-pub(crate) fn share(whole: u64, n: u64, of: u64) -> u64 {
-    let part = u128::from(whole) * u128::from(n) / u128::from(of.max(1));
-    u64::try_from(part).unwrap_or(whole)
 }

@@ -9,13 +9,13 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rootfile::{Key, without_cycle};
 use femtobarn_ttree::is_tree;
 
-use super::input::{Input, Source, has_data};
+use super::format::Format;
 use super::names::plain_ntuple_name;
-use super::output::Format;
+use super::options::{ConvertOptions, Purpose};
+use super::source::{Source, has_data};
 use super::wanted::Unmatched;
-use super::{ConvertOptions, Purpose};
+use crate::inputs::{Input, Opened, wanted};
 use crate::left_behind::{AllLeftBehind, LeftBehind, beside};
-use crate::merge::{Opened, wanted};
 use crate::ntuple::NTuple;
 use crate::open::{RNTUPLE_CLASS, while_it_grows};
 use crate::opening::side_by_side;

@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, Schema
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{FieldModel, all_or_none, arrow_type_name};
 
-use super::input::refused;
+use super::source::refused;
 use super::wanted::{Names, Wanted, with_drop};
 
 /// Why a column of nulls is left out.

@@ -5,10 +5,10 @@ use std::path::Path;
 use femtobarn_io::Settings;
 use femtobarn_rntuple::RNTupleError;
 
-use super::input::misused;
-use super::output::Format;
+use super::format::Format;
+use super::options::Replace;
 use super::tables::begins_as_table;
-use crate::merge::Opened;
+use crate::inputs::{Opened, misused};
 use crate::open::{RNTUPLE_CLASS, open_source_with};
 use crate::unseen::shown;
 use crate::writable::is_there;
@@ -17,21 +17,6 @@ use crate::writable::is_there;
 const ROOT_MAGIC: &[u8] = b"root";
 /// Versions are six digits, with another million for large files; a text would be a larger number.
 const LARGEST_VERSION: u32 = 10_000_000;
-
-/// What of the output's name may be replaced.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Replace {
-    /// Nothing.
-    Nothing,
-    /// What such a conversion has made: a file of nothing but ntuples of the same names (and directories), or a table.
-    #[default]
-    Own,
-    /// That, and what one that was broken off has left, as resumed conversions find it: a ROOT file that cannot be opened,
-    /// or an empty file.
-    Left,
-    /// Any file.
-    Anything,
-}
 
 impl Replace {
     /// Whether something is where the output will be that may be replaced, or anything that may be there in the end; `names`

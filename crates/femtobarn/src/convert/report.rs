@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::Certificate;
-use super::input::Source;
+use super::source::Source;
 use crate::left_behind::AllLeftBehind;
 use crate::unseen::Delivery;
 

@@ -15,8 +15,8 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use femtobarn_rntuple::RNTupleError;
 
-use super::input::refused;
 use super::levels::Levels;
+use super::source::refused;
 
 /// How a column of the output is made of columns of the input.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageCache, ReadOptions};
 
-use super::input::{Batches, refused};
 use super::origins::{self, Origin};
-use super::share;
+use super::source::{Batches, refused};
+use crate::inputs::share;
 use crate::ntuple::{NTuple, Selection};
 
 /// Decoded bytes of a step.

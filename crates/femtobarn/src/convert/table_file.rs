@@ -10,8 +10,8 @@ use femtobarn_rntuple::RNTupleError;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use super::input::Input;
 use super::page_header;
+use crate::inputs::Input;
 
 /// Bytes that are read at once of what is read piece by piece.
 pub(super) const BUFFER: usize = 64 << 10;

@@ -7,14 +7,15 @@ use femtobarn_rntuple::write::{Nulls, arrow_type_name};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::RowGroupMetaData;
 
-use super::ConvertOptions;
 use super::contained::{Contained, contained};
-use super::input::{Batches, Input, Source, refused};
+use super::format::Format;
 use super::ipc::{self, MAGIC};
-use super::output::Format;
+use super::options::ConvertOptions;
 use super::plain::Columns;
+use super::source::{Batches, Source, refused};
 use super::table_file::{BUFFER, TableFile};
 use super::wanted::Wanted;
+use crate::inputs::Input;
 
 const FEATHER_1: &[u8] = b"FEA1";
 const PARQUET: &[u8] = b"PAR1";

@@ -15,15 +15,15 @@ use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
-use super::ConvertOptions;
 use super::counters::{Counted, CountedArray, why_apart};
 use super::fit::Fit;
-use super::input::{elsewhere, lacking, top_branches};
 use super::levels::Levels;
 use super::members::Members;
 use super::names::{common_beginning, plain_name};
 use super::natural::{flattened, map, natural, view};
+use super::options::ConvertOptions;
 use super::reshape::Piece;
+use super::source::{elsewhere, lacking, top_branches};
 use super::wanted::{Names, Unmatched, Wanted};
 use crate::common::LeftOut;
 use crate::counters::counting_branches;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use femtobarn_io::did_you_mean;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::did_you_mean;
 
-use super::ConvertOptions;
 use super::names::plain_name;
+use super::options::ConvertOptions;
 use crate::pattern::matches;
 
 /// Names and patterns that no field fits, with their errors.

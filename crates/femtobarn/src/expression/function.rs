@@ -1,6 +1,6 @@
 //! The functions, and the names that they go by in C++ and Python.
 
-use femtobarn_rntuple::schema::did_you_mean;
+use femtobarn_io::did_you_mean;
 
 use super::excerpt::shortened;
 

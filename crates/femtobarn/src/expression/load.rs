@@ -8,7 +8,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, Int64Array, LargeStringArray, RecordBatch, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
-use femtobarn_rntuple::schema::did_you_mean;
+use femtobarn_io::did_you_mean;
 
 use super::column::{Column, Data, Shape};
 use super::excerpt::shortened;

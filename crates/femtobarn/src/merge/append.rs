@@ -9,9 +9,10 @@ use femtobarn_rntuple::write::{NTupleMerger, WriteOptions};
 use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::AttributeSets;
-use super::names::Chosen;
 use super::trees::Trees;
-use super::{Job, MergeOptions, Opened, page_options, wanted};
+use super::{Job, MergeOptions, page_options};
+use crate::inputs::Chosen;
+use crate::inputs::{Opened, wanted};
 use crate::objects::holds_entries;
 use crate::open::RNTUPLE_CLASS;
 use crate::writable::lock;

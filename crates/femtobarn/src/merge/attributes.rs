@@ -11,8 +11,9 @@ use femtobarn_rntuple::spec::LinkedAttributeSet;
 use femtobarn_rntuple::write::NTupleMerger;
 use femtobarn_rootfile::FileWriter;
 
-use super::{MergedInput, Others, joined};
+use super::MergedInput;
 use crate::convert::{Attributes, left_set};
+use crate::inputs::{OtherObjects, joined};
 
 /// The attribute sets of an ntuple of the output.
 #[derive(Debug, Default)]
@@ -119,7 +120,7 @@ impl AttributeSets {
         &mut self,
         reader: &Reader,
         places: &Places,
-        others: Others,
+        others: OtherObjects,
         merged: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
         for link in &reader.descriptor().attribute_sets {
@@ -147,7 +148,7 @@ impl AttributeSets {
         &mut self,
         reader: &Reader,
         places: &Places,
-        others: Others,
+        others: OtherObjects,
         merged: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
         for link in &reader.descriptor().attribute_sets {
@@ -158,7 +159,7 @@ impl AttributeSets {
                 None => self.sets.push((set, reader.url().to_owned())),
                 // as parts of one ntuple have it
                 Some((known, _)) if *known == set => {}
-                Some(_) if others == Others::First => {
+                Some(_) if others == OtherObjects::First => {
                     merged.left.push(left_set(reader, link, others.why_left()))
                 }
                 Some((_, url)) => {
@@ -205,10 +206,10 @@ fn placed(
     reader: &Reader,
     link: &LinkedAttributeSet,
     places: &Places,
-    others: Others,
+    others: OtherObjects,
     merged: &mut MergedInput,
 ) -> Result<Option<Attributes>, RNTupleError> {
-    if others == Others::Drop {
+    if others == OtherObjects::Drop {
         merged.left.push(left_set(reader, link, others.why_left()));
         return Ok(None);
     }

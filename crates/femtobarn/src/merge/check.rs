@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 
-use super::names::no_field;
 use super::others::{check_named, taken};
 use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnPulse, Opened};
-use crate::convert::Input;
+use crate::inputs::Input;
+use crate::inputs::no_field;
 use crate::left_behind::beside;
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;

@@ -6,12 +6,8 @@
 mod append;
 mod attributes;
 mod check;
-mod entries;
 mod histograms;
 mod join;
-mod keys;
-mod names;
-mod opened;
 mod options;
 mod others;
 mod paths;
@@ -34,28 +30,21 @@ use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
     Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
-use femtobarn_rootfile::{FileWriter, Key, RootFile};
+use femtobarn_rootfile::{FileWriter, Key};
 
-pub use entries::Entries;
-pub use join::{JoinOptions, Unmatched, join};
-pub use options::{Level, MergeOptions, Others};
+pub use crate::inputs::{Entries, JoinOptions, OtherObjects, Unmatched};
+pub use join::join;
+pub use options::{Level, MergeOptions};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
-
-pub(crate) use entries::{Chooser, joined};
-pub(crate) use join::{check_joined, chosen, matched, open_joined};
-pub(crate) use names::{counted, no_field};
-pub(crate) use opened::Opened;
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
-use names::Chosen;
 use options::check;
 use paths::Paths;
 use trees::Trees;
 
-use crate::convert::{Input, share};
+use crate::inputs::{Chooser, Chosen, Input, Opened, share};
 use crate::left_behind::LeftBehind;
-use crate::objects;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::unseen::{Unseen, shown};
@@ -391,7 +380,7 @@ impl<'o> Job<'o> {
 
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
         // an append may find that all is there already
-        let is_known = self.existing.is_some() && self.options.others == Others::First;
+        let is_known = self.existing.is_some() && self.options.others == OtherObjects::First;
         let mut inputs = self.report.inputs.iter();
         let is_known = is_known && inputs.any(|input| !input.left.is_empty());
         if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
@@ -454,20 +443,6 @@ fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> 
         chooses: !options.entries.are_all(),
         compatible: options.compatible,
         write,
-    }
-}
-
-/// The newest objects of a file, or the one that a name stands for.
-pub(crate) fn wanted(
-    file: &RootFile,
-    name: Option<&str>,
-) -> Result<Vec<(String, Key)>, RNTupleError> {
-    match name {
-        Some(name) => {
-            let key = objects::find(file, name)?;
-            Ok(vec![(objects::path_of(name, &key), key)])
-        }
-        None => objects::newest(file),
     }
 }
 

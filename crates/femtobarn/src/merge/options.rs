@@ -7,8 +7,8 @@ use femtobarn_io::{Settings, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
-use super::{Entries, proven};
-use crate::convert::{Input, check_apart, check_inputs};
+use super::proven;
+use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
 use crate::unseen::shown;
 use crate::writable::{is_there, not_added_to};
 
@@ -28,28 +28,6 @@ pub enum Level {
     L3,
     /// They are made anew, and clusters with them, of the sizes that are asked for.
     L4,
-}
-
-/// What is done with objects that are neither ntuples nor directories nor histograms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Others {
-    /// The first of each name is taken.
-    First,
-    /// They are an error.
-    #[default]
-    Error,
-    /// They are left out.
-    Drop,
-}
-
-impl Others {
-    /// Why an object of an input is not in the output.
-    pub(super) fn why_left(self) -> &'static str {
-        match self {
-            Self::First => "the first of its name is taken",
-            Self::Error | Self::Drop => "such objects are dropped (others=\"drop\")",
-        }
-    }
 }
 
 /// How files are merged.
@@ -74,7 +52,7 @@ pub struct MergeOptions {
     /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
     pub compatible: bool,
     /// What is done with objects that are neither ntuples nor directories nor histograms, which are added up.
-    pub others: Others,
+    pub others: OtherObjects,
     /// Whether the output replaces what is there.
     pub overwrite: bool,
     /// Whether the inputs are added to an output that is there, behind what it has.
@@ -99,7 +77,7 @@ impl Default for MergeOptions {
             precision: Vec::new(),
             keep_clusters: false,
             compatible: true,
-            others: Others::default(),
+            others: OtherObjects::default(),
             overwrite: false,
             append: false,
             verify: false,

@@ -6,7 +6,7 @@ use femtobarn_rootfile::{FileWriter, Key};
 use femtobarn_ttree::is_tree;
 
 use super::histograms::is_summed;
-use super::{Job, MergedInput, Opened, Others};
+use super::{Job, MergedInput, Opened, OtherObjects};
 use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 
@@ -53,13 +53,13 @@ impl Job<'_> {
     ) -> Result<(), RNTupleError> {
         check_other(opened, path, key, self.options.others)?;
         let is_first = match self.options.others {
-            Others::First if self.known.contains_key(path) => {
+            OtherObjects::First if self.known.contains_key(path) => {
                 return Err(taken(opened, path, &key.class_name));
             }
-            Others::First => {
+            OtherObjects::First => {
                 !self.taken.contains(path) && !self.summed.contains(path) && !self.has(path)
             }
-            Others::Error | Others::Drop => false,
+            OtherObjects::Error | OtherObjects::Drop => false,
         };
         if is_first {
             self.paths.add(opened.source.url(), path, key)?;
@@ -115,12 +115,12 @@ pub(super) fn check_other(
     opened: &Opened,
     path: &str,
     key: &Key,
-    others: Others,
+    others: OtherObjects,
 ) -> Result<(), RNTupleError> {
     match others {
-        Others::Drop => Ok(()),
-        Others::First if !has_baskets(opened, key)? => Ok(()),
-        Others::First | Others::Error => Err(refused(opened, path, key)),
+        OtherObjects::Drop => Ok(()),
+        OtherObjects::First if !has_baskets(opened, key)? => Ok(()),
+        OtherObjects::First | OtherObjects::Error => Err(refused(opened, path, key)),
     }
 }
 

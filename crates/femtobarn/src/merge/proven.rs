@@ -6,7 +6,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Tick;
 
 use super::{MergeOptions, OnPulse, Pulse};
-use crate::convert::{Input, share};
+use crate::inputs::{Input, share};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};

@@ -10,7 +10,8 @@ use femtobarn_rootfile::Key;
 use femtobarn_ttree::is_tree;
 
 use super::{Entries, MergeOptions, MergedInput, OnPulse, Opened, Pulse};
-use crate::convert::{ConvertOptions, Input, Replace, convert_unseen};
+use crate::convert::{ConvertOptions, Replace, convert_unseen};
+use crate::inputs::Input;
 use crate::open::RNTUPLE_CLASS;
 use crate::unseen::Unseen;
 use crate::writable::local;

@@ -14,8 +14,7 @@ use super::clusters::clusters;
 use super::fields::{Counterpart, FieldPair, by_name, counterpart};
 use super::runs::{Run, behind_one_another};
 use super::{Difference, Job, ProofOptions, ProofReport, open};
-use crate::convert::Input;
-use crate::merge::{Entries, JoinOptions, check_joined, chosen, matched, open_joined};
+use crate::inputs::{Entries, Input, JoinOptions, check_joined, chosen, matched, open_joined};
 
 /// Compares an ntuple with those that were joined.
 ///

@@ -29,8 +29,7 @@ use fields::{Counterpart, FieldPair, by_name, counterpart};
 use runs::{Run, runs};
 use values::{Comparer, Task};
 
-use crate::convert::{Input, check_inputs};
-use crate::merge::{Entries, JoinOptions, Opened, counted, no_field, wanted};
+use crate::inputs::{Entries, Input, JoinOptions, Opened, check_inputs, counted, no_field, wanted};
 use crate::objects;
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};

@@ -8,7 +8,7 @@ use femtobarn_rntuple::read::{Reader, Tick};
 
 use super::ProofOptions;
 use super::clusters::Cluster;
-use crate::merge::{Chooser, joined};
+use crate::inputs::{Chooser, joined};
 
 /// Entries of an input that follow one another.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use femtobarn_io::{IoError, Together};
 
-use super::engine::ReadOptions;
 use super::fetch::{Fetched, batches, budget_of, requests};
+use super::options::ReadOptions;
 use super::plan::Part;
 use super::queue::depth_of;
 use super::stats::{add, elapsed};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::cache::{PageCache, PageKey};
 use super::fetch::{Decode, Fetched};
 use super::plan::{Part, Piece};
-use super::reader::Reader;
+use super::reader::{Reader, page_error};
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, PageError, Scratch, Target, copy};
@@ -198,38 +198,4 @@ pub(crate) fn check_page<'b>(
         }
     }
     Ok(body)
-}
-
-/// An error of a page, with its place.
-pub(crate) fn page_error(
-    reader: &Reader,
-    record: &ColumnRecord,
-    cluster: u64,
-    offset: u64,
-    source: PageError,
-) -> RNTupleError {
-    let field = reader.label(record.field_id);
-    let structure = format!("page of field {field:?} in cluster {cluster}");
-    match source {
-        PageError::Codec(source) => RNTupleError::Codec {
-            url: reader.url().into(),
-            ntuple: reader.path().into(),
-            structure,
-            offset,
-            source,
-        },
-        PageError::Memory { bytes } => RNTupleError::Memory {
-            bytes,
-            reason: format!("{structure} of {}", reader.url()),
-        },
-        PageError::Size {
-            what,
-            expected,
-            found,
-        } => reader.inconsistent(
-            &format!("{structure} at offset {offset}: {what}"),
-            format!("{expected} bytes"),
-            found,
-        ),
-    }
 }

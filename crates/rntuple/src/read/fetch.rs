@@ -12,7 +12,7 @@ use bytes::Bytes;
 use femtobarn_io::{ByteSource, SourceCost, Together, coalesce};
 
 use super::ahead::Ahead;
-use super::engine::{Progress, ReadOptions};
+use super::options::{Progress, ReadOptions};
 use super::plan::Part;
 use super::queue::{Next, Queue};
 use super::stats::{Stats, add, elapsed};

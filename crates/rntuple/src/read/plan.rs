@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use femtobarn_io::on_threads;
 
-use super::decode::page_error;
 use super::invariants::{PageFault, check_page, check_zeros, cover};
-use super::reader::Reader;
+use super::reader::{Reader, page_error};
 use super::selection::Binding;
 use crate::RNTupleError;
 use crate::schema::{Slot, SlotId, SlotParent};

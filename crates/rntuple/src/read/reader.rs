@@ -13,8 +13,10 @@ use super::known::{KnownHeader, describe};
 use super::stats::{Stats, add};
 use super::storage::Storage;
 use crate::RNTupleError;
-use crate::schema::{Descriptor, FieldId, FieldNames, did_you_mean};
-use crate::spec::{Anchor, EnvelopeLink, LinkedAttributeSet};
+use crate::encoding::PageError;
+use crate::schema::{Descriptor, FieldId, FieldNames};
+use crate::spec::{Anchor, ColumnRecord, EnvelopeLink, LinkedAttributeSet};
+use femtobarn_io::did_you_mean;
 
 /// How an ntuple is read.
 #[derive(Debug, Clone, Copy)]
@@ -334,5 +336,39 @@ impl Reader {
             0 => u64::MAX,
             size => size,
         }
+    }
+}
+
+/// An error of a page, with its place.
+pub(crate) fn page_error(
+    reader: &Reader,
+    record: &ColumnRecord,
+    cluster: u64,
+    offset: u64,
+    source: PageError,
+) -> RNTupleError {
+    let field = reader.label(record.field_id);
+    let structure = format!("page of field {field:?} in cluster {cluster}");
+    match source {
+        PageError::Codec(source) => RNTupleError::Codec {
+            url: reader.url().into(),
+            ntuple: reader.path().into(),
+            structure,
+            offset,
+            source,
+        },
+        PageError::Memory { bytes } => RNTupleError::Memory {
+            bytes,
+            reason: format!("{structure} of {}", reader.url()),
+        },
+        PageError::Size {
+            what,
+            expected,
+            found,
+        } => reader.inconsistent(
+            &format!("{structure} at offset {offset}: {what}"),
+            format!("{expected} bytes"),
+            found,
+        ),
     }
 }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::decode::{Job, check_page};
-use super::engine::{Progress, ReadOptions};
 use super::finish::Broken;
 use super::invariants::MOST_ZEROS;
 use super::memory::Slabs;
+use super::options::{Progress, ReadOptions};
 use super::plan::{self, Extent, Items, Part, Segment, SlotSource};
 use super::selection::ReadSchema;
 use super::stats::add;

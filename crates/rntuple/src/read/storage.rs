@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use super::ahead::{Ahead, Needed};
-pub use super::engine::Progress;
 pub use super::fetch::{Decode, Fetched, Work, cost_of, requests, run, total_bytes};
 pub use super::memory::Slabs;
+pub use super::options::Progress;
 pub use super::stats::{Stats, add, elapsed};
 use super::{Part, ReadOptions, ReadSchema, Tick, VerifyReport};
 use crate::RNTupleError;

@@ -15,5 +15,5 @@ pub use dtype::DType;
 pub(crate) use members::{member_ranks, wanted_fields};
 pub use node::{ListSort, Node, NodeKind};
 pub(crate) use paths::is_tuple;
-pub use paths::{FieldNames, did_you_mean, field_paths, is_anonymous, nearest, nearest_within};
+pub use paths::{FieldNames, field_paths, is_anonymous};
 pub use slots::{Slot, SlotId, SlotKind, SlotParent, Slots};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use femtobarn_rntuple::RNTupleError;
 
-use super::storage::Wanted;
+use super::tree::Wanted;
 use crate::model::BranchId;
 
 /// The counts of a range of entries that covers whole baskets of those who need them.

@@ -11,7 +11,7 @@ use super::counts::Counters;
 use super::job::Job;
 use super::origin::{Origin, origin};
 use super::pieces::PiecedBranches;
-use super::storage::{TreeStorage, Wanted, tree_of};
+use super::tree::{TreeStorage, Wanted, tree_of};
 use super::worker::Worker;
 use crate::model::{Branch, BranchId};
 

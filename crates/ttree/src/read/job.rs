@@ -10,7 +10,7 @@ use femtobarn_rntuple::schema::DType;
 
 use super::lengths::Lengths;
 use super::op::Op;
-use super::storage::Wanted;
+use super::tree::Wanted;
 use super::values::Sink;
 use crate::interp::Number;
 use crate::model::{Basket, BranchId};

@@ -4,7 +4,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Part;
 use femtobarn_rntuple::schema::DType;
 
-use super::storage::TreeStorage;
+use super::tree::TreeStorage;
 use crate::descriptor::Owner;
 use crate::interp::{Content, Number, Shape};
 use crate::model::BranchId;

@@ -2,7 +2,7 @@
 
 use femtobarn_rntuple::spec::{ClusterSummary, Locator, LocatorKind, Page, PageList};
 
-use super::TreeStorage;
+use super::tree::TreeStorage;
 use crate::descriptor::{Data, Described, Owner};
 use crate::interp::Content;
 use crate::model::{Basket, Branch, BranchId, Contents, Place};

@@ -10,7 +10,7 @@ use super::job::{Job, Task};
 use super::lengths::Lengths;
 use super::op::Op;
 use super::origin::{Origin, column_types};
-use super::storage::Wanted;
+use super::tree::Wanted;
 use super::values::Sink;
 use crate::interp::Content;
 use crate::model::BranchId;

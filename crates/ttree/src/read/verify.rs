@@ -7,7 +7,7 @@ use femtobarn_rntuple::read::{
     Damage, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, read,
 };
 
-use super::TreeStorage;
+use super::tree::TreeStorage;
 use crate::model::Place;
 
 /// Reads every branch; of those that fail, basket by basket. What is not understood is said to be not checked.

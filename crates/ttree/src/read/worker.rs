@@ -14,7 +14,7 @@ use super::basket::{BasketKey, check_key, with_offsets};
 use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
 use super::numbers::numbers;
-use super::storage::tree_of;
+use super::tree::tree_of;
 use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::Number;

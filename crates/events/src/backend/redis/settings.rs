@@ -7,6 +7,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use femtobarn_io::nearest;
+
 use crate::{EventsError, Mode};
 
 /// The port of a host that has none in the URL.
@@ -268,13 +270,8 @@ impl Settings {
 
 /// Says that there is no such setting, and which is meant.
 pub fn unknown(name: &str, known: &[&str]) -> String {
-    let near = known
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(name, known), known))
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
-        .min();
-    match near {
-        Some((_, near)) => format!("there is no setting {name:?}; did you mean {near:?}?"),
+    match nearest(name, known.iter().copied()).first() {
+        Some(near) => format!("there is no setting {name:?}; did you mean {near:?}?"),
         None => format!(
             "there is no setting {name:?}; there are {}",
             known.join(", ")

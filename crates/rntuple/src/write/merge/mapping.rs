@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::schema::{MergedSchema, Mode, Names, closure, has_late_items};
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::schema::{Descriptor, FieldId, did_you_mean};
+use crate::schema::{Descriptor, FieldId};
 use crate::spec::FieldRecord;
 use crate::write::model::is_same_type;
+use femtobarn_io::did_you_mean;
 
 /// Where the columns of one input go.
 #[derive(Debug, Default)]

@@ -3,8 +3,9 @@
 use super::arrow::byte;
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
-use crate::schema::{DType, nearest};
+use crate::schema::DType;
 use crate::spec::ColumnType;
+use femtobarn_io::nearest;
 
 /// Names of types that are misspelt.
 const NUMBERS: &[&str] = &[

@@ -10,8 +10,8 @@ use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
 use femtobarn_ttree::is_tree;
 
-use super::wanted;
-use crate::convert::Input;
+use super::Input;
+use crate::objects;
 use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader_of};
 
 /// An input that is open.
@@ -108,5 +108,19 @@ impl Opened {
             }
         }
         Ok(())
+    }
+}
+
+/// The newest objects of a file, or the one that a name stands for.
+pub(crate) fn wanted(
+    file: &RootFile,
+    name: Option<&str>,
+) -> Result<Vec<(String, Key)>, RNTupleError> {
+    match name {
+        Some(name) => {
+            let key = objects::find(file, name)?;
+            Ok(vec![(objects::path_of(name, &key), key)])
+        }
+        None => objects::newest(file),
     }
 }

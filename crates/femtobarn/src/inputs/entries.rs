@@ -29,7 +29,7 @@ pub enum Entries {
 
 impl Entries {
     /// Whether all entries are taken.
-    pub(super) fn are_all(&self) -> bool {
+    pub(crate) fn are_all(&self) -> bool {
         matches!(self, Self::All)
     }
 }

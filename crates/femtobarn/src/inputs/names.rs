@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
+use femtobarn_io::did_you_mean;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::{FieldId, did_you_mean};
+use femtobarn_rntuple::schema::FieldId;
 
-use super::{Opened, wanted};
-use crate::convert::Input;
+use super::{Input, Opened, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 
 /// The top-level fields that are asked for by names and patterns, and those that count the items of these.
-pub(super) struct Chosen<'o> {
+pub(crate) struct Chosen<'o> {
     pub patterns: Patterns<'o>,
     counters: HashSet<String>,
 }

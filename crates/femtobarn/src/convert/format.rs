@@ -1,0 +1,92 @@
+//! Kinds of files.
+
+use std::path::Path;
+
+use femtobarn_io::wanted_name;
+use femtobarn_rntuple::RNTupleError;
+
+use crate::inputs::misused;
+use crate::unseen::shown;
+
+/// Kinds of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are their own explanation")]
+pub enum Format {
+    Root,
+    Parquet,
+    ArrowIpc,
+}
+
+impl Format {
+    /// By the ending of the name; ROOT's if it is none of the others.
+    pub fn of(path: &Path) -> Self {
+        let name = shown(path)
+            .file_name()
+            .map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        match wanted_name(&name).rsplit('.').next() {
+            Some("parquet" | "pq") => Self::Parquet,
+            Some("arrow" | "arrows" | "feather" | "ipc") => Self::ArrowIpc,
+            _ => Self::Root,
+        }
+    }
+
+    /// By the ending of an output's name.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    pub fn of_output(path: &Path) -> Result<Self, RNTupleError> {
+        let name = shown(path)
+            .file_name()
+            .map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        let is_root = name.contains(".root") || !name.contains('.');
+        if name.ends_with(".arrows") {
+            let reason = "streams of Arrow IPC are read only: call it .arrow, to make a file";
+            return Err(misused(&shown(path).to_string_lossy(), reason));
+        }
+        match Self::of(path) {
+            Self::Root if !is_root => Err(misused(
+                &shown(path).to_string_lossy(),
+                "outputs are called .root, .parquet, .arrow or .feather; end the name of a folder with /",
+            )),
+            format => Ok(format),
+        }
+    }
+
+    /// Whether files of this kind are compressed in that way.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn check_compression(self, settings: u32) -> Result<(), RNTupleError> {
+        let (kind, known, takes): (_, _, &[u32]) = match self {
+            Self::Root => return Ok(()),
+            Self::Parquet => ("Parquet", "zstd, lz4, zlib (its gzip) or none", &[1, 4, 5]),
+            Self::ArrowIpc => ("Arrow IPC", "zstd, lz4 or none", &[4, 5]),
+        };
+        if settings.is_multiple_of(100) || takes.contains(&(settings / 100)) {
+            return Ok(());
+        }
+        Err(RNTupleError::Usage {
+            what: format!("{kind} is not compressed in this way: give {known}"),
+        })
+    }
+
+    /// What such a file is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "a ROOT file",
+            Self::Parquet => "Parquet",
+            Self::ArrowIpc => "Arrow IPC",
+        }
+    }
+
+    /// The usual ending of a name.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Parquet => "parquet",
+            Self::ArrowIpc => "arrow",
+        }
+    }
+}

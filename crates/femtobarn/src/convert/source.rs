@@ -1,0 +1,129 @@
+//! What is converted: entries as record batches, and the fields that they are to become.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::spec::ExtraTypeInfo;
+use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_ttree::Tree;
+use femtobarn_ttree::model::TreeModel;
+
+use super::attributes::Attributes;
+use super::wanted::{Names, Unmatched, Wanted};
+use crate::common::LeftOut;
+use crate::left_behind::LeftBehind;
+
+/// Batches of entries.
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, RNTupleError>> + Send>;
+
+/// An input that is being read.
+pub(super) struct Source {
+    /// The fields with data, and the views of them.
+    pub fields: Vec<FieldModel>,
+    pub type_infos: Vec<ExtraTypeInfo>,
+    pub name: String,
+    pub description: String,
+    pub n_entries: u64,
+    /// Bytes as stored.
+    pub n_bytes: u64,
+    /// What of the input is wanted and cannot be converted, with the reasons.
+    pub skipped: Vec<(String, String)>,
+    /// What has another name or other values.
+    pub notes: Vec<(String, String)>,
+    /// Names and patterns that nothing of it fits.
+    pub unmatched: Unmatched,
+    /// What is said of its entries and is not carried along.
+    pub left_behind: Vec<LeftBehind>,
+    /// What is said of ranges of its entries.
+    pub attributes: Vec<Attributes>,
+    pub batches: Batches,
+}
+
+pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
+    RNTupleError::Unwritable {
+        name: name.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+/// What is wanted and not in the first file, but in others: of the fields that are chosen, and of those that it lacks.
+pub(super) fn elsewhere(
+    left_out: &LeftOut,
+    reader: &Reader,
+    wanted: &mut Wanted<'_>,
+    chosen: &[String],
+) -> Result<Vec<(String, String)>, RNTupleError> {
+    let descriptor = reader.descriptor();
+    let is_below = |path: &str, name: &str| {
+        let rest = path.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let mut out = Vec::new();
+    for (path, reason) in left_out.iter() {
+        if reader.find_field(path).is_some() {
+            continue;
+        }
+        let mut top_level = descriptor.top_level.iter();
+        let is_wanted = if top_level.any(|&id| is_below(path, descriptor.field_name(id))) {
+            chosen.iter().any(|name| is_below(path, name))
+        } else {
+            let above = path.split_once(['.', '/']).map(|(above, _)| above);
+            let names = Names::new(path).below(above);
+            let is_wanted = wanted.takes(&names);
+            if is_wanted {
+                wanted.refuse_if_named(&names, reader, reason)?;
+            }
+            is_wanted
+        };
+        if is_wanted {
+            out.push((path.to_owned(), reason.to_owned()));
+        }
+    }
+    Ok(out)
+}
+
+/// Why a top-level field is left out, if it is: it or one of its members is unreadable or not in all files.
+pub(super) fn lacking(left_out: &LeftOut, reader: &Reader, id: FieldId) -> Option<String> {
+    let descriptor = reader.descriptor();
+    if let Some(reason) = left_out.reason(descriptor.field_name(id)) {
+        return Some(reason.to_owned());
+    }
+    let is_member = |path: &str| {
+        let found = reader.find_field(path);
+        found.is_some_and(|found| descriptor.top_of(found) == id)
+    };
+    let member = left_out.iter().find(|(path, _)| is_member(path));
+    member.map(|(path, why)| format!("its member {path:?}: {why}"))
+}
+
+/// The names of the top-level branches by those of the branches below them, and of the fields that show these.
+pub(super) fn top_branches(tree: &TreeModel, reader: &Reader) -> HashMap<String, String> {
+    let mut out = HashMap::new();
+    for &top in &tree.top_level {
+        let name = tree.branch(top).map_or("", |branch| branch.name.as_str());
+        let mut pending: Vec<_> = tree.branch(top).map_or(Vec::new(), |b| b.children.clone());
+        while let Some(id) = pending.pop() {
+            let Some(branch) = tree.branch(id) else {
+                continue;
+            };
+            let field = Tree::field(reader, id);
+            let shown = field.map(|field| reader.descriptor().field_name(field).to_owned());
+            for own in [tree.path(id), branch.name.to_string()]
+                .into_iter()
+                .chain(shown)
+            {
+                out.entry(own).or_insert_with(|| name.to_owned());
+            }
+            pending.extend(&branch.children);
+        }
+    }
+    out
+}
+
+/// Whether a field has data of its own.
+pub(super) fn has_data(field: &FieldModel) -> bool {
+    !matches!(field.kind, FieldKind::Projected { .. })
+}

@@ -1,0 +1,209 @@
+//! Ntuples side by side: which fields of each are taken, and which entries belong together.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use femtobarn_io::did_you_mean;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{Reader, Tick};
+use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::write::WriteOptions;
+
+use super::keys::{Matches, keys_of, match_keys};
+use super::{Input, OtherObjects, counted};
+use crate::open::{OpenOptions, open_reader_of};
+use crate::pattern::Patterns;
+
+/// What becomes of entries of the first ntuple that another one does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unmatched {
+    /// They are an error.
+    #[default]
+    Error,
+    /// They are left out, and counted.
+    Drop,
+}
+
+/// How ntuples are joined.
+#[derive(Debug, Clone, Default)]
+pub struct JoinOptions {
+    /// The name of the ntuple that is made; none: that of the first.
+    pub name: Option<String>,
+    /// Fields of integers that say which entries belong together; none: they have the same numbers.
+    pub on: Vec<String>,
+    /// What becomes of entries of the first that another one does not have.
+    pub unmatched: Unmatched,
+    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is taken
+    /// of the first ntuple that is asked for it.
+    pub fields: Vec<Vec<String>>,
+    /// What is done with attribute sets, and with objects beside an ntuple that is not named.
+    pub others: OtherObjects,
+    /// Settings that all pages are to have; none: each keeps its own.
+    pub compression: Option<u32>,
+    /// Whether the output replaces what is there.
+    pub overwrite: bool,
+    /// Whether the output is read and compared with the inputs before it appears.
+    pub verify: bool,
+    /// How metadata and new pages are written.
+    pub write: WriteOptions,
+    /// Settings of how the server of the output is asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Insists that there are several ntuples, and fields for each if there are any.
+pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<(), RNTupleError> {
+    if inputs.len() < 2 {
+        let what = "joining takes two ntuples or more".to_owned();
+        return Err(RNTupleError::Usage { what });
+    }
+    let n = options.fields.len();
+    if n > 0 && n != inputs.len() {
+        let what = format!(
+            "fields are given for {n} ntuples, and there are {}: give an item for each (None or --fields '*' for all fields)",
+            inputs.len()
+        );
+        return Err(RNTupleError::Usage { what });
+    }
+    if options.on.is_empty() && options.unmatched == Unmatched::Drop {
+        let what = "unmatched entries are those whose keys have no match: say by which fields entries are matched (on=[\"run\", \"event\"], --on run,event)".to_owned();
+        return Err(RNTupleError::Usage { what });
+    }
+    Ok(())
+}
+
+/// The ntuple of an input that is joined.
+pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
+    let source = input.open_source()?;
+    let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
+    let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
+    if reader.storage().is_some() {
+        return Err(RNTupleError::Usage {
+            what: format!(
+                "{url}:{path} is a TTree, and only RNTuples are joined: convert it first (fb convert {url}:{path} NEW.root)",
+                url = reader.url(),
+                path = reader.path()
+            ),
+        });
+    }
+    Ok(Arc::new(reader))
+}
+
+/// The fields of each ntuple to take. Keys, which are the same in all, are taken of the first that is asked for them.
+pub(crate) fn chosen(
+    readers: &[Arc<Reader>],
+    options: &JoinOptions,
+) -> Result<Vec<Vec<FieldId>>, RNTupleError> {
+    let mut keys: HashSet<&str> = options.on.iter().map(String::as_str).collect();
+    let mut out = Vec::with_capacity(readers.len());
+    for (at, reader) in readers.iter().enumerate() {
+        let given = options.fields.get(at).map_or(&[][..], Vec::as_slice);
+        let asked = Patterns::new(given.iter().map(String::as_str));
+        let descriptor = reader.descriptor();
+        let mut unmatched: BTreeSet<usize> = (0..given.len()).collect();
+        let mut own = Vec::new();
+        for &id in &descriptor.top_level {
+            let name = descriptor.field_name(id);
+            for at in asked.fitting(name) {
+                unmatched.remove(&at);
+            }
+            if asked.takes(name) && (keys.remove(name) || options.on.iter().all(|key| key != name))
+            {
+                own.push(id);
+            }
+        }
+        let unmatched = unmatched.first().and_then(|&at| given.get(at));
+        if let Some(pattern) = unmatched {
+            return Err(RNTupleError::NoSuchField {
+                url: reader.url().to_owned(),
+                ntuple: reader.path().to_owned(),
+                name: pattern.clone(),
+                hint: did_you_mean(
+                    pattern,
+                    descriptor
+                        .top_level
+                        .iter()
+                        .map(|&id| descriptor.field_name(id)),
+                ),
+            });
+        }
+        let mut skipped = descriptor.skipped.iter();
+        if let Some(skipped) = skipped.find(|skipped| asked.takes(&skipped.name)) {
+            let reason = format!("{}; name the other fields to leave it out", skipped.reason);
+            return Err(reader.unsupported(&skipped.name, &reason));
+        }
+        out.push(own);
+    }
+    add_counters(readers, &mut out);
+    Ok(out)
+}
+
+/// Adds the fields that count the items of those that are taken, unless one of that name is.
+fn add_counters(readers: &[Arc<Reader>], chosen: &mut [Vec<FieldId>]) {
+    let mut taken: HashSet<String> = HashSet::new();
+    let name = |reader: &Reader, id| reader.descriptor().field_name(id).to_owned();
+    for (reader, own) in readers.iter().zip(&*chosen) {
+        taken.extend(own.iter().map(|&id| name(reader, id)));
+    }
+    for (reader, own) in readers.iter().zip(chosen) {
+        let counters = reader.descriptor().counters(own).into_iter();
+        own.extend(counters.filter(|&id| taken.insert(name(reader, id))));
+    }
+}
+
+/// For each ntuple the numbers of its entries in the output, if they are others, and how many of them are not in it.
+#[expect(clippy::type_complexity, reason = "used once")]
+pub(crate) fn matched(
+    readers: &[Arc<Reader>],
+    options: &JoinOptions,
+    tick: Tick<'_>,
+) -> Result<(Vec<Option<Vec<u64>>>, Vec<u64>), RNTupleError> {
+    let Some((first, others)) = readers.split_first() else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    if options.on.is_empty() {
+        let n = first.n_entries();
+        if let Some(other) = others.iter().find(|other| other.n_entries() != n) {
+            return Err(RNTupleError::Usage {
+                what: format!(
+                    "{}:{} has {}, and {}:{} has {n}: give the fields that say which belong together (on=[\"run\", \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
+                    other.url(),
+                    other.path(),
+                    counted(other.n_entries()),
+                    first.url(),
+                    first.path()
+                ),
+            });
+        }
+        return Ok((
+            readers.iter().map(|_| None).collect(),
+            vec![0; readers.len()],
+        ));
+    }
+    let threads = options.write.threads;
+    let wanted = keys_of(first, &options.on, threads, tick)?;
+    let mut matches = Matches::new(first.n_entries());
+    for other in others {
+        let keys = keys_of(other, &options.on, threads, tick)?;
+        if !tick(0, 1) {
+            return Err(RNTupleError::Interrupted);
+        }
+        let found = match_keys(&wanted, &keys)?;
+        matches.add(found, other.n_entries());
+    }
+    if options.unmatched == Unmatched::Error
+        && let Some((entry, at)) = matches.first_without()
+        && let Some(other) = others.get(at)
+    {
+        return Err(RNTupleError::Usage {
+            what: format!(
+                "entry {entry} of {}:{} ({}) has no match in {}:{}: leave such entries out with --unmatched drop (in Python unmatched=\"drop\")",
+                first.url(),
+                first.path(),
+                wanted.describe(entry),
+                other.url(),
+                other.path()
+            ),
+        });
+    }
+    Ok(matches.finish())
+}

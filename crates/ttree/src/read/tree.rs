@@ -1,0 +1,115 @@
+//! A tree that is read: what its branches mean, and what is in them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Part;
+use femtobarn_rntuple::schema::FieldId;
+
+use crate::common::Common;
+use crate::descriptor::{Data, Owner};
+use crate::interp::Content;
+use crate::model::{Basket, BranchId, Filling, TreeModel};
+
+/// A tree: what its branches mean, what is in them, and the bytes of its own object if baskets are in there.
+#[derive(Debug)]
+pub(crate) struct TreeStorage {
+    common: Arc<Common>,
+    filling: Filling,
+    object: Bytes,
+}
+
+impl TreeStorage {
+    pub fn new(common: Arc<Common>, filling: Filling, object: Bytes) -> Self {
+        let object = match filling.is_embedded {
+            true => object,
+            false => Bytes::new(),
+        };
+        Self {
+            common,
+            filling,
+            object,
+        }
+    }
+
+    pub fn common(&self) -> &Common {
+        &self.common
+    }
+
+    pub fn model(&self) -> &TreeModel {
+        &self.common.model
+    }
+
+    pub fn filling(&self) -> &Filling {
+        &self.filling
+    }
+
+    /// Where the elements of a column come from.
+    pub fn owner(&self, column: u32) -> Option<Owner> {
+        self.common.described.owners.get(column as usize).copied()
+    }
+
+    pub fn data(&self, branch: BranchId) -> Option<&Data> {
+        self.common.described.data.get(branch)?.as_ref()
+    }
+
+    /// The branches that are read for one: itself, and those that lengths of its lists are in.
+    pub fn needed(&self, branch: BranchId) -> impl Iterator<Item = BranchId> + '_ {
+        std::iter::successors(Some(branch), move |&id| match self.data(id)?.content {
+            Content::Lists { lengths } => Some(lengths),
+            Content::Counted { counter, .. } if id != branch => Some(counter),
+            _ => None,
+        })
+    }
+
+    /// The bases of the members of a record in which names meet.
+    pub fn bases(&self, record: FieldId) -> Option<&[Vec<String>]> {
+        self.common.described.bases.get(&record).map(Vec::as_slice)
+    }
+
+    /// The bytes of the tree's own object, if it has baskets.
+    pub fn object(&self) -> &Bytes {
+        &self.object
+    }
+
+    /// The baskets of a branch that hold entries of a range.
+    pub fn baskets(
+        &self,
+        branch: BranchId,
+        start: u64,
+        stop: u64,
+    ) -> impl Iterator<Item = Wanted> + use<> {
+        let baskets = self.filling.contents(branch).baskets;
+        let from = baskets.partition_point(|basket| basket.end() <= start);
+        let rest = baskets.into_iter().enumerate().skip(from);
+        rest.take_while(move |(_, basket)| basket.first_entry < stop)
+            .filter(|(_, basket)| basket.n_entries > 0)
+            .map(move |(number, basket)| Wanted {
+                number,
+                entries: start.max(basket.first_entry)..stop.min(basket.end()),
+                basket,
+            })
+    }
+}
+
+/// A basket that holds wanted entries.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// The basket's number.
+    pub number: usize,
+    pub basket: Basket,
+    /// The wanted entries in it, counted from the tree's first.
+    pub entries: Range<u64>,
+}
+
+/// The tree that a part is of.
+pub(crate) fn tree_of(part: &Part) -> Result<&TreeStorage, RNTupleError> {
+    let storage = part.reader.storage();
+    let tree = storage.and_then(|storage| storage.as_any().downcast_ref::<TreeStorage>());
+    tree.ok_or_else(|| {
+        let reason = "a TTree and an RNTuple are not read as one";
+        part.reader.unsupported("", reason)
+    })
+}
