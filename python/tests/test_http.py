@@ -170,7 +170,9 @@ def test_patterns_and_many_files(server, dimuon):
         shutil.copy(dimuon, folder / name)
     found = fb.open(f"{server.url}/dav/many/*.root:Events")
     assert found.num_entries == 36_000
-    assert [path for path, _ in fb.open(f"{server.url}/dav/many/b*.root").files] == [f"{server.url}/dav/many/b%23%3F.root"]
+    assert [path for path, _ in fb.open(f"{server.url}/dav/many/b*.root").files] == [
+        f"{server.url}/dav/many/b%23%3F.root"
+    ]
     steps = list(fb.iterate(f"{server.url}/dav/many/*.root", ["nMuon"], step_size=5000))
     assert sum(map(len, steps)) == 36_000
     assert fb.open(f"{server.url}/dav/many/a*.root").num_entries == 24_000
@@ -254,7 +256,7 @@ def test_what_is_for_the_server_is_no_pattern(server):
 
 
 def test_patterns_need_a_server_that_lists_directories(server):
-    with pytest.raises(fb.FileError, match="does not list directories .*give the URLs of the files"):
+    with pytest.raises(fb.FileError, match=r"does not list directories .*give the URLs of the files"):
         fb.open(f"{server.url}/dimu*.root")
 
 

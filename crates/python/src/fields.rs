@@ -104,7 +104,7 @@ impl Fields {
             top.find_mut(rest)
         });
         found.ok_or_else(|| {
-            let hint = femtobarn::schema::did_you_mean(path, names.iter().map(String::as_str));
+            let hint = femtobarn::io::did_you_mean(path, names.iter().map(String::as_str));
             new(
                 "KeyNotFoundError",
                 "no-such-field",

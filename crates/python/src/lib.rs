@@ -107,6 +107,17 @@ mod _core {
         py.detach(expand).map_err(crate::error::to_python)
     }
 
+    /// The names nearest to a misspelt one, best first, at most five; `limit` is how many characters may differ.
+    #[pyfunction]
+    #[pyo3(signature = (name, names, limit = None))]
+    fn nearest(name: &str, names: Vec<String>, limit: Option<usize>) -> Vec<String> {
+        let names = names.iter().map(String::as_str);
+        match limit {
+            Some(limit) => femtobarn::io::nearest_within(limit, name, names),
+            None => femtobarn::io::nearest(name, names),
+        }
+    }
+
     /// Whether what this thread does was stopped, so that it is to wait for nothing any more.
     #[pyfunction]
     fn is_stopped() -> bool {

@@ -36,7 +36,7 @@ const MODES: &[(&str, Mode)] = &[
     ("strict", Mode::Strict),
 ];
 
-const OTHERS: &[(&str, Others)] = &[
+const OTHERS: &[(&str, OtherObjects)] = &[
     ("error", OtherObjects::Error),
     ("first", OtherObjects::First),
     ("drop", OtherObjects::Drop),

@@ -7,7 +7,6 @@ children appear under the nearest ancestor that has one.
 from __future__ import annotations
 
 import copy
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -388,7 +387,7 @@ def _nearest(key: str, keys: list[str]) -> list[str]:
         lowered.setdefault(name.lower(), name)
     for name in keys:
         lowered.setdefault(name.rpartition(".")[2].lower(), name)
-    close = difflib.get_close_matches(key.lower(), lowered, n=3, cutoff=0.65)
+    close = _core.nearest(key.lower(), list(lowered), limit=max(2, (len(key) + 1) // 2))[:3]
     return list(dict.fromkeys(lowered[name] for name in close))
 
 

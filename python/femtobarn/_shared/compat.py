@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
+from femtobarn._core import nearest
 from femtobarn.errors import UsageError
 
 __all__ = ["check_open_options", "check_read_options", "known_options", "no_mode", "split_open_options"]
@@ -123,7 +123,7 @@ _SYNONYMS = {"force": "overwrite", "cut": "where", "condition": "where", "column
 
 def _unknown(name: str, known: list[str]) -> TypeError:
     meant = _SYNONYMS.get(name)
-    near = [meant] if meant in known else difflib.get_close_matches(name, known, n=1)
+    near = [meant] if meant in known else nearest(name, known)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"unexpected keyword argument {name!r}{hint}")
 

@@ -6,10 +6,10 @@ are, also those of types that only C++ knows.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 
+from femtobarn._core import nearest
 from femtobarn.errors import UsageError
 
 __all__ = ["normal_name"]
@@ -194,5 +194,5 @@ def _check_spelling(text: str) -> None:
     looks_known = re.fullmatch(r"u?int\d+_t|U?(Char|Short|Int|Long)\d*_t", text.removeprefix("std::"))
     if looks_known is None:
         return
-    near = difflib.get_close_matches(text, [*_NUMBERS, *_NUMBERS.values(), "float", "double"], n=1, cutoff=0)
+    near = nearest(text, [*_NUMBERS, *_NUMBERS.values(), "float", "double"], limit=len(text))
     raise UsageError(f"{text!r} is no type of a product: C++ has no such number; did you mean {near[0]}?")

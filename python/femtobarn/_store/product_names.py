@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from femtobarn._core import nearest
 from femtobarn._shared.repr import plural
 from femtobarn._store.product_types import checked_text, type_name_of
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -292,7 +292,7 @@ def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str,
         return f"{who} {label!r} as {_listed(same)}: ask for ({label!r}, {same[0]!r})"
     labels = sorted({name for name, _ in there})
     shown = ", ".join(f"{name!r} ({kind})" for name, kind in there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
-    near = difflib.get_close_matches(label, labels, n=3)
+    near = nearest(label, labels)[:3]
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"{meant}{who} {shown or 'none'}"
 

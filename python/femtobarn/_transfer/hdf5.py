@@ -8,7 +8,6 @@ gives.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import math
 import os
 import re
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from femtobarn._core import nearest
 from femtobarn._shared.optional import optional
 from femtobarn._shared.patterns import fits, patterns, several
 from femtobarn._shared.repr import shortened
@@ -363,7 +363,7 @@ def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice,
     name, datasets = max(without.items(), key=lambda group: sum(number in group[1] for number in choice.index))
     missing = [number for number in choice.index if number not in datasets]
     integers = [own for own, item in datasets.items() if item is not None and item.dtype.kind in "iu"]
-    near = [close for number in missing for close in difflib.get_close_matches(number, integers, n=2)]
+    near = [close for number in missing for close in nearest(number, integers)[:2]]
     shown = list(dict.fromkeys([*near, *integers]))
     raise KeyNotFoundError(
         f"{path}: no group says which events its rows are of, by {', '.join(choice.index)}: group {name!r} has no "
@@ -673,7 +673,7 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
         open_ones = {p: what for p, what in open_ones.items() if not any(fits(name, [p]) for name in names)}
     for pattern, what in open_ones.items() if names else ():
         kinds = sorted(name for name in names if what == "drop" or ("/" in name) == (what == "fields"))
-        near = difflib.get_close_matches(pattern, kinds, n=3) or kinds[:5]
+        near = nearest(pattern, kinds)[:3] or kinds[:5]
         form = " (a field is group/dataset)" if what == "fields" and "/" not in pattern else ""
         hint = several(what, pattern) or (f"; near are {', '.join(map(repr, near))}" if near else "")
         raise KeyNotFoundError(f"no file has what {what} names, {pattern!r}{form}{hint}")

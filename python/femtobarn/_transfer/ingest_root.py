@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -356,8 +355,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
 def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
     """Return what is said of a field of run, subrun or event that is not there: its name, and those that are near."""
     there = list(known)
-    close = difflib.get_close_matches(name.lower(), [one.lower() for one in there], n=3)
-    near = [one for one in there if one.lower() in close]
+    near = _core.nearest(name, there)[:3]
     near += [one for one in there if argument in one.lower() and one not in near][:3]
     return f"{name!r}" + (f" (did you mean {', '.join(map(repr, near))}?)" if near else "")
 
@@ -468,7 +466,7 @@ def _chosen(
                         f"{_where(ntuple)}: field {pattern!r} says the {number} of each event, and is no product: "
                         f"leave it out of {argument}="
                     )
-                near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
+                near = _core.nearest(pattern, [column.field for column in columns])[:3]
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
                 hint = several(argument, pattern) or hint
                 raise KeyNotFoundError(f"{_where(ntuple)}: no field is {pattern!r}{hint}")
