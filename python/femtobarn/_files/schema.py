@@ -387,7 +387,7 @@ def _nearest(key: str, keys: list[str]) -> list[str]:
         lowered.setdefault(name.lower(), name)
     for name in keys:
         lowered.setdefault(name.rpartition(".")[2].lower(), name)
-    close = _core.nearest(key.lower(), list(lowered), limit=max(2, (len(key) + 1) // 2))[:3]
+    close = _core.nearest(key.lower(), list(lowered), limit=max(2, len(key) // 2 + 1))[:3]
     return list(dict.fromkeys(lowered[name] for name in close))
 
 
