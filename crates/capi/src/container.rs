@@ -1,6 +1,6 @@
 //! Runs, subruns and events.
 
-use femtobarn::events::{EventsError, Item};
+use femtobarn::events::{Container, EventsError};
 
 use crate::descriptor::{fb_descriptor, holder, item};
 use crate::error::{border, fb_error};
@@ -8,9 +8,9 @@ use crate::input::given_mut;
 use crate::store::fb_store;
 
 /// The container that holds one, as an item, and the number of the one in it.
-fn place(item: &Item) -> Result<(Item, u64), EventsError> {
+fn place(item: &Container) -> Result<(Container, u64), EventsError> {
     let (parent, number) = holder(item.descriptor())?;
-    let above = Item::new(item.datastore().clone(), parent.descriptor());
+    let above = Container::new(item.datastore().clone(), parent.descriptor());
     Ok((above, number))
 }
 
@@ -23,7 +23,7 @@ unsafe fn act(
     store: *const fb_store,
     container: *const fb_descriptor,
     error: *mut *mut fb_error,
-    act: impl FnOnce(Item) -> Result<(), EventsError>,
+    act: impl FnOnce(Container) -> Result<(), EventsError>,
 ) -> bool {
     let make = || {
         // SAFETY: the caller gives a store and a descriptor.

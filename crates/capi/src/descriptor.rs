@@ -1,6 +1,6 @@
 //! Which container is meant: 40 bytes, as the store's keys have them, and HEPnOS's descriptors.
 
-use femtobarn::events::{DataSetPath, Descriptor, EventsError, Item, ItemType, Parent};
+use femtobarn::events::{Container, DataSetPath, Descriptor, EventsError, ItemType, Parent};
 
 use crate::error::{border, fb_error};
 use crate::input::{given, given_mut};
@@ -59,10 +59,10 @@ impl fb_descriptor {
 pub unsafe fn item(
     store: *const fb_store,
     container: *const fb_descriptor,
-) -> Result<Item, EventsError> {
+) -> Result<Container, EventsError> {
     // SAFETY: as the caller promises.
     let (store, container) = unsafe { (given(store)?, given(container)?) };
-    Ok(Item::new(store.store.clone(), container.read()?))
+    Ok(Container::new(store.store.clone(), container.read()?))
 }
 
 /// The container that holds one, and its number there.

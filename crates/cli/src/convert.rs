@@ -64,8 +64,8 @@ pub fn run(
             return Err(usage(message));
         }
         let show = Show::new(1, json);
-        let done = convert(&inputs, Path::new(output), &options, &|pulse| {
-            show.tick(0, pulse)
+        let done = convert(&inputs, Path::new(output), &options, &|progress| {
+            show.tick(0, progress)
         });
         let done = done.map_err(|error| Failure {
             next: advice(&error).map(str::to_owned),
@@ -102,7 +102,7 @@ fn many(
         format: format(&args.format),
     };
     let show = Show::new(inputs.len(), json);
-    let tick = |at, pulse| show.tick(at, pulse);
+    let tick = |at, progress| show.tick(at, progress);
     let reports = convert_many(inputs, Path::new(folder), options, batch, &tick)?;
     show.end();
     let documents: Vec<Value> = reports.iter().map(FileReport::to_json).collect();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use femtobarn::Explanation;
+use femtobarn::Plan;
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
@@ -44,7 +44,7 @@ fn entry(number: i64, n_entries: u64) -> u64 {
 }
 
 /// What is worth knowing beside the numbers.
-fn notes(plan: &Explanation) -> Vec<String> {
+fn notes(plan: &Plan) -> Vec<String> {
     if plan.exact {
         return Vec::new();
     }
@@ -55,7 +55,7 @@ fn notes(plan: &Explanation) -> Vec<String> {
     )]
 }
 
-fn document(opened: &Opened, plan: &Explanation, entries: std::ops::Range<u64>) -> Value {
+fn document(opened: &Opened, plan: &Plan, entries: std::ops::Range<u64>) -> Value {
     let columns = plan.columns.iter().map(|column| {
         json!({
             "field": column.field,
@@ -90,7 +90,7 @@ fn document(opened: &Opened, plan: &Explanation, entries: std::ops::Range<u64>) 
 
 fn write(
     opened: &Opened,
-    plan: &Explanation,
+    plan: &Plan,
     entries: std::ops::Range<u64>,
     out: &mut Output<'_>,
 ) -> io::Result<()> {
@@ -127,7 +127,7 @@ fn write(
     Ok(())
 }
 
-fn columns(plan: &Explanation) -> Table {
+fn columns(plan: &Plan) -> Table {
     let header = [
         "field", "C++ type", "columns", "pages", "on disk", "decoded",
     ];

@@ -36,8 +36,8 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     };
     end_gently();
     let show = Show::new(1, json);
-    let report = join(&inputs, Path::new(&args.output), &options, &|pulse| {
-        show.tick_merge(pulse)
+    let report = join(&inputs, Path::new(&args.output), &options, &|progress| {
+        show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;
     show.end();

@@ -37,8 +37,8 @@ pub fn bring(
     let inputs = inputs(names, !options.fields.is_empty())?;
     end_gently();
     let show = Show::new(1, json);
-    let report = merge(&inputs, Path::new(output), options, &|pulse| {
-        show.tick_merge(pulse)
+    let report = merge(&inputs, Path::new(output), options, &|progress| {
+        show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !options.fields.is_empty()))?;
     show.end();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use femtobarn::convert::Pulse;
+use femtobarn::convert::Progress;
 use femtobarn::io::while_waiting;
 use femtobarn::merge;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -20,7 +20,7 @@ pub struct Show {
     is_on: bool,
     n_files: usize,
     start: Instant,
-    state: Mutex<(Option<Instant>, BTreeMap<usize, Pulse>)>,
+    state: Mutex<(Option<Instant>, BTreeMap<usize, Progress>)>,
 }
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -67,7 +67,7 @@ impl Show {
     }
 
     /// Shows how far a file is; says whether to go on.
-    pub fn tick(&self, at: usize, pulse: Pulse) -> bool {
+    pub fn tick(&self, at: usize, progress: Progress) -> bool {
         if is_interrupted() {
             return false;
         }
@@ -75,29 +75,29 @@ impl Show {
             return true;
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1.insert(at, pulse);
+        state.1.insert(at, progress);
         if state.0.is_some_and(|last| last.elapsed() < Self::INTERVAL) {
             return true;
         }
         state.0 = Some(Instant::now());
-        let line = progress(&state.1, self.n_files, self.start.elapsed());
+        let line = progress_line(&state.1, self.n_files, self.start.elapsed());
         // a terminal that is gone is no reason to stop
         let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
         true
     }
 
     /// Shows how far a merge is; says whether to go on.
-    pub fn tick_merge(&self, pulse: merge::Pulse) -> bool {
+    pub fn tick_merge(&self, progress: merge::Progress) -> bool {
         if is_interrupted() {
             return false;
         }
         self.line(|| {
-            let (files, bytes) = (pulse.files, units::bytes(pulse.bytes));
+            let (files, bytes) = (progress.files, units::bytes(progress.bytes));
             format!(
                 "{files}/{} files, {bytes} of {}{}",
-                pulse.n_files,
-                units::bytes(pulse.n_bytes),
-                stage(pulse.verifying, pulse.sending)
+                progress.n_files,
+                units::bytes(progress.n_bytes),
+                stage(progress.verifying, progress.sending)
             )
         });
         true
@@ -138,21 +138,21 @@ impl Drop for Show {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) -> String {
-    let sum = |of: &dyn Fn(&Pulse) -> u64| pulses.values().map(of).sum::<u64>();
-    let done_of = |pulse: &Pulse| {
-        if pulse.verifying {
-            pulse.n_bytes
+fn progress_line(pulses: &BTreeMap<usize, Progress>, n_files: usize, elapsed: Duration) -> String {
+    let sum = |of: &dyn Fn(&Progress) -> u64| pulses.values().map(of).sum::<u64>();
+    let done_of = |progress: &Progress| {
+        if progress.verifying {
+            progress.n_bytes
         } else {
-            pulse.bytes
+            progress.bytes
         }
     };
-    let (done, known) = (sum(&done_of), sum(&|pulse| pulse.n_bytes));
-    let entries = sum(&|pulse| {
-        if pulse.verifying {
-            pulse.n_entries
+    let (done, known) = (sum(&done_of), sum(&|progress| progress.n_bytes));
+    let entries = sum(&|progress| {
+        if progress.verifying {
+            progress.n_entries
         } else {
-            pulse.entries
+            progress.entries
         }
     });
     let seconds = elapsed.as_secs_f64().max(1e-3);
@@ -169,10 +169,10 @@ fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) 
     } else {
         String::new()
     };
-    let is_any = |is: &dyn Fn(&Pulse) -> bool| pulses.values().any(is);
+    let is_any = |is: &dyn Fn(&Progress) -> bool| pulses.values().any(is);
     let stage = stage(
-        is_any(&|pulse| pulse.verifying),
-        is_any(&|pulse| pulse.sending),
+        is_any(&|progress| progress.verifying),
+        is_any(&|progress| progress.sending),
     );
     format!(
         "{files}{} of {}, {entries} entries, {speed:.0} MB/s, {left:.0} s left{stage}",
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn progress_tells_bytes_entries_speed_and_what_is_left() {
-        let pulse = Pulse {
+        let progress = Progress {
             entries: 500,
             n_entries: 1000,
             bytes: 10_000_000,
@@ -204,7 +204,7 @@ mod tests {
             verifying: false,
             sending: false,
         };
-        let line = progress(&BTreeMap::from([(0, pulse)]), 2, Duration::from_secs(2));
+        let line = progress_line(&BTreeMap::from([(0, progress)]), 2, Duration::from_secs(2));
         assert_eq!(
             line,
             "1/2 files, 10.0 MB of 20.0 MB, 500 entries, 5 MB/s, 6 s left"

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use femtobarn::events::{
-    DataSet, DataStore, EventsError, FILE_NOTES, Item, ItemType, NameCount, ObjectOptions,
+    Container, DataSet, DataStore, EventsError, FILE_NOTES, ItemType, NameCount, ObjectOptions,
 };
 use serde_json::{Value, json};
 
@@ -84,8 +84,8 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
 }
 
 /// The container of these numbers, each in that of the one before.
-pub fn found(dataset: &DataSet, numbers: &NumbersArgs) -> Result<Item, EventsError> {
-    let mut item: Item = (**dataset).clone();
+pub fn found(dataset: &DataSet, numbers: &NumbersArgs) -> Result<Container, EventsError> {
+    let mut item: Container = (**dataset).clone();
     let numbers = [numbers.run, numbers.subrun, numbers.event];
     for number in numbers.into_iter().map_while(|number| number) {
         item = item.get(number)?;
@@ -159,7 +159,7 @@ fn datasets(
 
 /// Does something with all numbers in a container.
 fn numbers(
-    item: &Item,
+    item: &Container,
     mut each: impl FnMut(u64) -> Result<(), EventsError>,
 ) -> Result<(), EventsError> {
     let mut from = 0;
@@ -174,7 +174,7 @@ fn numbers(
 }
 
 /// What is in a container, and how much of it in each run of a dataset, or subrun of a run.
-fn survey(item: &Item) -> Result<(Survey, Vec<Part>), EventsError> {
+fn survey(item: &Container) -> Result<(Survey, Vec<Part>), EventsError> {
     let mut survey = Survey::default();
     let mut parts = Vec::new();
     look(item, &mut survey, Some(&mut parts))?;
@@ -183,7 +183,7 @@ fn survey(item: &Item) -> Result<(Survey, Vec<Part>), EventsError> {
 
 /// Adds what is in a container, with how much of it is in each part.
 pub fn look(
-    item: &Item,
+    item: &Container,
     survey: &mut Survey,
     mut parts: Option<&mut Vec<Part>>,
 ) -> Result<(), EventsError> {
@@ -285,7 +285,7 @@ fn write_products(survey: &Survey, out: &mut Output<'_>) -> std::io::Result<()> 
 
 fn document(
     dataset: &DataSet,
-    item: &Item,
+    item: &Container,
     inner: &[DataSet],
     survey: &Survey,
     parts: &[Part],

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType};
+use femtobarn::events::{Container, DataSet, DataStore, EventsError, ItemType};
 use serde_json::json;
 
 use crate::args::StoreRmArgs;
@@ -58,7 +58,7 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
 
 /// Deletes the products of a label, or of one of its types, of all events in a container, and says how many.
 fn of_events(
-    item: &Item,
+    item: &Container,
     product: (&str, Option<&str>),
     what: &str,
     json: bool,
@@ -139,7 +139,7 @@ fn look_at_datasets(dataset: &DataSet, survey: &mut Survey) -> Result<u64, Event
 
 /// Deletes the products of a label, or of one of its types; gives their names.
 fn delete_products(
-    item: &Item,
+    item: &Container,
     shown: &str,
     (label, type_name): (&str, Option<&str>),
 ) -> Result<Vec<String>, EventsError> {

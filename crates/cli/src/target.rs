@@ -5,7 +5,7 @@ use std::path::Path;
 
 use femtobarn::Error;
 use femtobarn::io::nearest_within;
-use femtobarn::io::{IoError, is_for_others, public};
+use femtobarn::io::{IoError, is_foreign, public};
 use femtobarn::url::{expand, is_remote, split_remote};
 
 use crate::failure::{Failure, code};
@@ -49,7 +49,7 @@ impl Target {
                 ..Failure::new(code::USAGE, "usage", message)
             });
         }
-        if is_for_others(text) {
+        if is_foreign(text) {
             let url = public(text);
             let error = Error::from(IoError::UnknownScheme { url });
             return Err(error.into());

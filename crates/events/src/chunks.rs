@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{ABSENT, DataStore, Descriptor, EventsError, Item, ItemType, Parent, Scan};
+use crate::{ABSENT, Container, DataStore, Descriptor, EventsError, ItemType, Parent, Scan};
 
 /// How many numbers of one container a request brings.
 const PAGE: usize = 4096;
@@ -22,7 +22,7 @@ pub struct EventChunk {
 ///
 /// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few large
 /// ones. What is created or removed meanwhile may or may not be among them; but if the container itself was removed, the
-/// last that is given is the error of [`Item::check_left`].
+/// last that is given is the error of [`Container::check_left`].
 #[derive(Debug)]
 pub struct EventChunks {
     store: DataStore,
@@ -72,8 +72,8 @@ impl EventChunks {
     }
 
     /// The container whose events they are.
-    pub fn container(&self) -> Item {
-        Item::new(self.store.clone(), self.container)
+    pub fn container(&self) -> Container {
+        Container::new(self.store.clone(), self.container)
     }
 
     /// Whether what a subrun holds is among what is given.

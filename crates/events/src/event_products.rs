@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{EventsError, Item, ItemType, NameCount, ProductName};
+use crate::{Container, EventsError, ItemType, NameCount, ProductName};
 
 /// What removing products of events has found and done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl RemovedProducts {
     }
 }
 
-impl Item {
+impl Container {
     /// Removes products of all events in it, those of a label, or of one of its types: not its own, nor those of the runs and
     /// subruns in it. Subrun by subrun: of what was broken off some are left, and it may be done again.
     ///

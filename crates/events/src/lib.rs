@@ -15,11 +15,11 @@ mod batch;
 mod chunks;
 mod config;
 mod connect;
+mod container;
 mod entry;
 mod error;
 mod event_products;
 mod forked;
-mod item;
 mod key;
 mod loader;
 pub mod local;
@@ -47,10 +47,10 @@ pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
 pub use connect::{compact, connect, connect_to_read};
+pub use container::{Children, Container, DataSet, DataSets, FILE_NOTES};
 pub use entry::DataSetEntry;
 pub use error::{EventsError, Refusal};
 pub use event_products::RemovedProducts;
-pub use item::{Children, DataSet, DataSets, FILE_NOTES, Item};
 pub use key::{
     ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,
     ProductName, number,

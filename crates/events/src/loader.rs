@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::forked::{Forked, Process};
-use crate::{DataStore, Descriptor, EventChunks, EventsError, Item, Parent, ProductName, Wanted};
+use crate::{
+    Container, DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted,
+};
 
 /// What is loaded with events, and how much at a time.
 #[derive(Clone, Debug)]
@@ -162,11 +164,11 @@ impl Loaded {
 }
 
 /// The events of a container, with products of theirs; see [`Loader::start`]. If the container was removed meanwhile, the
-/// last that is given is the error of [`Item::check_left`].
+/// last that is given is the error of [`Container::check_left`].
 #[derive(Debug)]
 pub struct Loader {
     from: From,
-    container: Item,
+    container: Container,
     process: Process,
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::{Descriptor, EventsError, Item, LoadOptions, Loaded, Loader};
+use crate::{Container, Descriptor, EventsError, LoadOptions, Loaded, Loader};
 
 /// How events are fetched and handed out.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl<E: Error + 'static> Error for ProcessError<E> {
 /// Those of the store, also if the container was deleted meanwhile, and of the function: then no more batches are begun,
 /// and `take` has had the results of all events before the first that failed.
 pub fn process<T: Send, E: Send>(
-    item: &Item,
+    item: &Container,
     options: ProcessOptions,
     function: impl Fn(LoadedEvent<'_>) -> Result<T, E> + Sync,
     mut take: impl FnMut(T),

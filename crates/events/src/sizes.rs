@@ -1,6 +1,6 @@
 //! How large datasets are.
 
-use crate::{DataSet, EventsError, Item, ItemType};
+use crate::{Container, DataSet, EventsError, ItemType};
 
 impl DataSet {
     /// How many bytes the store uses for what is in a dataset, without the datasets in it, and without large products that
@@ -15,7 +15,7 @@ impl DataSet {
     }
 }
 
-fn bytes_of(item: &Item) -> Result<u64, EventsError> {
+fn bytes_of(item: &Container) -> Result<u64, EventsError> {
     let backend = item.datastore().backend();
     let mut n_bytes = backend.stored_bytes(&item.descriptor().placed_by())?;
     // The products of events are placed by their subrun.

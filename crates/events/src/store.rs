@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::connect::{self, is_config, would_make};
-use crate::objects::{Beside, check_free, visit_inline};
+use crate::objects::{LargeObjects, check_free, visit_inline};
 use crate::{
     Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
     Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
@@ -24,7 +24,7 @@ pub struct DataStore {
 #[derive(Debug, Default)]
 struct Objects {
     options: ObjectOptions,
-    beside: OnceLock<Beside>,
+    beside: OnceLock<LargeObjects>,
 }
 
 /// Is given each product that was asked for: which of those wanted, which of its events, and its bytes, or none.
@@ -98,7 +98,7 @@ impl DataStore {
     ) -> Result<Self, EventsError> {
         let session = Session::new(backend);
         let beside = OnceLock::new();
-        if let Some(found) = Beside::open(&session, &options)? {
+        if let Some(found) = LargeObjects::open(&session, &options)? {
             let _ = beside.set(found); // nobody else has it yet
         }
         Ok(Self {
@@ -120,12 +120,12 @@ impl DataStore {
 
     /// Where large products are, for messages; none if they are in the store.
     pub fn objects(&self) -> Option<&str> {
-        self.beside.beside.get().map(Beside::place)
+        self.beside.beside.get().map(LargeObjects::place)
     }
 
     /// Products of more bytes are objects; none if none are.
     pub fn objects_over(&self) -> Option<u64> {
-        self.beside.beside.get().map(Beside::over)
+        self.beside.beside.get().map(LargeObjects::over)
     }
 
     /// Deletes objects beside the store that no product refers to, as crashes and lost servers leave them, of those that
@@ -282,9 +282,9 @@ impl DataStore {
     }
 
     /// The objects of a store that has some, also if others have said so since it was opened.
-    fn noted(&self) -> Result<&Beside, EventsError> {
+    fn noted(&self) -> Result<&LargeObjects, EventsError> {
         if self.beside.beside.get().is_none()
-            && let Some(found) = Beside::open(self.backend(), &self.beside.options)?
+            && let Some(found) = LargeObjects::open(self.backend(), &self.beside.options)?
         {
             let _ = self.beside.beside.set(found); // another thread was faster
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::objects::{BESIDE, Reference};
 use crate::seal::open;
 use crate::{
-    ABSENT, DataSet, DataStore, EventsError, Item, ItemType, NameCount, ProductId, Wanted,
+    ABSENT, Container, DataSet, DataStore, EventsError, ItemType, NameCount, ProductId, Wanted,
 };
 
 /// Events whose products are asked for at once.
@@ -96,7 +96,7 @@ impl Reading<'_> {
     }
 
     /// A dataset, a run or a subrun.
-    fn item(&mut self, item: &Item) -> Result<(), EventsError> {
+    fn item(&mut self, item: &Container) -> Result<(), EventsError> {
         self.found.n_containers += 1;
         let parent = item.descriptor().placed_by();
         let mut events = vec![ABSENT];

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use femtobarn_events::{
-    ABSENT, Backend, Batch, BatchOptions, DataSetEntry, DataSetPath, DataStore, EventsError, Item,
-    LoadOptions, Loader, MemoryBackend, Mode, NameCount, ObjectOptions, Overwrite, Parent,
-    ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, WriteBatch, Written, connect,
-    objects_moved, open_dir,
+    ABSENT, Backend, Batch, BatchOptions, Container, DataSetEntry, DataSetPath, DataStore,
+    EventsError, LoadOptions, Loader, MemoryBackend, Mode, NameCount, ObjectOptions, Overwrite,
+    Parent, ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, WriteBatch, Written,
+    connect, objects_moved, open_dir,
 };
 use femtobarn_testkit::{Servers, can_start_redis, can_store, content};
 
@@ -129,7 +129,7 @@ fn a_store_in_redis_has_objects() {
     });
 }
 
-fn run(store: &DataStore) -> Item {
+fn run(store: &DataStore) -> Container {
     let dataset = store.root().create_dataset("a/b").unwrap();
     dataset.create(1).unwrap()
 }
@@ -158,7 +158,7 @@ fn large_products_come_back_from_whoever_connects(
     let late = DataStore::new(Arc::new(Delegate(again(), Flush::Works)));
     for store in [store, &other, &late] {
         for item in [&*dataset, &run, &subrun, &event] {
-            let item = Item::new(store.clone(), item.descriptor());
+            let item = Container::new(store.clone(), item.descriptor());
             for size in sizes {
                 let found = item.load(&name(&size.to_string())).unwrap();
                 assert!(found.unwrap() == content(size));
@@ -224,7 +224,7 @@ fn batches_and_loaders_have_large_products(
             n_events: 70,
             ahead,
         };
-        let events = Item::new(other.clone(), run.descriptor()).events();
+        let events = Container::new(other.clone(), run.descriptor()).events();
         let mut n = 0;
         for loaded in Loader::start(&other, events, options) {
             let loaded = loaded.unwrap();
@@ -243,7 +243,7 @@ fn batches_and_loaders_have_large_products(
 fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn Fn() -> DataStore) {
     let run = run(store);
     let put = |store: &DataStore, size| {
-        let run = Item::new(store.clone(), run.descriptor());
+        let run = Container::new(store.clone(), run.descriptor());
         run.store(&name("x"), &content(size), Overwrite::Replace)
             .unwrap();
         assert!(run.load(&name("x")).unwrap().unwrap() == content(size));
@@ -276,7 +276,7 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     let careful = DataStore::with_objects(careful, ObjectOptions::default()).unwrap();
     assert_eq!(put(&careful, 3000).len(), 2);
     assert_eq!(store.sweep(Duration::ZERO).unwrap().n_deleted, 1);
-    let item = Item::new(careful, run.descriptor());
+    let item = Container::new(careful, run.descriptor());
     assert!(item.remove_products(None).is_err());
     assert_eq!(files(base).len(), 1);
     put(store, 2500);
@@ -290,7 +290,7 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
         });
         let reader = again();
         while !writer.is_finished() {
-            let found = Item::new(reader.clone(), run.descriptor()).load(&name("x"));
+            let found = Container::new(reader.clone(), run.descriptor()).load(&name("x"));
             let found = found.unwrap().unwrap();
             assert!(found == content(found.len()));
         }
@@ -482,7 +482,7 @@ fn objects_that_were_moved_are_found(
     assert_eq!(Path::new(&before), base);
     let store = again();
     assert_eq!(Path::new(store.objects().unwrap()), moved);
-    let run = Item::new(store.clone(), run.descriptor());
+    let run = Container::new(store.clone(), run.descriptor());
     assert!(run.load(&name("x")).unwrap().unwrap() == content(5000));
     let none = MemoryBackend::new("memory:");
     let error = objects_moved(&none, "/tmp").unwrap_err();
@@ -626,7 +626,7 @@ fn a_place_of_objects_belongs_to_one_store() {
     assert!(error.contains("that nobody can tell"), "{error}");
 }
 
-fn run_of(store: &DataStore) -> Item {
+fn run_of(store: &DataStore) -> Container {
     store.root().dataset("a/b").unwrap().get(1).unwrap()
 }
 
@@ -699,7 +699,7 @@ fn objects_may_be_in_a_bucket() {
     let large = content((20 << 20) + 1);
     run.store(&name("x"), &large, Overwrite::Keep).unwrap();
     let store = open(None).unwrap();
-    let run = Item::new(store.clone(), run.descriptor());
+    let run = Container::new(store.clone(), run.descriptor());
     assert!(run.load(&name("x")).unwrap().unwrap() == large);
     let options = LoadOptions {
         names: vec![name("x")],
@@ -719,7 +719,7 @@ fn objects_may_be_in_a_bucket() {
     assert_eq!(store.sweep(Duration::ZERO).unwrap().n_used, 20);
     // What others have put there is an error, and so is a server that is gone; the store is as it was then.
     let event = subrun.get(3).unwrap();
-    let event = Item::new(store.clone(), event.descriptor());
+    let event = Container::new(store.clone(), event.descriptor());
     let objects = objects_of(&server, "large");
     let name_of = |event: u64| {
         let mark = format!("/1/1/{event}/");
@@ -775,7 +775,7 @@ fn objects_may_be_in_a_container_of_azure() {
         run.store(&name(label), &large, Overwrite::Keep).unwrap();
     }
     let again = open(None).unwrap();
-    let found = Item::new(again.clone(), run.descriptor());
+    let found = Container::new(again.clone(), run.descriptor());
     assert!(found.load(&name("x")).unwrap().unwrap() == large);
     let error = open(Some("az://private/elsewhere")).unwrap_err();
     assert!(error.to_string().contains("large"), "{error}");
@@ -862,7 +862,7 @@ fn dies_at_a_write() {
         Arc::new(Delegate(run.datastore().clone(), Flush::Works)),
         ObjectOptions::default(),
     );
-    let run = Item::new(dying.unwrap(), run.descriptor());
+    let run = Container::new(dying.unwrap(), run.descriptor());
     run.store(&name("last"), &content(5000), Overwrite::Keep)
         .unwrap();
     panic!("it should have ended");

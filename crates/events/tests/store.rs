@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_events::{
-    ABSENT, BatchOptions, DataStore, Descriptor, EventChunks, EventsError, Item, ItemType,
+    ABSENT, BatchOptions, Container, DataStore, Descriptor, EventChunks, EventsError, ItemType,
     LoadOptions, Loader, MemoryBackend, Mode, Overwrite, Parent, ProductName, QueueMode, Wanted,
     WriteBatch, open_dir,
 };
@@ -204,7 +204,8 @@ fn all_events_come_in_their_order_from_anywhere() {
         // Whoever has seen some goes on behind them.
         for &(r, s, e) in all.iter().step_by(997) {
             let seen = Parent::subrun(dataset.uuid(), r, s).child(e);
-            let rest = |item: &Item| EventChunks::after(store.clone(), item.descriptor(), seen);
+            let rest =
+                |item: &Container| EventChunks::after(store.clone(), item.descriptor(), seen);
             let behind: Vec<_> = all
                 .iter()
                 .copied()
@@ -349,7 +350,7 @@ fn a_product_is_removed_of_all_events() {
             for chunk in dataset.events() {
                 let chunk = chunk.unwrap();
                 for event in &chunk.events {
-                    let event = Item::new(store.clone(), chunk.parent.member(*event));
+                    let event = Container::new(store.clone(), chunk.parent.member(*event));
                     event.store(&name("cut"), b"1", Overwrite::Replace).unwrap();
                     event.store(&float, b"1", Overwrite::Replace).unwrap();
                     event
@@ -445,7 +446,7 @@ fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
             let dataset = store.root().dataset(what).unwrap();
             let pass = match what {
                 "run" => dataset.get(1).unwrap(),
-                _ => Item::clone(&dataset),
+                _ => Container::clone(&dataset),
             };
             let subrun = dataset.get(1).unwrap().get(1).unwrap();
             let (mut events, mut children) = (pass.events(), subrun.children(..));

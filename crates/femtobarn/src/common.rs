@@ -11,14 +11,14 @@ use femtobarn_rntuple::spec::Role;
 /// left out. Of a field and those below it only the topmost is named. Then there are the fields of which only reading told
 /// that they cannot be read.
 #[derive(Debug, Clone, Default)]
-pub struct LeftOut {
+pub struct SkippedFields {
     /// What the files do not have in common.
     lacking: BTreeMap<String, String>,
     /// Top-level fields that turned out to be unreadable, in the order in which they did.
     unreadable: Vec<(String, String)>,
 }
 
-impl LeftOut {
+impl SkippedFields {
     /// Compares the files. Those of the same header have the same fields, which is soon seen.
     pub(crate) fn new(readers: &[Arc<Reader>]) -> Self {
         let Some(first) = readers.first() else {

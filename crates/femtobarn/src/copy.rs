@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use femtobarn_io::{
-    ByteSource, IoError, OnBytes, Settings, Transferred, is_for_others, is_remote, note_used,
+    ByteSource, IoError, OnBytes, Settings, Transferred, is_foreign, is_remote, note_used,
     on_threads, pieces, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
@@ -52,7 +52,7 @@ pub fn destination(from: &str, to: &str) -> String {
         return to.to_owned();
     }
     // of a chain, what it begins with; that may be a cache, which has no name
-    let mut links = from.split("::").filter(|_| is_for_others(from));
+    let mut links = from.split("::").filter(|_| is_foreign(from));
     let from = public(links.find(|link| link.contains("://")).unwrap_or(from));
     file_of(to, from.rsplit('/').next().unwrap_or_default())
 }

@@ -27,23 +27,21 @@ mod opening;
 mod pattern;
 pub mod products;
 pub mod proof;
-mod settle;
 mod sizes;
-mod unseen;
+mod staged;
+mod unreadable;
 pub mod url;
 mod writable;
 
 pub use femtobarn_codec as codec;
 pub use femtobarn_events as events;
 pub use femtobarn_io as io;
-pub use femtobarn_rntuple::read::{
-    Damage, Explanation, PageCache, ReadOptions, Tick, VerifyReport,
-};
+pub use femtobarn_rntuple::read::{Damage, PageCache, Plan, ReadOptions, Tick, VerifyReport};
 pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, rows, schema, spec, write};
 pub use femtobarn_rootfile as rootfile;
 pub use femtobarn_ttree as ttree;
 
-pub use common::LeftOut;
+pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
 pub use iterate::{Steps, StepsOptions};
 pub use left_behind::{AllLeftBehind, LeftBehind};
@@ -53,5 +51,5 @@ pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
 pub use opening::Opening;
 pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
-pub use unseen::Delivery;
+pub use staged::Delivery;
 pub use writable::{create_file, create_file_with, create_new_file, update_file};

@@ -9,12 +9,12 @@ use femtobarn_io::forked::lock;
 use femtobarn_io::{ByteSource, SourceMeta, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
-    Binding, Explanation, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
+    Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
     explain, read, verify,
 };
 use femtobarn_rntuple::{RNTupleError, array};
 
-use crate::common::LeftOut;
+use crate::common::SkippedFields;
 use crate::odd::{odd_one, telling, without_common_field};
 use crate::open::{OpenOptions, open_reader_of};
 use crate::opening::open_all;
@@ -27,7 +27,7 @@ pub struct NTuple {
     urls: Vec<String>,
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
-    left_out: RwLock<Arc<LeftOut>>,
+    left_out: RwLock<Arc<SkippedFields>>,
     /// What was selected last: an iteration asks for the same fields in every file.
     selected: Mutex<Option<Selected>>,
     n_selected: AtomicU64,
@@ -36,7 +36,7 @@ pub struct NTuple {
 /// Fields that were resolved in every file, and what was left out of them.
 #[derive(Debug)]
 struct Selected {
-    left_out: Arc<LeftOut>,
+    left_out: Arc<SkippedFields>,
     selection: Selection,
 }
 
@@ -47,12 +47,12 @@ pub struct Selection {
     pub(crate) bindings: Arc<[Arc<Binding>]>,
     /// The paths that were asked for; none for all.
     pub(crate) paths: Option<Arc<[String]>>,
-    pub(crate) lenience: Lenience,
+    pub(crate) on_unreadable: OnUnreadable,
 }
 
 /// What becomes of fields of which only reading tells that they cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lenience {
+pub(crate) enum OnUnreadable {
     /// They are left out.
     LeaveOut,
     /// They are an error, but left out of the next read of all fields.
@@ -71,22 +71,22 @@ impl Selection {
 
     /// The same fields, but those that turn out to be unreadable are left out, as they are of all fields.
     pub fn leaving_out(mut self) -> Self {
-        self.lenience = Lenience::LeaveOut;
+        self.on_unreadable = OnUnreadable::LeaveOut;
         self
     }
 
     /// The same fields, neither more nor fewer: what turns out to be unreadable is an error, as after the first step of an
     /// iteration.
     pub fn fixed(mut self) -> Self {
-        if self.lenience == Lenience::LeaveOut {
-            self.lenience = Lenience::LeaveOutNext;
+        if self.on_unreadable == OnUnreadable::LeaveOut {
+            self.on_unreadable = OnUnreadable::LeaveOutNext;
         }
         self
     }
 
     /// The same fields; what turns out to be unreadable is an error without a hint, for a caller that begins again.
     pub(crate) fn telling(mut self) -> Self {
-        self.lenience = Lenience::Tell;
+        self.on_unreadable = OnUnreadable::Tell;
         self
     }
 
@@ -147,7 +147,7 @@ impl NTuple {
             starts.push(sum);
         }
         Self {
-            left_out: RwLock::new(Arc::new(LeftOut::new(&readers))),
+            left_out: RwLock::new(Arc::new(SkippedFields::new(&readers))),
             selected: Mutex::default(),
             n_selected: AtomicU64::new(0),
             urls: readers
@@ -230,7 +230,7 @@ impl NTuple {
     }
 
     /// The fields that not every file has, and those that turned out to be unreadable until now.
-    pub fn left_out(&self) -> Arc<LeftOut> {
+    pub fn left_out(&self) -> Arc<SkippedFields> {
         let left_out = self.left_out.read();
         left_out.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -265,9 +265,9 @@ impl NTuple {
             schema: Arc::new(schema),
             bindings: bindings.into(),
             paths: paths.map(Arc::from),
-            lenience: match paths {
-                None => Lenience::LeaveOut,
-                Some(_) => Lenience::Refuse,
+            on_unreadable: match paths {
+                None => OnUnreadable::LeaveOut,
+                Some(_) => OnUnreadable::Refuse,
             },
         };
         *lock(&self.selected) = Some(Selected {
@@ -280,7 +280,7 @@ impl NTuple {
     /// The fields to read, where files differ in them.
     fn common(
         &self,
-        left_out: &LeftOut,
+        left_out: &SkippedFields,
         paths: Option<&[String]>,
     ) -> Result<Option<Vec<String>>, RNTupleError> {
         let Some(first) = self.readers.first().filter(|_| !left_out.is_empty()) else {
@@ -373,7 +373,7 @@ impl NTuple {
         &self,
         selection: &Selection,
         entries: Range<u64>,
-    ) -> Result<Explanation, RNTupleError> {
+    ) -> Result<Plan, RNTupleError> {
         explain(&selection.schema, &self.parts(selection, &entries)?)
     }
 

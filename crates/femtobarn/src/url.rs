@@ -1,8 +1,6 @@
 //! URLs of files that are not on this machine.
 
-use femtobarn_io::{
-    IoError, RemoteEntry, Settings, is_for_others, list_folder, notice, others_for,
-};
+use femtobarn_io::{IoError, RemoteEntry, Settings, foreign_for, is_foreign, list_folder, notice};
 pub use femtobarn_io::{is_remote, scheme};
 use glob::Pattern;
 
@@ -25,7 +23,7 @@ fn parts(url: &str) -> (&str, &str, &str) {
 /// Splits `URL:NAME`: the name follows `.root:`, or else the last colon behind the server. Colons of the server and of what
 /// follows a question mark stay in the URL. In a chain (`zip://a.root::https://…`), it follows `.root:` in any part.
 pub fn split_remote(text: &str) -> (String, Option<&str>) {
-    let (url, name) = match is_for_others(text) {
+    let (url, name) = match is_foreign(text) {
         true => split_chain(text),
         false => split_one(text),
     };
@@ -127,11 +125,11 @@ pub fn expand(url: &str) -> Result<Vec<String>, Error> {
 pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error> {
     let (server, path, query) = parts(url);
     // what is behind `://` may be a path at once where others read it
-    let has_pattern = is_pattern(path) || is_for_others(url) && is_pattern(split_query(url).0);
+    let has_pattern = is_pattern(path) || is_foreign(url) && is_pattern(split_query(url).0);
     if !has_pattern {
         return Ok(vec![url.to_owned()]);
     }
-    if let Some(others) = others_for(url, settings)? {
+    if let Some(others) = foreign_for(url, settings)? {
         let mut found = (others.find)(url, settings)?;
         found.sort_unstable();
         return Ok(found);

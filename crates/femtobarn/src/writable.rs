@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    Aside, ByteSink, ByteSource, IoError, LocalSink, Settings, create_remote, is_remote,
+    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_remote,
     open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
@@ -65,8 +65,11 @@ pub(crate) fn create_sink(
 ///
 /// # Errors
 /// If writing fails.
-pub(crate) fn create_beside(aside: &Aside, compression: u32) -> Result<FileWriter, RNTupleError> {
-    let sink = LocalSink::beside(aside)?;
+pub(crate) fn create_beside(
+    sibling: &TempSibling,
+    compression: u32,
+) -> Result<FileWriter, RNTupleError> {
+    let sink = LocalSink::beside(sibling)?;
     write_into(Arc::new(sink), compression)
 }
 

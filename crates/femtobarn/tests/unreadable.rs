@@ -70,8 +70,8 @@ fn all_steps_have_the_fields_of_the_first() {
 fn a_settled_selection_is_without_what_the_first_entry_shows() {
     let ntuple = versions();
     let all = ntuple.select(None).unwrap();
-    let early = ntuple.settled(&all, &(0..400)).unwrap();
+    let early = ntuple.without_unreadable(&all, &(0..400)).unwrap();
     assert_eq!(early.schema().columns.len(), 4);
-    let late = ntuple.settled(&all, &(300..400)).unwrap();
+    let late = ntuple.without_unreadable(&all, &(300..400)).unwrap();
     assert_eq!(late.schema().columns.len(), 3);
 }

@@ -8,7 +8,7 @@
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
 //!
 //! A [`ByteSink`] is written by position, and what was written appears as a whole: a local file ([`LocalSink`]), which
-//! stands beside its name until then ([`Aside`]), one of a server ([`XrootdSink`], [`HttpSink`]), an object of an
+//! stands beside its name until then ([`TempSibling`]), one of a server ([`XrootdSink`], [`HttpSink`]), an object of an
 //! object store ([`ObjectSink`]), or memory ([`MemorySink`]).
 //!
 //! # Why the trait is synchronous
@@ -70,15 +70,15 @@ pub use nearest::{did_you_mean, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
 pub use pieces::pieces;
 pub use remote::{
-    OpenOther, Others, create_remote, is_remote, list_folder, open_remote, others_for,
-    read_others_with,
+    ForeignFs, OpenForeign, create_remote, foreign_for, is_remote, list_folder, open_remote,
+    read_foreign_with,
 };
 pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{
     SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all,
 };
 pub use sink::{
-    Aside, ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, Transferred,
+    ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, TempSibling, Transferred,
     XrootdSink, send, sweep, wanted_name,
 };
 pub use source::{
@@ -87,5 +87,5 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
-pub use url::{RemoteEntry, is_for_others, is_of_xrootd, public, scheme};
+pub use url::{RemoteEntry, is_foreign, is_of_xrootd, public, scheme};
 pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

@@ -3,41 +3,41 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
-use crate::url::{Protocol, RemoteEntry, is_for_others, protocol, public};
+use crate::url::{Protocol, RemoteEntry, is_foreign, protocol, public};
 use crate::{ByteSink, ByteSource, HttpSink, IoError, ObjectSink, Settings, XrootdSink};
 
 /// Opens a file of a scheme that is not known here.
-pub type OpenOther = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>;
+pub type OpenForeign = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>;
 
 /// What reads files of schemes that are not known here.
 #[derive(Debug, Clone, Copy)]
-pub struct Others {
+pub struct ForeignFs {
     /// Opens a file.
-    pub open: OpenOther,
+    pub open: OpenForeign,
     /// Says what is in a folder.
     pub list: fn(&str, &Settings) -> Result<Vec<RemoteEntry>, IoError>,
     /// Gives the URLs of the files that fit a pattern.
     pub find: fn(&str, &Settings) -> Result<Vec<String>, IoError>,
 }
 
-static OTHERS: OnceLock<Others> = OnceLock::new();
+static FOREIGN: OnceLock<ForeignFs> = OnceLock::new();
 
 /// From now on, files of schemes that are not known here are read by this, and those for which the setting `handler` says
 /// `fsspec`. Only the first one that is given counts.
-pub fn read_others_with(others: Others) {
-    OTHERS.get_or_init(|| others);
+pub fn read_foreign_with(others: ForeignFs) {
+    FOREIGN.get_or_init(|| others);
 }
 
 fn readable(url: &str) -> Option<Protocol> {
-    protocol(url).filter(|found| *found != Protocol::Other || OTHERS.get().is_some())
+    protocol(url).filter(|found| *found != Protocol::Foreign || FOREIGN.get().is_some())
 }
 
 /// Who reads the file of a URL, where settings say it as well.
 fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoError> {
     let found = readable(url);
     // files of this machine are read without anybody's help
-    match found.is_some() && settings.is_for_others()? {
-        true => Ok(Some(Protocol::Other)),
+    match found.is_some() && settings.is_foreign()? {
+        true => Ok(Some(Protocol::Foreign)),
         false => Ok(found),
     }
 }
@@ -46,15 +46,15 @@ fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoErr
 ///
 /// # Errors
 /// If a setting says so, and nobody was brought; or is nonsense.
-pub fn others_for(url: &str, settings: &Settings) -> Result<Option<&'static Others>, IoError> {
-    if protocol_by(url, settings)? != Some(Protocol::Other) {
+pub fn foreign_for(url: &str, settings: &Settings) -> Result<Option<&'static ForeignFs>, IoError> {
+    if protocol_by(url, settings)? != Some(Protocol::Foreign) {
         return Ok(None);
     }
     others(url).map(Some)
 }
 
-fn others(url: &str) -> Result<&'static Others, IoError> {
-    OTHERS.get().ok_or_else(|| match is_for_others(url) {
+fn others(url: &str) -> Result<&'static ForeignFs, IoError> {
+    FOREIGN.get().ok_or_else(|| match is_foreign(url) {
         true => unknown(url),
         false => IoError::Setting {
             url: public(url),
@@ -80,7 +80,7 @@ pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>
         Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
         Some(Protocol::Http) => HttpSource::open(url, settings)?,
         Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
-        Some(Protocol::Other) => (others(url)?.open)(url, settings)?,
+        Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,
         None => return Err(unknown(url)),
     })
 }
@@ -99,7 +99,7 @@ pub fn create_remote(
         Some(Protocol::Xrootd) => Ok(Arc::new(XrootdSink::create(url, replaces, settings)?)),
         Some(Protocol::Object(_)) => Ok(Arc::new(ObjectSink::create(url, replaces, settings)?)),
         Some(Protocol::Http) => Ok(Arc::new(HttpSink::create(url, replaces, settings)?)),
-        Some(Protocol::Other) => Err(IoError::NotWritten {
+        Some(Protocol::Foreign) => Err(IoError::NotWritten {
             url: public(url),
             why: "files are written to this machine, to root://, https://, davs://, s3://, gs:// and az://, and not there",
         }),
@@ -122,7 +122,7 @@ pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),
         Some(Protocol::Http) => source::list_http(url, settings),
         Some(Protocol::Object(_)) => source::list_objects(url, settings),
-        Some(Protocol::Other) => (others(url)?.list)(url, settings),
+        Some(Protocol::Foreign) => (others(url)?.list)(url, settings),
         None => Err(unknown(url)),
     }?;
     found.sort_by(|a, b| a.name.cmp(&b.name));

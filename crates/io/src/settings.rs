@@ -16,7 +16,7 @@ use femtobarn_xrootd::{Token, read_unwritable};
 
 use crate::nearest::nearest_within;
 use crate::units::parse_bytes;
-use crate::url::{is_for_others, public, scheme};
+use crate::url::{is_foreign, public, scheme};
 use crate::{IoError, SourceCost};
 
 /// A setting that there is: its name, and what it says.
@@ -148,7 +148,7 @@ const LEAST_RATE: u64 = 100;
 /// What the name of a variable begins with that says a setting.
 const PREFIX: &str = "FEMTOBARN_";
 
-/// The name under which options are given that whoever was brought ([`read_others_with`](crate::read_others_with)) alone
+/// The name under which options are given that whoever was brought ([`read_foreign_with`](crate::read_foreign_with)) alone
 /// understands. Nobody reads it in the environment or in a file.
 pub const STORAGE_OPTIONS: &str = "storage_options";
 
@@ -203,7 +203,7 @@ impl Settings {
             given: Arc::new(given),
             url: public(url),
         };
-        if !is_for_others(url) && !settings.is_for_others()? {
+        if !is_foreign(url) && !settings.is_foreign()? {
             let names = settings.given.keys();
             for name in names.filter(|name| *name != STORAGE_OPTIONS) {
                 check_name(name, &settings.url)?;
@@ -223,7 +223,7 @@ impl Settings {
     }
 
     /// Whether files of servers are to be read by who was brought for that, whatever their scheme.
-    pub(crate) fn is_for_others(&self) -> Result<bool, IoError> {
+    pub(crate) fn is_foreign(&self) -> Result<bool, IoError> {
         let parse = |text: &str| match text {
             "femtobarn" => Some(false),
             "fsspec" => Some(true),
@@ -479,7 +479,7 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(known, _)| *known)
 }
 
-/// The first variable whose name is nearly that of a setting, and the setting. Others may be anybody's.
+/// The first variable whose name is nearly that of a setting, and the setting. ForeignFs may be anybody's.
 fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static str)> {
     let mut found = variables.filter_map(|variable| {
         let name = variable.strip_prefix(PREFIX)?.to_lowercase();
@@ -559,7 +559,7 @@ fn on_one_line(error: &toml::de::Error, text: &str) -> String {
 /// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in small letters,
 /// without a port that is the usual one, and paths of XRootD behind one slash.
 fn comparable(url: &str) -> String {
-    let Some((_, rest)) = url.split_once("://").filter(|_| !is_for_others(url)) else {
+    let Some((_, rest)) = url.split_once("://").filter(|_| !is_foreign(url)) else {
         return url.to_owned();
     };
     let scheme = match scheme(url).unwrap_or_default().as_str() {

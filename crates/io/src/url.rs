@@ -10,8 +10,8 @@ pub(crate) enum Protocol {
     Xrootd,
     Http,
     Object(Store),
-    /// By what somebody brought: see [`read_others_with`](crate::read_others_with).
-    Other,
+    /// By what somebody brought: see [`read_foreign_with`](crate::read_foreign_with).
+    Foreign,
 }
 
 /// The protocol of an object store.
@@ -56,14 +56,14 @@ pub(crate) fn protocol(url: &str) -> Option<Protocol> {
     let known = SCHEMES
         .iter()
         .find(|(names, _)| names.contains(&scheme.as_str()));
-    Some(known.map_or(Protocol::Other, |(_, protocol)| *protocol))
+    Some(known.map_or(Protocol::Foreign, |(_, protocol)| *protocol))
 }
 
 /// Whether a URL is none of this machine and of the protocols that are known here: one of a file system that somebody may
 /// have brought, or a chain of such.
 #[must_use]
-pub fn is_for_others(url: &str) -> bool {
-    protocol(url) == Some(Protocol::Other)
+pub fn is_foreign(url: &str) -> bool {
+    protocol(url) == Some(Protocol::Foreign)
 }
 
 /// Whether a URL is one of XRootD.
@@ -75,7 +75,7 @@ pub fn is_of_xrootd(url: &str) -> bool {
 /// A URL without what may be secret in it: what is for the server, and a password. A path is itself.
 #[must_use]
 pub fn public(url: &str) -> String {
-    match is_for_others(url) {
+    match is_foreign(url) {
         true => url
             .split("::")
             .map(public_link)
@@ -158,10 +158,8 @@ mod tests {
             ("a:b://h/f", None),
         ] {
             assert_eq!(scheme(url).as_deref(), expected);
-            assert_eq!(is_for_others(url), expected.is_some());
+            assert_eq!(is_foreign(url), expected.is_some());
         }
-        assert!(
-            !is_for_others("root://h//f") && !is_for_others("/f") && !is_for_others("file:///f")
-        );
+        assert!(!is_foreign("root://h//f") && !is_foreign("/f") && !is_foreign("file:///f"));
     }
 }

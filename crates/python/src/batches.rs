@@ -90,8 +90,7 @@ impl Batches {
         let types = types.unwrap_or_default();
         let names = self.names();
         if let Some(other) = types.iter().find(|field| !names.contains(&field.name)) {
-            let near =
-                femtobarn::io::did_you_mean(&other.name, names.iter().map(String::as_str));
+            let near = femtobarn::io::did_you_mean(&other.name, names.iter().map(String::as_str));
             let message = format!(
                 "types has {:?}, which is no column of the data{near}",
                 other.name

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, FileReport, Format, Input, Outcome, Pulse, Replace,
+    Batch, ConvertOptions, FileReport, Format, Input, Outcome, Progress, Replace,
     convert as convert_files, convert_many as convert_each,
 };
 use pyo3::prelude::*;
@@ -50,14 +50,14 @@ fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<
 }
 
 /// What the callback gets: the number of a file, and how far it is.
-fn tick(callback: &Callback, file: usize, pulse: Pulse) -> bool {
+fn tick(callback: &Callback, file: usize, progress: Progress) -> bool {
     callback.call((
         file,
-        pulse.entries,
-        pulse.n_entries,
-        pulse.bytes,
-        pulse.n_bytes,
-        pulse.verifying,
+        progress.entries,
+        progress.n_entries,
+        progress.bytes,
+        progress.n_bytes,
+        progress.verifying,
     ))
 }
 
@@ -76,8 +76,8 @@ pub fn convert(
     let inputs = inputs(files, &options.settings);
     let callback = Callback::new(tick);
     let result = py.detach(|| {
-        convert_files(&inputs, Path::new(output), &options, &|pulse| {
-            self::tick(&callback, 0, pulse)
+        convert_files(&inputs, Path::new(output), &options, &|progress| {
+            self::tick(&callback, 0, progress)
         })
     });
     Ok(callback.finish(result)?.to_json().to_string())
@@ -111,7 +111,7 @@ pub fn convert_many(
             Path::new(folder),
             &options,
             batch,
-            &|file, pulse| self::tick(&callback, file, pulse),
+            &|file, progress| self::tick(&callback, file, progress),
         )
     });
     let reports = callback.finish(result)?;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use femtobarn::io::{
-    ByteSource, IoError, Others, RemoteEntry, Settings, SourceCost, SourceMeta, is_in_background,
-    is_stopped, public,
+    ByteSource, ForeignFs, IoError, RemoteEntry, Settings, SourceCost, SourceMeta,
+    is_in_background, is_stopped, public,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ use pyo3::types::PyModule;
 use crate::error::stopped_by;
 
 /// What reads files of schemes that femtobarn does not know.
-pub const OTHERS: Others = Others {
+pub const FOREIGN: ForeignFs = ForeignFs {
     open: |url, settings| Ok(Arc::new(FsspecSource::open(url, settings)?)),
     list,
     find,

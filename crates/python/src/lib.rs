@@ -150,7 +150,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         femtobarn::io::while_waiting(crate::error::goes_on);
         femtobarn::io::tell_notices_by(crate::error::warn);
-        femtobarn::io::read_others_with(crate::fsspec::OTHERS);
+        femtobarn::io::read_foreign_with(crate::fsspec::FOREIGN);
         let names = femtobarn::io::SETTINGS.iter().map(|(name, _)| *name);
         let known_for = femtobarn::products::CLASSES_KNOWN_FOR;
         module.add("CLASSES_KNOWN_FOR", known_for.as_secs_f64())?;

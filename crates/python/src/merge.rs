@@ -6,7 +6,7 @@ use femtobarn::Error;
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
 use femtobarn::merge::{
-    Entries, JoinOptions, Level, MergeOptions, MergeReport, OnPulse, OtherObjects, Pulse,
+    Entries, JoinOptions, Level, MergeOptions, MergeReport, OnProgress, OtherObjects, Progress,
     Unmatched, join, merge as merge_files,
 };
 use femtobarn::write::{Mode, StoredAs};
@@ -125,7 +125,7 @@ pub fn merge(
         py,
         inputs(files, &options.settings),
         tick,
-        |inputs, pulse| merge_files(inputs, Path::new(output), &options, pulse),
+        |inputs, progress| merge_files(inputs, Path::new(output), &options, progress),
     )
 }
 
@@ -134,12 +134,17 @@ fn reported(
     py: Python<'_>,
     inputs: Vec<Input>,
     tick: Option<Py<PyAny>>,
-    bring: impl FnOnce(&[Input], OnPulse<'_>) -> Result<MergeReport, Error> + Send,
+    bring: impl FnOnce(&[Input], OnProgress<'_>) -> Result<MergeReport, Error> + Send,
 ) -> PyResult<String> {
     let callback = Callback::new(tick);
     let result = py.detach(|| {
-        bring(&inputs, &|pulse: Pulse| {
-            callback.call((pulse.files, pulse.n_files, pulse.bytes, pulse.n_bytes))
+        bring(&inputs, &|progress: Progress| {
+            callback.call((
+                progress.files,
+                progress.n_files,
+                progress.bytes,
+                progress.n_bytes,
+            ))
         })
     });
     Ok(callback.finish(result)?.to_json().to_string())
@@ -184,6 +189,6 @@ pub fn join_columns(
         py,
         inputs(files, &options.settings),
         tick,
-        |inputs, pulse| join(inputs, Path::new(output), &options, pulse),
+        |inputs, progress| join(inputs, Path::new(output), &options, progress),
     )
 }

@@ -6,7 +6,7 @@ use femtobarn::io::Settings;
 use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, FieldId, is_anonymous};
 use femtobarn::spec::Role;
-use femtobarn::{ColumnSizes, Explanation, LeftOut, PageCounter, VerifyReport, codec};
+use femtobarn::{ColumnSizes, PageCounter, Plan, SkippedFields, VerifyReport, codec};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -47,7 +47,7 @@ pub fn list_objects<'py>(
 pub fn fields<'py>(
     py: Python<'py>,
     reader: &Reader,
-    left_out: &LeftOut,
+    left_out: &SkippedFields,
     types: &HashMap<FieldId, String>,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
@@ -81,7 +81,7 @@ fn groups(reader: &Reader) -> Vec<u32> {
 }
 
 /// The keys of all fields, depth first. What is inside a variant has no key.
-pub fn keys(reader: &Reader, left_out: &LeftOut) -> Vec<String> {
+pub fn keys(reader: &Reader, left_out: &SkippedFields) -> Vec<String> {
     let mut out = Vec::with_capacity(reader.descriptor().fields.len());
     walk(
         reader,
@@ -98,7 +98,7 @@ pub fn keys(reader: &Reader, left_out: &LeftOut) -> Vec<String> {
 /// Visits the fields that are read, depth first; `visit` says whether what is below is to be visited, too.
 fn walk(
     reader: &Reader,
-    left_out: &LeftOut,
+    left_out: &SkippedFields,
     mut pending: Vec<u32>,
     mut visit: impl FnMut(u32, &Field) -> bool,
 ) {
@@ -215,7 +215,7 @@ pub fn sizes<'py>(py: Python<'py>, sizes: &ColumnSizes) -> PyResult<Bound<'py, P
 }
 
 /// A plan.
-pub fn explanation<'py>(py: Python<'py>, plan: &Explanation) -> PyResult<Bound<'py, PyDict>> {
+pub fn explanation<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let numbers = [
         ("num_entries", plan.n_entries),

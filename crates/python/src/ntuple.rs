@@ -394,7 +394,7 @@ impl NTuple {
         threads: usize,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let entries = entry_start..entry_stop;
-        let selection = self.settled(py, paths, &entries)?;
+        let selection = self.without_unreadable(py, paths, &entries)?;
         let schema = Arc::new(selection.arrow_schema());
         let options = StepsOptions {
             step,
@@ -413,7 +413,7 @@ impl NTuple {
         py: Python<'py>,
         paths: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let selection = self.settled(py, paths, &(0..self.inner.n_entries()))?;
+        let selection = self.without_unreadable(py, paths, &(0..self.inner.n_entries()))?;
         arrow::schema(py, &selection.arrow_schema())
     }
 }
@@ -462,7 +462,7 @@ impl NTuple {
     }
 
     /// Fields of a stream, whose schema comes first.
-    fn settled(
+    fn without_unreadable(
         &self,
         py: Python<'_>,
         paths: Option<Vec<String>>,
@@ -470,7 +470,7 @@ impl NTuple {
     ) -> PyResult<Selection> {
         let settled = || {
             let selection = self.inner.select(paths.as_deref())?;
-            self.inner.settled(&selection, entries)
+            self.inner.without_unreadable(&selection, entries)
         };
         py.detach(settled).map_err(to_python)
     }

@@ -10,7 +10,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::{LocalOptions, Shape};
 use crate::EventsError;
-use crate::backend::local_parts::{Address, Connection, Reply, Settings, Trouble};
+use crate::backend::local_parts::{Address, Connection, RedisError, Reply, Settings};
 
 /// How long a server may take to start or to end.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -206,8 +206,8 @@ impl Node {
         });
         match asked {
             Ok(said) => said,
-            Err(Trouble::Quiet) => Err("it does not answer".into()),
-            Err(Trouble::Broken(why) | Trouble::Refused(why)) => Err(why),
+            Err(RedisError::Quiet) => Err("it does not answer".into()),
+            Err(RedisError::Broken(why) | RedisError::Refused(why)) => Err(why),
         }
     }
 

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::name::{BESIDE, Reference};
-use super::{Beside, container, product};
+use super::{LargeObjects, container, product};
 use crate::seal::{INLINE, open};
 use crate::{Backend, EventsError, VisitProduct, Wanted};
 
@@ -65,7 +65,7 @@ fn damaged(
     }
 }
 
-impl Beside {
+impl LargeObjects {
     /// Visits products that are objects.
     pub fn visit(
         &self,

@@ -63,7 +63,7 @@ impl std::fmt::Debug for ObjectOptions {
 
 /// The objects of a store.
 #[derive(Debug)]
-pub struct Beside {
+pub struct LargeObjects {
     url: String,
     /// For messages.
     place: String,
@@ -75,7 +75,7 @@ pub struct Beside {
     large: RwLock<HashSet<ProductName>>,
 }
 
-impl Beside {
+impl LargeObjects {
     /// The place that a store has noted, or that is said for one that has noted none. It is the store's from now on, if that
     /// may be written and the place can be reached; else as soon as something is put there.
     pub fn open(

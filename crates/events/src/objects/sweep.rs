@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use super::owner::MARKER;
-use super::{Beside, name};
+use super::{LargeObjects, name};
 use crate::{Backend, Descriptor, EventsError, Wanted};
 
 /// What sweeping has done.
@@ -22,7 +22,7 @@ pub struct Swept {
     pub n_strange: u64,
 }
 
-impl Beside {
+impl LargeObjects {
     /// Deletes objects that no product refers to, of those that were there for so long.
     pub fn sweep(&self, backend: &dyn Backend, age: Duration) -> Result<Swept, EventsError> {
         backend.check_writes("delete objects")?;

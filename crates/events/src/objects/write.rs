@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Beside;
+use super::LargeObjects;
 use super::name::{BESIDE, Reference, new_name};
 use crate::batch::Products;
 use crate::seal::SEAL;
@@ -22,7 +22,7 @@ struct Split<'b> {
     n_values: HashMap<ProductId, usize>,
 }
 
-impl Beside {
+impl LargeObjects {
     /// Writes a batch. What it puts has new names each time: a batch that is written again refers to nothing that
     /// somebody may have deleted meanwhile.
     pub fn write(&self, backend: &dyn Backend, batch: &Batch) -> Result<Written, EventsError> {

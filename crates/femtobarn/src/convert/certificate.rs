@@ -7,7 +7,7 @@ use femtobarn_rntuple::write::{ColumnDigest, Digest};
 use serde_json::{Value, json};
 
 use super::format::Format;
-use super::options::{ConvertOptions, OnPulse, Pulse};
+use super::options::{ConvertOptions, OnProgress, Progress};
 use super::source::{Source, has_data, refused};
 use super::{attributes, tables};
 use crate::inputs::Input;
@@ -60,8 +60,8 @@ pub(super) fn verify(
     format: Format,
     output: &Path,
     options: &ConvertOptions,
-    now: &mut Pulse,
-    pulse: OnPulse<'_>,
+    now: &mut Progress,
+    progress: OnProgress<'_>,
 ) -> Result<Certificate, RNTupleError> {
     let url = output.to_string_lossy().into_owned();
     let batches = match format {
@@ -90,7 +90,7 @@ pub(super) fn verify(
         digest.add(&batch)?;
         n_entries += batch.num_rows() as u64;
         now.entries += batch.num_rows() as u64;
-        if !pulse(*now) {
+        if !progress(*now) {
             return Err(RNTupleError::Interrupted);
         }
     }

@@ -11,7 +11,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{BranchId, Leaf};
 
 use crate::ntuple::NTuple;
-use crate::settle::read_fields;
+use crate::unreadable::read_fields;
 
 /// The arrays of one counter.
 #[derive(Default)]

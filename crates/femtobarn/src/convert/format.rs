@@ -6,7 +6,7 @@ use femtobarn_io::wanted_name;
 use femtobarn_rntuple::RNTupleError;
 
 use crate::inputs::misused;
-use crate::unseen::shown;
+use crate::staged::shown;
 
 /// Kinds of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,14 +10,14 @@ use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
 use super::format::Format;
-use super::options::{ConvertOptions, Pulse};
+use super::options::{ConvertOptions, Progress};
 use super::parts;
 use super::{Converted, Replace, advice, convert_or_failed};
 use crate::copy::file_of;
 use crate::inputs::{Input, check_inputs, misused};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::unseen::shown;
+use crate::staged::shown;
 
 /// How many files are converted.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl FileReport {
 }
 
 /// Called with the number of the file and how far it is; `false` stops all.
-pub type OnFilePulse<'a> = &'a (dyn Fn(usize, Pulse) -> bool + Sync);
+pub type OnFilePulse<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
 
 /// Converts each file into one of the folder, which is made if it is not there. Reports stand in the order of the files.
 ///
@@ -106,7 +106,7 @@ pub fn convert_many(
     folder: &Path,
     options: &ConvertOptions,
     batch: Batch,
-    pulse: OnFilePulse<'_>,
+    progress: OnFilePulse<'_>,
 ) -> Result<Vec<FileReport>, RNTupleError> {
     batch.format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
@@ -133,7 +133,7 @@ pub fn convert_many(
             if stopped.load(Ordering::Relaxed) {
                 break;
             }
-            let tick = |now| !stopped.load(Ordering::Relaxed) && pulse(at, now);
+            let tick = |now| !stopped.load(Ordering::Relaxed) && progress(at, now);
             let outcome = one(input, output, &own, batch.resume, &tick);
             let is_last = match &outcome {
                 Outcome::Failed { .. } => !batch.skip_bad_files,
@@ -172,7 +172,7 @@ fn one(
     output: &Path,
     options: &ConvertOptions,
     resume: bool,
-    tick: &(dyn Fn(Pulse) -> bool + Sync),
+    tick: &(dyn Fn(Progress) -> bool + Sync),
 ) -> Outcome {
     if resume && is_done(input, output, options) {
         return Outcome::Kept;

@@ -48,12 +48,12 @@ pub(crate) use attributes::{Attributes, left_set};
 pub use certificate::{Certificate, ComparedColumn};
 pub use format::Format;
 pub use many::{Batch, FileReport, Outcome, convert_many};
-pub use options::{ConvertOptions, OnPulse, Pulse, Replace};
+pub use options::{ConvertOptions, OnProgress, Progress, Replace};
 pub use report::{Converted, ConvertedNTuple};
 
 use crate::inputs::{check_apart, check_inputs, share};
 use crate::left_behind::AllLeftBehind;
-use crate::unseen::{Unseen, shown};
+use crate::staged::{StagedOutput, shown};
 use options::Purpose;
 use output::Sink;
 use parts::{OfPart, Part};
@@ -61,14 +61,14 @@ use source::{Batches, Source, has_data};
 
 /// Converts the trees and ntuples of a file for a merge, under their paths, into a file of this machine that nobody sees.
 /// Fields that are asked for may be in none.
-pub(crate) fn convert_unseen(
+pub(crate) fn convert_staged(
     input: &Input,
     output: &Path,
     options: &ConvertOptions,
-    pulse: OnPulse<'_>,
-) -> Result<(Converted, Unseen), RNTupleError> {
+    progress: OnProgress<'_>,
+) -> Result<(Converted, StagedOutput), RNTupleError> {
     let inputs = std::slice::from_ref(input);
-    let made = make(inputs, output, options, Purpose::Merge, pulse);
+    let made = make(inputs, output, options, Purpose::Merge, progress);
     made.map_err(|failed| failed.error)
 }
 
@@ -81,12 +81,12 @@ pub fn convert(
     inputs: &[Input],
     output: &Path,
     options: &ConvertOptions,
-    pulse: OnPulse<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<Converted, RNTupleError> {
-    convert_or_failed(inputs, output, options, pulse).map_err(|failed| failed.error)
+    convert_or_failed(inputs, output, options, progress).map_err(|failed| failed.error)
 }
 
-impl Pulse {
+impl Progress {
     fn of(sources: &[(usize, Part, Source)]) -> Self {
         let all = sources.iter().map(|(.., source)| source);
         Self {
@@ -157,25 +157,25 @@ pub(super) fn convert_or_failed(
     inputs: &[Input],
     output: &Path,
     options: &ConvertOptions,
-    pulse: OnPulse<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<Converted, Failed> {
     let start = Instant::now();
-    let (mut done, mut unseen) = make(inputs, output, options, Purpose::Output, pulse)?;
+    let (mut done, mut staged) = make(inputs, output, options, Purpose::Output, progress)?;
     let n_bytes = done.bytes_out;
-    let now = Pulse {
+    let now = Progress {
         entries: done.n_entries(),
         n_entries: done.n_entries(),
         n_bytes: done.bytes_in(),
         sending: true,
-        ..Pulse::default()
+        ..Progress::default()
     };
     let tick = |sent| {
-        pulse(Pulse {
+        progress(Progress {
             bytes: share(now.n_bytes, sent, n_bytes),
             ..now
         })
     };
-    done.delivery = unseen.appear(options.verify, &tick)?;
+    done.delivery = staged.appear(options.verify, &tick)?;
     done.seconds = start.elapsed().as_secs_f64();
     Ok(done)
 }
@@ -186,11 +186,11 @@ fn make(
     output: &Path,
     options: &ConvertOptions,
     purpose: Purpose,
-    pulse: OnPulse<'_>,
-) -> Result<(Converted, Unseen), Failed> {
+    progress: OnProgress<'_>,
+) -> Result<(Converted, StagedOutput), Failed> {
     let mut unreadable: Vec<(usize, String, String)> = Vec::new();
     loop {
-        let failed = match attempt(inputs, output, options, (purpose, &unreadable), pulse) {
+        let failed = match attempt(inputs, output, options, (purpose, &unreadable), progress) {
             Ok(done) => return Ok(done),
             Err(failed) => failed,
         };
@@ -212,8 +212,8 @@ fn attempt(
     output: &Path,
     options: &ConvertOptions,
     (purpose, unreadable): (Purpose, &[(usize, String, String)]),
-    pulse: OnPulse<'_>,
-) -> Result<(Converted, Unseen), Failed> {
+    progress: OnProgress<'_>,
+) -> Result<(Converted, StagedOutput), Failed> {
     let format = Format::of_output(output)?;
     format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
@@ -230,11 +230,11 @@ fn attempt(
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
     let settings = settings.map_err(RNTupleError::from)?;
     let replaces = options.replace.check(output, format, &names, &settings)?;
-    let unseen = Unseen::create(output, replaces, &settings)?;
-    let mut sink = Sink::create(format, unseen.aside(), options)?;
-    let mut now = Pulse::of(&sources);
+    let staged = StagedOutput::create(output, replaces, &settings)?;
+    let mut sink = Sink::create(format, staged.sibling(), options)?;
+    let mut now = Progress::of(&sources);
     let n_bytes = now.n_bytes;
-    let explained = |error| unseen.explain(error, n_bytes);
+    let explained = |error| staged.explain(error, n_bytes);
     let mut digests = Vec::with_capacity(sources.len());
     for (at, _, source) in &mut sources {
         let digest = options.verify.then(|| Digest::new(&source.fields));
@@ -246,7 +246,7 @@ fn attempt(
             sink.extend(batch).map_err(explained)?;
             now.entries += batch.num_rows() as u64;
             now.bytes = share(now.n_bytes, now.entries, now.n_entries);
-            if pulse(now) {
+            if progress(now) {
                 Ok(())
             } else {
                 Err(RNTupleError::Interrupted)
@@ -261,14 +261,14 @@ fn attempt(
     let mut ntuples = Vec::with_capacity(sources.len());
     for ((_, part, source), digest) in sources.into_iter().zip(digests) {
         let verified = digest.map(|digest| {
-            let path = unseen.path();
-            certificate::verify(&source, digest, format, path, options, &mut now, pulse)
+            let path = staged.path();
+            certificate::verify(&source, digest, format, path, options, &mut now, progress)
         });
         let certificate = verified.transpose()?;
         part.leaves(&source, &mut left_behind);
         ntuples.push(ConvertedNTuple::new(source, certificate));
     }
-    let n_bytes = unseen.n_bytes();
+    let n_bytes = staged.n_bytes();
     let done = Converted {
         output: shown(output),
         delivery: None,
@@ -277,7 +277,7 @@ fn attempt(
         bytes_out: n_bytes,
         seconds: 0.0,
     };
-    Ok((done, unseen))
+    Ok((done, staged))
 }
 
 /// What can be done about an error that a conversion ended with, if that is not what the error says.

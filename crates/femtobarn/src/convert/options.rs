@@ -27,7 +27,7 @@ pub struct ConvertOptions {
 
 /// How far a conversion is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pulse {
+pub struct Progress {
     /// Entries converted.
     pub entries: u64,
     /// Entries there are.
@@ -43,7 +43,7 @@ pub struct Pulse {
 }
 
 /// Called now and then; `false` stops the conversion.
-pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
+pub type OnProgress<'a> = &'a (dyn Fn(Progress) -> bool + Sync);
 
 /// What a file is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

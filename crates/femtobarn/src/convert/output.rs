@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use arrow_schema::DataType;
-use femtobarn_io::Aside;
+use femtobarn_io::TempSibling;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{NTupleWriter, all_or_none};
 use femtobarn_rootfile::FileWriter;
@@ -43,13 +43,13 @@ pub(super) struct Table {
 impl Sink {
     pub fn create(
         format: Format,
-        aside: &Aside,
+        sibling: &TempSibling,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         if format != Format::Root {
-            return Self::table(format, aside, options);
+            return Self::table(format, sibling, options);
         }
-        let file = Box::new(create_beside(aside, options.write.compression)?);
+        let file = Box::new(create_beside(sibling, options.write.compression)?);
         Ok(Self::Root { file, ntuple: None })
     }
 
@@ -74,12 +74,12 @@ impl Sink {
 
     fn table(
         format: Format,
-        aside: &Aside,
+        sibling: &TempSibling,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         let table = Box::new(Table {
-            file: Some(aside.file()?),
-            name: aside.url().to_owned(),
+            file: Some(sibling.file()?),
+            name: sibling.url().to_owned(),
             settings: options.write.compression,
             parquet: None,
             ipc: None,

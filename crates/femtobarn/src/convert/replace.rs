@@ -10,7 +10,7 @@ use super::options::Replace;
 use super::tables::begins_as_table;
 use crate::inputs::{Opened, misused};
 use crate::open::{RNTUPLE_CLASS, open_source_with};
-use crate::unseen::shown;
+use crate::staged::shown;
 use crate::writable::is_there;
 
 /// What a ROOT file begins with.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Certificate;
 use super::source::Source;
 use crate::left_behind::AllLeftBehind;
-use crate::unseen::Delivery;
+use crate::staged::Delivery;
 
 /// What a conversion did.
 #[derive(Debug, Clone)]

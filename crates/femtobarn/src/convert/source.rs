@@ -13,7 +13,7 @@ use femtobarn_ttree::model::TreeModel;
 
 use super::attributes::Attributes;
 use super::wanted::{Names, Unmatched, Wanted};
-use crate::common::LeftOut;
+use crate::common::SkippedFields;
 use crate::left_behind::LeftBehind;
 
 /// Batches of entries.
@@ -51,7 +51,7 @@ pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
 
 /// What is wanted and not in the first file, but in others: of the fields that are chosen, and of those that it lacks.
 pub(super) fn elsewhere(
-    left_out: &LeftOut,
+    left_out: &SkippedFields,
     reader: &Reader,
     wanted: &mut Wanted<'_>,
     chosen: &[String],
@@ -86,7 +86,7 @@ pub(super) fn elsewhere(
 }
 
 /// Why a top-level field is left out, if it is: it or one of its members is unreadable or not in all files.
-pub(super) fn lacking(left_out: &LeftOut, reader: &Reader, id: FieldId) -> Option<String> {
+pub(super) fn lacking(left_out: &SkippedFields, reader: &Reader, id: FieldId) -> Option<String> {
     let descriptor = reader.descriptor();
     if let Some(reason) = left_out.reason(descriptor.field_name(id)) {
         return Some(reason.to_owned());

@@ -25,7 +25,7 @@ use super::options::ConvertOptions;
 use super::reshape::Piece;
 use super::source::{elsewhere, lacking, top_branches};
 use super::wanted::{Names, Unmatched, Wanted};
-use crate::common::LeftOut;
+use crate::common::SkippedFields;
 use crate::counters::counting_branches;
 use crate::ntuple::NTuple;
 
@@ -53,7 +53,7 @@ impl Shaped {
 
 struct Shaper<'a> {
     tree: &'a TreeModel,
-    left_out: Arc<LeftOut>,
+    left_out: Arc<SkippedFields>,
     fit: &'a Fit,
     reader: &'a Reader,
     wanted: Wanted<'a>,

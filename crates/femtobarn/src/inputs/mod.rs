@@ -22,7 +22,7 @@ pub(crate) use names::{Chosen, counted, no_field};
 pub(crate) use opened::{Opened, wanted};
 
 use crate::open::open_source_with;
-use crate::unseen::shown;
+use crate::staged::shown;
 use crate::writable::{file_id, local};
 
 /// A file, and the name of the object in it.

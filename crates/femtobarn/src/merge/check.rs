@@ -7,7 +7,7 @@ use femtobarn_rntuple::RNTupleError;
 
 use super::others::{check_named, taken};
 use super::trees::Trees;
-use super::{Chooser, Job, MergedInput, OnPulse, Opened};
+use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
 use crate::inputs::no_field;
 use crate::left_behind::beside;
@@ -27,12 +27,12 @@ impl Job<'_> {
     pub(super) fn check_all(
         &mut self,
         inputs: &[Input],
-        pulse: OnPulse<'_>,
+        progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         for (at, input) in inputs.iter().enumerate() {
-            self.check((at, input), pulse)
+            self.check((at, input), progress)
                 .map_err(|error| told(error, inputs, &self.trees))?;
-            if !pulse(self.pulse) {
+            if !progress(self.progress) {
                 return Err(RNTupleError::Interrupted);
             }
         }
@@ -53,18 +53,18 @@ impl Job<'_> {
     fn check(
         &mut self,
         (at, input): (usize, &Input),
-        pulse: OnPulse<'_>,
+        progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
         let mut opened = Opened::new(input)?;
-        self.pulse.add_remote(&*opened.source);
+        self.progress.add_remote(&*opened.source);
         let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
         if let Some(path) = &input.path {
             merged.left = beside(&opened.file, path)?;
         }
         let mut found = opened.objects(input.path.as_deref())?;
-        let now = (self.pulse, pulse);
+        let now = (self.progress, progress);
         self.trees
             .convert((at, input), &found, options, &mut merged, now)?;
         if !merged.converted.is_empty() {

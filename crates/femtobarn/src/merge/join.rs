@@ -18,8 +18,8 @@ use super::attributes::{AttributeSets, Places};
 use super::options::check_free;
 use super::others::{check_other, copy_object};
 use super::paths::Paths;
-use super::proven::{prove_unseen, unseen_ntuple};
-use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Pulse};
+use super::proven::{prove_staged, staged_ntuple};
+use super::{MergeReport, MergedInput, MergedNTuple, OnProgress, Progress};
 use crate::inputs::{
     Input, JoinOptions, Opened, OtherObjects, check_apart, check_inputs, check_joined, chosen,
     counted, matched, open_joined, wanted,
@@ -27,7 +27,7 @@ use crate::inputs::{
 use crate::left_behind::{LeftBehind, beside};
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::ProofOptions;
-use crate::unseen::{Unseen, shown};
+use crate::staged::{StagedOutput, shown};
 use crate::writable::create_beside;
 
 /// Puts the fields of ntuples side by side into a new file, which appears when it is complete.
@@ -39,7 +39,7 @@ pub fn join(
     files: &[Input],
     output: &Path,
     options: &JoinOptions,
-    pulse: OnPulse<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
@@ -57,14 +57,15 @@ pub fn join(
     let name = name.as_str();
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
     let beside = files.iter().zip(&readers);
-    let beside = beside.map(|(input, reader)| Beside::of(input, reader, name, options.others));
+    let beside =
+        beside.map(|(input, reader)| OtherContent::of(input, reader, name, options.others));
     let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let top_level = chosen(&readers, options)?;
-    let mut begun = Pulse::of(files);
+    let mut begun = Progress::of(files);
     for reader in &readers {
         begun.add_remote(&**reader.source());
     }
-    let (matched, unused) = matched(&readers, options, &|_, _| pulse(begun))?;
+    let (matched, unused) = matched(&readers, options, &|_, _| progress(begun))?;
     let (sets, inputs) = attribute_sets(&readers, &matched, unused, options.others)?;
     let mut report = MergeReport {
         inputs,
@@ -77,8 +78,8 @@ pub fn join(
         entries,
     });
     let ntuples: Vec<_> = ntuples.collect();
-    let mut unseen = Unseen::create(output, options.overwrite, &settings)?;
-    let mut file = create_beside(unseen.aside(), options.write.compression)?;
+    let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
+    let mut file = create_beside(staged.sibling(), options.write.compression)?;
     let mut known = (HashSet::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
         beside.write(&mut file, options, &mut known, input)?;
@@ -87,7 +88,7 @@ pub fn join(
     let bytes = AtomicU64::new(0);
     let tick = |n| {
         let bytes = bytes.fetch_add(n, Ordering::Relaxed) + n;
-        pulse(Pulse { bytes, ..begun })
+        progress(Progress { bytes, ..begun })
     };
     let pages = PageOptions {
         compression: options.compression,
@@ -99,7 +100,7 @@ pub fn join(
         ..PageOptions::default()
     };
     let joined = join_columns(&mut file, (directory, own), &ntuples, pages, &tick);
-    let (mut ntuple, merged) = joined.map_err(|error| unseen.explain(error, begun.n_bytes))?;
+    let (mut ntuple, merged) = joined.map_err(|error| staged.explain(error, begun.n_bytes))?;
     sets.write(&mut file, &mut ntuple)?;
     let n_entries = ntuple.finish(&mut file)?;
     for ((reader, merged), input) in readers.iter().zip(merged).zip(&mut report.inputs) {
@@ -112,19 +113,19 @@ pub fn join(
     report.ntuples.insert(name.to_owned(), merged);
     report.shared_bytes = report.shared_in(file.sink());
     file.finish()?;
-    report.bytes_out = unseen.n_bytes();
+    report.bytes_out = staged.n_bytes();
     if options.verify {
         let proof = ProofOptions {
             threads: options.write.threads,
             join: Some(options.clone()),
             ..ProofOptions::default()
         };
-        let output = unseen_ntuple(&unseen, Some(name));
-        report.proof = Some(prove_unseen(&output, files, proof, begun, pulse)?);
+        let output = staged_ntuple(&staged, Some(name));
+        report.proof = Some(prove_staged(&output, files, proof, begun, progress)?);
     }
     let n_bytes = report.bytes_out;
-    let tick = |done| pulse(begun.sending(done, n_bytes));
-    report.delivery = unseen.appear(options.verify, &tick)?;
+    let tick = |done| progress(begun.sending(done, n_bytes));
+    report.delivery = staged.appear(options.verify, &tick)?;
     report.gather_left_behind();
     report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();
@@ -163,7 +164,7 @@ fn attribute_sets(
 }
 
 /// What is in the file of an ntuple beside it.
-struct Beside {
+struct OtherContent {
     opened: Opened,
     /// What is to be brought, if the ntuple is not named.
     objects: Vec<(String, Key)>,
@@ -171,7 +172,7 @@ struct Beside {
     left: Vec<LeftBehind>,
 }
 
-impl Beside {
+impl OtherContent {
     /// Insists that it can be treated as is asked for, beside an output of this name.
     fn of(
         input: &Input,

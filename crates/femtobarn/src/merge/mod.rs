@@ -47,13 +47,13 @@ use crate::inputs::{Chooser, Chosen, Input, Opened, share};
 use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
-use crate::unseen::{Unseen, shown};
+use crate::staged::{StagedOutput, shown};
 use crate::writable::{create_beside, local};
 use histograms::{Sums, is_summed};
 
 /// How far a merge is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pulse {
+pub struct Progress {
     /// Files that were added.
     pub files: usize,
     /// Files that there are.
@@ -68,7 +68,7 @@ pub struct Pulse {
     pub sending: bool,
 }
 
-impl Pulse {
+impl Progress {
     /// Before anything is done. Sizes of files of servers are added when these are opened.
     fn of(inputs: &[Input]) -> Self {
         let found = |input: &Input| std::fs::metadata(local(&input.url)).ok();
@@ -102,7 +102,7 @@ impl Pulse {
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Called now and then; `false` stops the merge.
-pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
+pub type OnProgress<'a> = &'a (dyn Fn(Progress) -> bool + Sync);
 
 /// Merges files into one. It appears when it is complete; one that is added to has either all of the inputs or none.
 ///
@@ -112,7 +112,7 @@ pub fn merge(
     inputs: &[Input],
     output: &Path,
     options: &MergeOptions,
-    pulse: OnPulse<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
@@ -120,12 +120,12 @@ pub fn merge(
     let trees = Trees::new(output, &settings)?;
     let mut report = if options.append && output.exists() {
         let mut job = append::begin(output, options, trees)?;
-        job.add_all(inputs, pulse)?;
+        job.add_all(inputs, progress)?;
         job.finish()?
     } else {
         // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
-        let mut unseen = Unseen::create(output, options.overwrite, &settings)?;
-        make(inputs, &mut unseen, options, trees, pulse)?
+        let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
+        make(inputs, &mut staged, options, trees, progress)?
     };
     if report.bytes_before.is_some() {
         report.bytes_out = std::fs::metadata(output).map_or(0, |found| found.len());
@@ -139,18 +139,18 @@ pub fn merge(
 /// Makes a new output, and has it appear.
 fn make(
     inputs: &[Input],
-    unseen: &mut Unseen,
+    staged: &mut StagedOutput,
     options: &MergeOptions,
     trees: Trees,
-    pulse: OnPulse<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
-    let file = create_beside(unseen.aside(), options.write.compression)?;
+    let file = create_beside(staged.sibling(), options.write.compression)?;
     let mut job = Job::new(file, options, trees);
-    let added = job.add_all(inputs, pulse);
-    let all = job.pulse;
+    let added = job.add_all(inputs, progress);
+    let all = job.progress;
     let trees = std::mem::take(&mut job.trees);
     let made = added.and_then(|()| job.finish());
-    let mut report = made.map_err(|error| unseen.explain(error, all.n_bytes))?;
+    let mut report = made.map_err(|error| staged.explain(error, all.n_bytes))?;
     if options.verify {
         report.proof = Some(match report.ntuples.is_empty() {
             true => ProofReport::default(),
@@ -160,16 +160,16 @@ fn make(
                     threads: options.write.threads,
                     ..ProofOptions::default()
                 };
-                let output = proven::unseen_ntuple(unseen, None);
-                proven::prove_unseen(&output, &trees.inputs(inputs), proof, all, pulse)?
+                let output = proven::staged_ntuple(staged, None);
+                proven::prove_staged(&output, &trees.inputs(inputs), proof, all, progress)?
             }
         });
     }
     drop(trees);
-    let n_bytes = unseen.n_bytes();
-    let tick = |done| pulse(all.sending(done, n_bytes));
+    let n_bytes = staged.n_bytes();
+    let tick = |done| progress(all.sending(done, n_bytes));
     report.bytes_out = n_bytes;
-    report.delivery = unseen.appear(options.verify, &tick)?;
+    report.delivery = staged.appear(options.verify, &tick)?;
     Ok(report)
 }
 
@@ -201,7 +201,7 @@ struct Job<'o> {
     /// Names of `precision` that no ntuple has.
     unfitted: HashSet<&'o str>,
     report: MergeReport,
-    pulse: Pulse,
+    progress: Progress,
 }
 
 impl<'o> Job<'o> {
@@ -227,17 +227,17 @@ impl<'o> Job<'o> {
                 .map(|(name, _)| name.as_str())
                 .collect(),
             report: MergeReport::default(),
-            pulse: Pulse::default(),
+            progress: Progress::default(),
         }
     }
 
-    fn add_all(&mut self, inputs: &[Input], pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
-        self.pulse = Pulse::of(inputs);
-        self.check_all(inputs, pulse)?;
+    fn add_all(&mut self, inputs: &[Input], progress: OnProgress<'_>) -> Result<(), RNTupleError> {
+        self.progress = Progress::of(inputs);
+        self.check_all(inputs, progress)?;
         for (at, input) in inputs.iter().enumerate() {
-            self.add(at, input, pulse)?;
-            self.pulse.files += 1;
-            if !pulse(self.pulse) {
+            self.add(at, input, progress)?;
+            self.progress.files += 1;
+            if !progress(self.progress) {
                 return Err(RNTupleError::Interrupted);
             }
         }
@@ -245,7 +245,12 @@ impl<'o> Job<'o> {
     }
 
     /// Adds the ntuples and histograms of a file, or one of it; other objects were brought when it was looked at.
-    fn add(&mut self, at: usize, input: &Input, pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
+    fn add(
+        &mut self,
+        at: usize,
+        input: &Input,
+        progress: OnProgress<'_>,
+    ) -> Result<(), RNTupleError> {
         let mut opened = Opened::new(input)?;
         self.trees.give(at, &mut opened)?;
         let merged = self.report.inputs.get_mut(at);
@@ -257,7 +262,7 @@ impl<'o> Job<'o> {
                 let item = LeftBehind::object(&path, &key.class_name, reason);
                 merged.left.push(item);
             } else if key.class_name == RNTUPLE_CLASS {
-                self.add_ntuple(&opened, &path, &key, &mut merged, pulse)?;
+                self.add_ntuple(&opened, &path, &key, &mut merged, progress)?;
             } else if is_summed(&key) {
                 self.add_histogram(&opened, &path, &key, &mut merged)?;
             }
@@ -274,7 +279,7 @@ impl<'o> Job<'o> {
         path: &str,
         key: &Key,
         merged: &mut MergedInput,
-        pulse: OnPulse<'_>,
+        progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
         let reader = Arc::new(self.reader(opened, path, key)?);
@@ -282,9 +287,9 @@ impl<'o> Job<'o> {
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
             return Err(RNTupleError::internal("an ntuple that was not begun"));
         };
-        let bytes = AtomicU64::new(self.pulse.bytes);
+        let bytes = AtomicU64::new(self.progress.bytes);
         let last = Mutex::new(Instant::now());
-        let now = self.pulse;
+        let now = self.progress;
         let tick = |n| {
             let bytes = bytes.fetch_add(n, Ordering::Relaxed) + n;
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -292,7 +297,7 @@ impl<'o> Job<'o> {
                 return true;
             }
             *last = Instant::now();
-            pulse(Pulse { bytes, ..now })
+            progress(Progress { bytes, ..now })
         };
         let chooser = Chooser::new(&options.entries, &reader, options.write.threads)?;
         let mut taken = Vec::new();
@@ -310,7 +315,7 @@ impl<'o> Job<'o> {
         let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
         let takes = |name: &str| self.fields.takes(name);
         let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
-        self.pulse.bytes = bytes.into_inner();
+        self.progress.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
             insist_on_sharing(&reader, &added.levels)?;
         }

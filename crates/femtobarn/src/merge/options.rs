@@ -9,7 +9,7 @@ use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
 use super::proven;
 use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
-use crate::unseen::shown;
+use crate::staged::shown;
 use crate::writable::{is_there, not_added_to};
 
 /// What is done with pages, by the levels of ROOT's `tree/ntuple/doc/Merging.md`.

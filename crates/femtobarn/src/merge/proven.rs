@@ -5,12 +5,12 @@ use std::path::Path;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Tick;
 
-use super::{MergeOptions, OnPulse, Pulse};
+use super::{MergeOptions, OnProgress, Progress};
 use crate::inputs::{Input, share};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};
-use crate::unseen::Unseen;
+use crate::staged::StagedOutput;
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -27,9 +27,9 @@ pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTuple
 }
 
 /// A file that has no name yet, or an ntuple of it.
-pub(super) fn unseen_ntuple(unseen: &Unseen, path: Option<&str>) -> Input {
+pub(super) fn staged_ntuple(staged: &StagedOutput, path: Option<&str>) -> Input {
     Input {
-        url: unseen.path().to_string_lossy().into_owned(),
+        url: staged.path().to_string_lossy().into_owned(),
         path: path.map(str::to_owned),
         ..Input::default()
     }
@@ -39,15 +39,15 @@ pub(super) fn unseen_ntuple(unseen: &Unseen, path: Option<&str>) -> Input {
 ///
 /// # Errors
 /// If it cannot be read, or anything is not as in the inputs.
-pub(super) fn prove_unseen(
+pub(super) fn prove_staged(
     output: &Input,
     inputs: &[Input],
     options: ProofOptions,
-    all: Pulse,
-    pulse: OnPulse<'_>,
+    all: Progress,
+    progress: OnProgress<'_>,
 ) -> Result<ProofReport, RNTupleError> {
     let tick = |done, total| {
-        pulse(Pulse {
+        progress(Progress {
             files: all.n_files,
             bytes: share(all.n_bytes, done, total),
             verifying: true,

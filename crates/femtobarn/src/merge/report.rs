@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::left_behind::{AllLeftBehind, LeftBehind};
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
-use crate::unseen::Delivery;
+use crate::staged::Delivery;
 
 /// Why a field is not in the output.
 const NOT_IN_FIRST: &str = "the first file does not have it";

@@ -9,11 +9,11 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::Key;
 use femtobarn_ttree::is_tree;
 
-use super::{Entries, MergeOptions, MergedInput, OnPulse, Opened, Pulse};
-use crate::convert::{ConvertOptions, Replace, convert_unseen};
+use super::{Entries, MergeOptions, MergedInput, OnProgress, Opened, Progress};
+use crate::convert::{ConvertOptions, Replace, convert_staged};
 use crate::inputs::Input;
 use crate::open::RNTUPLE_CLASS;
-use crate::unseen::Unseen;
+use crate::staged::StagedOutput;
 use crate::writable::local;
 
 /// The files with what the trees of inputs were converted to, by the numbers of the inputs.
@@ -26,7 +26,7 @@ pub(super) struct Trees {
 
 /// What the trees of a file were converted to.
 struct Converted {
-    file: Unseen,
+    file: StagedOutput,
     /// What is taken from the file itself besides: its ntuples.
     ntuples: Vec<String>,
 }
@@ -53,7 +53,7 @@ impl Trees {
         found: &[(String, Key)],
         options: &MergeOptions,
         merged: &mut MergedInput,
-        (now, pulse): (Pulse, OnPulse<'_>),
+        (now, progress): (Progress, OnProgress<'_>),
     ) -> Result<(), RNTupleError> {
         let trees = found.iter().filter(|(_, key)| is_tree(&key.class_name));
         let trees: Vec<(String, String)> = trees
@@ -72,8 +72,8 @@ impl Trees {
             replace: Replace::Anything,
             ..ConvertOptions::default()
         };
-        let tick = |_| pulse(now);
-        let (done, unseen) = convert_unseen(input, &output, &how, &tick)?;
+        let tick = |_| progress(now);
+        let (done, staged) = convert_staged(input, &output, &how, &tick)?;
         let left = done.left_behind.iter();
         merged.left.extend(left.map(|(item, _)| item.clone()));
         let notes = done.notes().map(|(name, note)| (name, note.to_owned()));
@@ -82,7 +82,7 @@ impl Trees {
         let mut ntuples = found.to_vec();
         ntuples.retain(|(_, key)| key.class_name == RNTUPLE_CLASS);
         let converted = Converted {
-            file: unseen,
+            file: staged,
             ntuples: ntuples.into_iter().map(|(path, _)| path).collect(),
         };
         self.files.insert(at, converted);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use femtobarn_events::{DataSet, EventsError, Item, ItemType};
+use femtobarn_events::{Container, DataSet, EventsError, ItemType};
 use femtobarn_io::{IoError, PULSE, goes_on};
 
 use super::types::class_names;
@@ -98,7 +98,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn item(&mut self, item: &Item, dataset: &str) -> Result<(), EventsError> {
+    fn item(&mut self, item: &Container, dataset: &str) -> Result<(), EventsError> {
         let backend = item.datastore().backend();
         for count in backend.name_counts(&item.descriptor().placed_by())? {
             if self.has(count.name.type_name())? {
@@ -153,7 +153,7 @@ impl Search<'_> {
 }
 
 /// Which container of its dataset an item is, in words.
-fn place(item: &Item) -> String {
+fn place(item: &Container) -> String {
     let container = item.descriptor();
     match item.item_type() {
         ItemType::DataSet => "in itself".into(),

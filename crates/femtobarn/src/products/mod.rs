@@ -21,7 +21,8 @@ pub use types::{CLASSES_KNOWN_FOR, Types};
 use std::ops::Range;
 
 use femtobarn_events::{
-    DataStore, Descriptor, EventsError, Item, LoadOptions, Loaded, Loader, ProductId, ProductName,
+    Container, DataStore, Descriptor, EventsError, LoadOptions, Loaded, Loader, ProductId,
+    ProductName,
 };
 use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::rows::{Columns, RowFault};
@@ -38,7 +39,7 @@ pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
 pub fn arrays(
     types: &Types,
     store: &DataStore,
-    items: &[Item],
+    items: &[Container],
     names: &[ProductName],
     with_numbers: bool,
 ) -> Result<Arrays, EventsError> {

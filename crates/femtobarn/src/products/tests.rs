@@ -67,7 +67,7 @@ fn what_is_stored_by_event_is_loaded_as_columns() {
     batch.flush().unwrap();
     // Another program, which knows nothing but the store.
     let others = Types::new(&store);
-    let all: [Item; 1] = [(*dataset).clone()];
+    let all: [Container; 1] = [(*dataset).clone()];
     let whole = arrays(&others, &store, &all, std::slice::from_ref(&name), true).unwrap();
     let table = whole.to_arrow().unwrap();
     let columns: Vec<_> = table

@@ -238,7 +238,7 @@ impl<'a> Comparer<'a> {
             self.steps(readers, columns, entries.start..middle)?;
             return self.steps(readers, columns, middle..entries.end);
         }
-        self.pulse(entries.start)?;
+        self.progress(entries.start)?;
         let found = self.read(columns, 0, &parts)?;
         match others.first() {
             None => self.check_zeros(columns, &found, entries.start),
@@ -275,13 +275,13 @@ impl<'a> Comparer<'a> {
             self.against(input, columns, (found, start), first, firsts)?;
             return self.against(input, columns, (found, start), second, firsts);
         }
-        self.pulse(start)?;
+        self.progress(start)?;
         let expected = self.read(columns, 1, &parts)?;
         let arrays = (found, &expected);
         self.check(columns, arrays, (start, theirs.start), runs, firsts)
     }
 
-    fn pulse(&self, entry: u64) -> Result<(), RNTupleError> {
+    fn progress(&self, entry: u64) -> Result<(), RNTupleError> {
         match self.tick {
             Some(tick) if !tick(entry, self.report.n_entries) => Err(RNTupleError::Interrupted),
             _ => Ok(()),

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::remote::others_for;
-use crate::url::{is_for_others, scheme};
+use crate::remote::foreign_for;
+use crate::url::{is_foreign, scheme};
 use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote, with_causes};
 
 mod certificate;
@@ -45,7 +45,7 @@ pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
     let mut way = Way::default();
     let scheme = scheme(url).unwrap_or_default();
     // settings that make no sense are told by the step that needs them
-    let is_others = is_for_others(url) || others_for(url, settings).is_ok_and(|o| o.is_some());
+    let is_others = is_foreign(url) || foreign_for(url, settings).is_ok_and(|o| o.is_some());
     let source = match scheme.as_str() {
         _ if is_others => way.file(|| open_remote(url, settings)),
         _ if !is_remote(url) => {

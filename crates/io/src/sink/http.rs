@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::whole::{OnBytes, PIECE, in_pieces};
-use super::{Aside, ByteSink, LocalSink, Transferred};
+use super::{ByteSink, LocalSink, TempSibling, Transferred};
 use crate::runtime::process;
 use crate::source::HttpUpload;
 use crate::{ByteSource, IoError, LocalSource, MemorySource, Settings};
@@ -36,7 +36,7 @@ enum State {
 }
 
 struct Spool {
-    aside: Aside,
+    sibling: TempSibling,
     sink: LocalSink,
 }
 
@@ -78,9 +78,9 @@ impl HttpSink {
             State::Spooled(spool) => Ok(spool.clone()),
             State::Empty => {
                 let name = self.upload.url().rsplit('/').next().unwrap_or_default();
-                let aside = Aside::spool(&self.spool_folder, name)?;
-                let sink = LocalSink::beside(&aside)?;
-                let spool = Arc::new(Spool { aside, sink });
+                let sibling = TempSibling::spool(&self.spool_folder, name)?;
+                let sink = LocalSink::beside(&sibling)?;
+                let spool = Arc::new(Spool { sibling, sink });
                 *state = State::Spooled(spool.clone());
                 Ok(spool)
             }
@@ -95,7 +95,7 @@ impl HttpSink {
     fn send_spooled(&self) -> Result<u64, IoError> {
         let source: Arc<dyn ByteSource> = match &*self.state()? {
             State::Sent(size) => return Ok(*size),
-            State::Spooled(spool) => LocalSource::open(spool.aside.path())?,
+            State::Spooled(spool) => LocalSource::open(spool.sibling.path())?,
             State::Empty | State::Done => MemorySource::new(self.upload.url(), Vec::new()),
         };
         self.upload.put(&source, &|_| true)?;

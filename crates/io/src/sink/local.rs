@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use super::reflink::shared_bytes;
 use super::transfer::{Transferred, between_files, through_memory};
 use super::whole::{OnBytes, PIECE, in_pieces};
-use super::{Aside, ByteSink};
+use super::{ByteSink, TempSibling};
 use crate::{ByteSource, IoError};
 
 /// A file of the local file system: a new one, or one that is there already and is added to.
@@ -22,7 +22,7 @@ pub struct LocalSink {
     url: String,
     file: File,
     /// For a new file: what gives it its name.
-    aside: Mutex<Option<Aside>>,
+    sibling: Mutex<Option<TempSibling>>,
     /// For a file that was there: the path under which it must still be in the end.
     updated: Option<PathBuf>,
     behind: Behind,
@@ -87,26 +87,26 @@ fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
 }
 
 impl LocalSink {
-    /// A new file. It is written beside its name (see [`Aside`]), and has its name once it is committed, when it replaces
+    /// A new file. It is written beside its name (see [`TempSibling`]), and has its name once it is committed, when it replaces
     /// what is there. Dropped before, it is removed.
     ///
     /// # Errors
-    /// As [`Aside::create`].
+    /// As [`TempSibling::create`].
     pub fn create(path: &Path) -> Result<Self, IoError> {
-        Self::named_later(Aside::create(path, true)?)
+        Self::named_later(TempSibling::create(path, true)?)
     }
 
     /// The same, but of a name that nothing has; also when it is committed.
     ///
     /// # Errors
-    /// As [`Aside::create`].
+    /// As [`TempSibling::create`].
     pub fn create_new(path: &Path) -> Result<Self, IoError> {
-        Self::named_later(Aside::create(path, false)?)
+        Self::named_later(TempSibling::create(path, false)?)
     }
 
-    fn named_later(aside: Aside) -> Result<Self, IoError> {
-        let sink = Self::beside(&aside)?;
-        *sink.aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(aside);
+    fn named_later(sibling: TempSibling) -> Result<Self, IoError> {
+        let sink = Self::beside(&sibling)?;
+        *sink.sibling.lock().unwrap_or_else(PoisonError::into_inner) = Some(sibling);
         Ok(sink)
     }
 
@@ -114,11 +114,11 @@ impl LocalSink {
     ///
     /// # Errors
     /// If the process has too many open files.
-    pub fn beside(aside: &Aside) -> Result<Self, IoError> {
+    pub fn beside(sibling: &TempSibling) -> Result<Self, IoError> {
         Ok(Self {
-            url: aside.url().to_owned(),
-            file: aside.file()?,
-            aside: Mutex::new(None),
+            url: sibling.url().to_owned(),
+            file: sibling.file()?,
+            sibling: Mutex::new(None),
             updated: None,
             behind: Behind::default(),
             unable: Mutex::default(),
@@ -145,7 +145,7 @@ impl LocalSink {
         Ok(Self {
             url,
             file,
-            aside: Mutex::new(None),
+            sibling: Mutex::new(None),
             updated: Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
             behind: Behind::default(),
             unable: Mutex::default(),
@@ -243,9 +243,9 @@ impl ByteSink for LocalSink {
 
     fn commit(&self) -> Result<(), IoError> {
         self.sync()?;
-        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(aside) = &mut *aside {
-            aside.appear()?;
+        let mut sibling = self.sibling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sibling) = &mut *sibling {
+            sibling.appear()?;
         }
         if let Some(path) = &self.updated {
             let id = |found: Metadata| (found.dev(), found.ino());

@@ -1,6 +1,5 @@
 //! Byte sinks: where bytes are written, by position.
 
-mod aside;
 mod checksum;
 mod http;
 mod local;
@@ -8,6 +7,7 @@ mod memory;
 mod object;
 mod parts;
 mod reflink;
+mod temp_sibling;
 mod transfer;
 mod whole;
 mod xrootd;
@@ -16,11 +16,11 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use aside::{Aside, sweep, wanted_name};
 pub use http::HttpSink;
 pub use local::LocalSink;
 pub use memory::MemorySink;
 pub use object::ObjectSink;
+pub use temp_sibling::{TempSibling, sweep, wanted_name};
 pub use transfer::Transferred;
 pub use whole::{OnBytes, Sent, send};
 pub use xrootd::XrootdSink;

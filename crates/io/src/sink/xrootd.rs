@@ -23,7 +23,7 @@ pub struct XrootdSink {
     /// As people see it, without what may be secret.
     url: String,
     wanted: XrootdUrl,
-    aside: XrootdUrl,
+    sibling: XrootdUrl,
     client: Client,
     replaces: bool,
     /// The process that may use it.
@@ -48,26 +48,26 @@ impl XrootdSink {
             check_free(&client, &wanted, replaces).await?;
             let mut tries = 0;
             loop {
-                let aside = XrootdUrl {
+                let sibling = XrootdUrl {
                     path: beside(&wanted.path),
                     ..wanted.clone()
                 };
-                match File::open(&client, aside.clone(), OpenOptions::CreateNew).await {
+                match File::open(&client, sibling.clone(), OpenOptions::CreateNew).await {
                     // of a process that had the same number, or our own, of which the answer was lost
                     Err(error) if error.code() == Some(Code::EXISTS) && tries < MOST_NAMES => {
                         tries += 1;
                     }
-                    opened => return opened.map(|file| (aside, file)),
+                    opened => return opened.map(|file| (sibling, file)),
                 }
             }
         };
-        let (aside, file) = wait_for(&shown, open)?.map_err(failed)?;
+        let (sibling, file) = wait_for(&shown, open)?.map_err(failed)?;
         // from now on it was there
         let client = client.patient();
         Ok(Self {
             url: shown,
             wanted,
-            aside,
+            sibling,
             client,
             replaces,
             owner: process(),
@@ -92,7 +92,7 @@ impl XrootdSink {
             return failed(&self.url, error);
         }
         let left = Left {
-            path: self.aside.path.clone(),
+            path: self.sibling.path.clone(),
             source: error,
         };
         IoError::Sending {
@@ -105,13 +105,13 @@ impl XrootdSink {
     async fn appear(&self, file: &File) -> Result<(), XrootdError> {
         file.sync().await?;
         let expected = self.end.load(Relaxed);
-        let found = self.client.stat(&self.aside).await?.size;
+        let found = self.client.stat(&self.sibling).await?.size;
         if found != expected {
             let what = format!("{expected} bytes were written, and {found} are there");
             return Err(usage(what));
         }
         check_free(&self.client, &self.wanted, self.replaces).await?;
-        match self.client.rename(&self.aside, &self.wanted.path).await {
+        match self.client.rename(&self.sibling, &self.wanted.path).await {
             Err(_) if self.has_its_name(expected).await => Ok(()),
             renamed => renamed,
         }
@@ -120,8 +120,8 @@ impl XrootdSink {
     /// Whether it is not any more where it was written, but under its name: a server has given it that, and its answer was
     /// lost.
     async fn has_its_name(&self, size: u64) -> bool {
-        let aside = self.client.stat(&self.aside).await;
-        let is_gone = aside.is_err_and(|error| error.code() == Some(Code::NOT_FOUND));
+        let sibling = self.client.stat(&self.sibling).await;
+        let is_gone = sibling.is_err_and(|error| error.code() == Some(Code::NOT_FOUND));
         let named = self.client.stat(&self.wanted).await;
         is_gone && named.is_ok_and(|found| found.size == size)
     }
@@ -204,7 +204,7 @@ impl ByteSink for XrootdSink {
         let file = self.file()?;
         let asked = wait_for(&self.url, async {
             file.sync().await?;
-            self.client.checksum(&self.aside).await
+            self.client.checksum(&self.sibling).await
         })?;
         match asked {
             Ok((kind, digits)) => Ok((!digits.is_empty()).then_some((kind, digits))),
@@ -235,7 +235,7 @@ impl Drop for XrootdSink {
         drop(file);
         clear_up(async {
             // nobody is left to tell
-            let _ = self.client.remove(&self.aside).await;
+            let _ = self.client.remove(&self.sibling).await;
         });
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
-    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
+    BatchOptions, Container, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     LoadOptions, Loaded, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
 };
 use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
@@ -80,7 +80,7 @@ fn descriptor(key: &[u8]) -> PyResult<Descriptor> {
     Descriptor::from_bytes(key).ok_or_else(|| usage("these bytes are no key of a container"))
 }
 
-fn key(py: Python<'_>, item: &Item) -> Py<PyBytes> {
+fn key(py: Python<'_>, item: &Container) -> Py<PyBytes> {
     PyBytes::new(py, &item.descriptor().to_bytes()).unbind()
 }
 
@@ -115,8 +115,8 @@ pub struct Store {
 type Named = (String, Py<PyBytes>);
 
 impl Store {
-    fn item(&self, key: &[u8]) -> PyResult<Item> {
-        Ok(Item::new(self.store.clone(), descriptor(key)?))
+    fn item(&self, key: &[u8]) -> PyResult<Container> {
+        Ok(Container::new(self.store.clone(), descriptor(key)?))
     }
 
     fn named_dataset(&self, path: &str, key: &[u8]) -> PyResult<DataSet> {

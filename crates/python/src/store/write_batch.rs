@@ -88,8 +88,8 @@ impl WriteBatch {
             for container in &all {
                 let parent = container.placed_by();
                 if last.replace(parent) != Some(parent) {
-                    let item = Item::new(batch.datastore().clone(), parent.descriptor());
-                    for above in std::iter::successors(Some(item), Item::above) {
+                    let item = Container::new(batch.datastore().clone(), parent.descriptor());
+                    for above in std::iter::successors(Some(item), Container::above) {
                         if above.number().is_some() {
                             batch.create(above.descriptor())?;
                         }

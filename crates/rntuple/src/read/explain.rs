@@ -54,7 +54,7 @@ impl OpeningCost {
 
 /// The plan of a read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Explanation {
+pub struct Plan {
     /// Entries to be read.
     pub n_entries: u64,
     /// Clusters touched.
@@ -87,24 +87,24 @@ pub struct Explanation {
 }
 
 /// Plans a read and sums it up; reads page lists at most.
-pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
-    Ok(Explanation {
+pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
+    Ok(Plan {
         opening: OpeningCost::of(parts),
         ..planned(schema, parts)?
     })
 }
 
-fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
+fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
     if parts.iter().any(|part| part.reader.storage().is_some()) {
         return of_storage(schema, parts);
     }
     let segments = segments(parts)?;
-    let mut out = Explanation {
+    let mut out = Plan {
         n_entries: segments.iter().map(plan::Segment::n_entries).sum(),
         clusters: segments.len() as u64,
         exact: true,
         rounds: 1,
-        ..Explanation::default()
+        ..Plan::default()
     };
     let mut ranges: Vec<Vec<Range<u64>>> = parts.iter().map(|_| Vec::new()).collect();
     let depths = depths(schema);
@@ -196,8 +196,8 @@ fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleEr
 }
 
 /// The plan of a read of columns that are stored in another way: what lies below counters is estimated.
-fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
-    let mut out = Explanation {
+fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
+    let mut out = Plan {
         n_entries: parts.iter().map(|part| part.stop - part.start).sum(),
         clusters: segments(parts)?.len() as u64,
         exact: schema
@@ -206,7 +206,7 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
             .iter()
             .all(|slot| slot.parent == SlotParent::Entries && slot.kind != SlotKind::Index),
         rounds: 1,
-        ..Explanation::default()
+        ..Plan::default()
     };
     out.rounds += u64::from(!out.exact);
     for part in parts {
@@ -252,7 +252,7 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
     Ok(out)
 }
 
-impl Explanation {
+impl Plan {
     /// How the requests are cut, in a line for each source that is another one in that.
     pub fn cutting(&self) -> Vec<String> {
         let line = |cost: &SourceCost| {

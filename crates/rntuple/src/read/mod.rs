@@ -37,7 +37,7 @@ pub(crate) use reader::page_error;
 
 pub use cache::{PageCache, PageKey};
 pub use engine::read;
-pub use explain::{ColumnCost, Explanation, OpeningCost, explain};
+pub use explain::{ColumnCost, OpeningCost, Plan, explain};
 pub use known::{Known, KnownHeader};
 pub use options::{Progress, ReadOptions, Tick};
 pub use plan::{Part, Segment, segments};

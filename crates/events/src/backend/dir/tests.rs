@@ -70,7 +70,7 @@ fn content(store: &crate::DataStore) -> Result<Content, EventsError> {
     Ok(found)
 }
 
-fn below_of(item: &crate::Item, found: &mut Content) -> Result<(), EventsError> {
+fn below_of(item: &crate::Container, found: &mut Content) -> Result<(), EventsError> {
     for name in item.names(None)? {
         let value = item.load(&name)?.unwrap_or_default();
         found.insert(format!("{:?} {name}", item.descriptor()), value);

@@ -1,9 +1,9 @@
 //! The names of datasets: a hash says where each leads, and a sorted set has those that can be listed.
 
 use super::RedisBackend;
-use super::flow::Flow;
+use super::cluster::Flow;
 use super::keys::Tagged;
-use super::resp::{Orders, Reply};
+use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
 use crate::{DataSetEntry, DataSetPath, EventsError};
 
@@ -37,7 +37,7 @@ impl RedisBackend {
             &from,
             &to.unwrap_or_default(),
         ];
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &args);
         self.change("remove a dataset", &orders)
     }
@@ -45,7 +45,7 @@ impl RedisBackend {
     /// Has a dataset listed. One that is listed is left as it is, as a full server takes no `ZADD` of it.
     pub(super) fn list_dataset(&self, name: &[u8]) -> Result<(), EventsError> {
         let key = self.datasets_key();
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"ZMSCORE", &key.key("n"), name]);
         let is_listed = self.surely("create a dataset", &orders, &mut |reply| {
             let mut scores = reply.elements().into_iter().flatten();
@@ -54,14 +54,14 @@ impl RedisBackend {
         if is_listed {
             return Ok(());
         }
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"ZADD", &key.key("n"), b"0", name]);
         self.change("create a dataset", &orders)
     }
 
     pub(super) fn unlist_dataset(&self, name: &[u8]) -> Result<(), EventsError> {
         let key = self.datasets_key();
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"ZREM", &key.key("n"), name]);
         self.change("remove a dataset", &orders)
     }
@@ -73,7 +73,7 @@ impl RedisBackend {
         names: &[Vec<u8>],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         let key = self.datasets_key();
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for names in names.chunks(MOST_FIELDS) {
             orders.begin(key.slot, 2 + names.len());
             orders.arg(b"HMGET").arg(&key.key("u"));
@@ -115,7 +115,7 @@ impl RedisBackend {
         while found.len() < limit {
             let n = (limit - found.len()).min(MOST_FIELDS);
             let count = n.to_string();
-            let mut orders = Orders::default();
+            let mut orders = Commands::default();
             let names_key = key.key("n");
             let args = [
                 b"ZRANGE",

@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use super::connection::{Connection, RedisError};
 use super::failure::{Passing, passing};
 use super::keys::{ID_FIELD, LAYOUT_FIELD};
 use super::nodes::Nodes;
 use super::settings::Address;
-use super::wire::{Connection, Trouble};
 use crate::forked::lock;
 
 /// What the refusal begins with.
@@ -107,7 +107,7 @@ impl Nodes {
         &self,
         place: &Arc<Address>,
         connection: &mut Connection,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, RedisError> {
         let Some(mark) = self.known.mark.get() else {
             return Ok(false);
         };
@@ -125,7 +125,7 @@ impl Nodes {
             Err(said)
                 if passing(&said, place) == Some(Passing::Wait) && !said.contains("not served") =>
             {
-                return Err(Trouble::Broken(said));
+                return Err(RedisError::Broken(said));
             }
             // Another server has it, or it cannot be asked for.
             Err(_) => {}
@@ -137,16 +137,16 @@ impl Nodes {
 
     /// Others of a cluster may have taken its place, which this client, or the server itself, does not know yet: so this is
     /// no reason not to ask again.
-    fn check_start(&self, place: &Arc<Address>, mut now: Start) -> Result<(), Trouble> {
+    fn check_start(&self, place: &Arc<Address>, mut now: Start) -> Result<(), RedisError> {
         if now.is_loading {
-            return Err(Trouble::Broken("LOADING it reads its data".into()));
+            return Err(RedisError::Broken("LOADING it reads its data".into()));
         }
         let mut starts = lock(&self.known.starts);
         if let Some(before) = starts.get(place) {
             if before.run_id == now.run_id {
                 now.has_keys |= before.has_keys;
             } else if before.has_keys && now.is_master && !now.has_keys {
-                return Err(Trouble::Broken(
+                return Err(RedisError::Broken(
                     "it was restarted without its data: what it had is gone (bring its data back, or connect to the \
                      store again)"
                         .into(),
@@ -164,7 +164,7 @@ impl Nodes {
 
 impl Mark {
     /// Fails if a server that has this key has other values of its fields.
-    pub fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), Trouble> {
+    pub fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), RedisError> {
         let mut fields = fields.into_iter().map(Option::unwrap_or_default);
         let (layout, id) = (fields.next(), fields.next());
         let has_id = |own| id.as_ref() == Some(own);
@@ -172,7 +172,7 @@ impl Mark {
             return Ok(());
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Err(Trouble::Refused(format!(
+        Err(RedisError::Refused(format!(
             "{EMPTIED} {} has id {:?}, and not {:?}",
             text(&self.key),
             text(&id.unwrap_or_default()),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::connection::{Connection, RedisError};
 use super::failure::is_without_memory;
 use super::nodes::Nodes;
 use super::settings::Address;
-use super::wire::{Connection, Trouble};
 use crate::Refusal;
 use crate::{EventsError, Mode};
 
@@ -20,14 +20,14 @@ impl Nodes {
         &self,
         place: &Arc<Address>,
         connection: &mut Connection,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RedisError> {
         let until = Instant::now() + self.settings.connect_timeout;
         let found = connection.ask(&[b"INFO", b"memory"], until, |reply| {
             evicting(&reply.text()).map(str::to_owned)
         })?;
         match (found, self.settings.mode) {
             (None, _) => Ok(()),
-            (Some(line), Mode::Append) => Err(Trouble::Refused(line)),
+            (Some(line), Mode::Append) => Err(RedisError::Refused(line)),
             (Some(line), Mode::Read) => {
                 let url = &self.settings.url;
                 let text = format!(

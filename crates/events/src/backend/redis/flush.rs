@@ -4,11 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RedisBackend;
+use super::cluster::Flow;
 use super::failure::refused;
-use super::flow::Flow;
 use super::keys::{ID_FIELD, LAYOUT_FIELD, Tagged};
-use super::lane::words;
-use super::resp::Orders;
+use super::pipeline::words;
+use super::resp::Commands;
 use super::settings::Address;
 use crate::EventsError;
 use crate::Refusal;
@@ -77,7 +77,7 @@ impl RedisBackend {
         flow: &mut Flow<'_>,
         slots: &[u16],
     ) -> Result<Vec<Persistence>, EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for slot in slots {
             orders.command(*slot, &[b"INFO", b"persistence"]);
             orders.command(*slot, &[b"INFO", b"server"]);
@@ -128,7 +128,7 @@ impl RedisBackend {
         let Some(mark) = self.nodes.known.mark() else {
             return Ok(());
         };
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"HMGET", &mark.key, LAYOUT_FIELD, ID_FIELD]);
         Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
             let fields = reply.elements().into_iter().flatten();
@@ -155,7 +155,7 @@ impl RedisBackend {
     }
 
     fn ping(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for slot in slots {
             orders.command(*slot, &[b"PING"]);
         }
@@ -213,7 +213,7 @@ impl RedisBackend {
 
     fn wait_for_logs(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
         let millis = self.nodes.settings.timeout.as_millis().to_string();
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for slot in slots {
             orders.command(*slot, &[b"WAITAOF", b"1", b"0", millis.as_bytes()]);
         }

@@ -11,17 +11,18 @@
 //! - A password is in no error and no debug output.
 //! - Nothing waits for a server longer than the settings say.
 
+mod cluster;
+mod connection;
 mod datasets;
 mod emptied;
 mod eviction;
 mod failure;
-mod flow;
 mod flush;
 pub mod fuzz;
 mod keys;
-mod lane;
 mod nameless;
 mod nodes;
+mod pipeline;
 mod queues;
 mod read;
 mod resp;
@@ -29,14 +30,13 @@ pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod wire;
 mod write;
 
 /// What a local cluster is spoken to with.
 pub(crate) mod local_parts {
+    pub use super::connection::{Connection, RedisError};
     pub use super::resp::Reply;
     pub use super::settings::{Address, Settings};
-    pub use super::wire::{Connection, Trouble};
 }
 
 use std::collections::{BTreeSet, HashMap};
@@ -46,13 +46,13 @@ use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, Mode, NameCount, Parent,
     ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
+use cluster::Flow;
 use emptied::Mark;
 use failure::refused;
-use flow::Flow;
 use keys::{FIRST_LAYOUT, ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
 use nodes::Nodes;
-use queues::Lane;
-use resp::{Orders, Reply};
+use queues::Pipeline;
+use resp::{Commands, Reply};
 use settings::Settings;
 
 /// A store in a Redis.
@@ -67,7 +67,7 @@ pub struct RedisBackend {
     /// Who this is to queues.
     client: Uuid,
     /// The process that uses them, how many lanes there are, and those that nobody uses.
-    lanes: Mutex<(u32, u64, Vec<Lane>)>,
+    lanes: Mutex<(u32, u64, Vec<Pipeline>)>,
 }
 
 impl RedisBackend {
@@ -156,7 +156,7 @@ impl RedisBackend {
 
     /// Fails if the server is a replica, which takes no writes; not if it does not say.
     fn check_is_master(&self, key: &Tagged) -> Result<(), EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"INFO", b"replication"]);
         let mut is_replica = false;
         let asked = Flow::new(&self.nodes).run("connect", &orders, false, &mut |_, reply| {
@@ -178,7 +178,7 @@ impl RedisBackend {
         if wanted == 0 {
             return Ok(());
         }
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
         let mut flow = Flow::new(&self.nodes);
         flow.run("look something up", &orders, false, &mut |_, _| Ok(()))?;
@@ -237,7 +237,7 @@ impl RedisBackend {
     fn surely<T>(
         &self,
         doing: &str,
-        orders: &Orders,
+        orders: &Commands,
         take: &mut dyn FnMut(Reply<'_>) -> Result<T, EventsError>,
     ) -> Result<T, EventsError> {
         let wanted = self.nodes.settings.replicas;
@@ -271,7 +271,7 @@ impl RedisBackend {
         kind: &str,
         field: &[u8],
     ) -> Result<Option<Vec<u8>>, EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
         let mut found = None;
         Flow::new(&self.nodes).run("look something up", &orders, false, &mut |_, reply| {
@@ -293,12 +293,12 @@ impl RedisBackend {
         const DOING: &str = "note something";
         let take = &mut |reply: Reply<'_>| Ok(reply.bytes().map(<[u8]>::to_vec));
         let get = [b"HGET".as_slice(), &key.key(kind), field];
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &get);
         if let Some(found) = self.surely(DOING, &orders, take)? {
             return Ok(found);
         }
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
         orders.command(key.slot, &get);
         let found = self.surely(DOING, &orders, take)?;
@@ -306,7 +306,7 @@ impl RedisBackend {
     }
 
     /// Commands of which only matters that they are done.
-    fn change(&self, doing: &str, orders: &Orders) -> Result<(), EventsError> {
+    fn change(&self, doing: &str, orders: &Commands) -> Result<(), EventsError> {
         match orders.is_empty() {
             true => Ok(()),
             false => self.surely(doing, orders, &mut |_| Ok(())),
@@ -330,7 +330,7 @@ impl RedisBackend {
 
     /// The same as they are stored: what is deleted may be damaged.
     fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
         let mut found = Vec::new();
         Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
@@ -345,7 +345,7 @@ impl RedisBackend {
 
     /// The events that have a product, by the key of all products of its name.
     fn events_with(&self, keys: &ParentKeys, products: &[u8]) -> Result<Vec<u64>, EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(keys.slot, &[b"HKEYS", products]);
         let mut found = Vec::new();
         Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
@@ -468,7 +468,7 @@ impl Backend for RedisBackend {
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
         self.may_write("remove containers")?;
         let keys = self.keys(parent);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for numbers in numbers.chunks(write::MOST_FIELDS) {
             orders.begin(keys.slot, 2 + numbers.len());
             orders.arg(b"ZREM").arg(&keys.children());
@@ -492,7 +492,7 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let mut names = self.names_of(&keys)?;
         names.retain(|name| label.is_none_or(|label| name.label() == label));
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for name in &names {
             let args = [
                 b"HEXISTS".as_slice(),
@@ -518,7 +518,7 @@ impl Backend for RedisBackend {
         const DOING: &str = "count products";
         let keys = self.keys(parent);
         let names = self.names_of(&keys)?;
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for name in &names {
             let products = keys.products(name);
             orders.command(keys.slot, &[b"HLEN", &products]);
@@ -562,7 +562,7 @@ impl Backend for RedisBackend {
             Some(name) => vec![name.as_str().as_bytes().to_vec()],
             None => self.stored_names(&keys)?,
         };
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for name in &names {
             let args = [
                 b"HDEL".as_slice(),
@@ -581,7 +581,7 @@ impl Backend for RedisBackend {
         let products = keys.products(name);
         let events = self.events_with(&keys, &products)?;
         // By their events, and not the hash as a whole: somebody may store a product of the parent itself just now.
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for events in events.chunks(write::MOST_FIELDS) {
             orders.begin(keys.slot, 2 + events.len());
             orders.arg(b"HDEL").arg(&products);
@@ -601,7 +601,7 @@ impl Backend for RedisBackend {
         // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {
-            let mut orders = Orders::default();
+            let mut orders = Commands::default();
             for key in &keys_now {
                 orders.command(keys.slot, &[b"UNLINK", key]);
             }
@@ -629,7 +629,7 @@ impl Backend for RedisBackend {
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
         self.may_write("note something")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(
             notes.slot,
             &[b"HSET", &notes.key("h"), key.as_bytes(), value],
@@ -640,7 +640,7 @@ impl Backend for RedisBackend {
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
         self.may_write("forget a note")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
         self.change("forget a note", &orders)
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::RedisBackend;
-use super::flow::Flow;
+use super::cluster::Flow;
 use super::keys::parent_of;
-use super::resp::{Orders, Reply};
+use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
 use crate::{DataSetEntry, EventsError, Parent, Uuid};
 
@@ -25,7 +25,7 @@ impl RedisBackend {
         }
         let named = self.named()?;
         found.retain(|_, parent| !named.contains(&parent.dataset));
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for (key, parent) in &found {
             orders.command(self.keys(parent).slot, &[b"UNLINK", key]);
         }
@@ -36,7 +36,7 @@ impl RedisBackend {
     /// The datasets that names lead to.
     fn named(&self) -> Result<HashSet<Uuid>, EventsError> {
         let key = self.datasets_key();
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(key.slot, &[b"HVALS", &key.key("u")]);
         let mut found = HashSet::new();
         Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
@@ -66,7 +66,7 @@ impl RedisBackend {
         let mut cursor = b"0".to_vec();
         let mut flow = Flow::new(&self.nodes);
         loop {
-            let mut orders = Orders::default();
+            let mut orders = Commands::default();
             let args = [b"SCAN".as_slice(), &cursor, b"MATCH", &pattern, b"COUNT"];
             orders.command(slot, &[&args[..], &[count.as_bytes()]].concat());
             flow.run(DOING, &orders, false, &mut |_, reply| {

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
 
+use super::connection::{Connection, RedisError};
 use super::emptied::Known;
 use super::failure::refused;
 use super::keys::N_SLOTS;
 use super::resp::Reply;
 use super::settings::{Address, Settings};
 use super::tls;
-use super::wire::{Connection, Trouble};
 use crate::EventsError;
 use crate::forked::{Locked, Process, lock};
 
@@ -145,9 +145,9 @@ impl fmt::Debug for Nodes {
 
 /// What servers have said, one after another: `127.0.0.1:7000: connection refused`.
 #[derive(Debug, Default)]
-pub struct Said(Vec<(Address, String)>);
+pub struct ServerErrors(Vec<(Address, String)>);
 
-impl Said {
+impl ServerErrors {
     /// Notes what has come of asking a server; of each, the last counts.
     pub fn note(&mut self, address: &Address, said: String) {
         self.0.retain(|(at, _)| at != address);
@@ -187,7 +187,7 @@ impl Nodes {
             given_up: Mutex::default(),
             settings,
         };
-        let mut said = Said::default();
+        let mut said = ServerErrors::default();
         let seeds = nodes.settings.seeds.clone();
         for seed in seeds {
             let patience = nodes.settings.connect_timeout;
@@ -200,7 +200,7 @@ impl Nodes {
     }
 
     /// The error that nobody answered as was needed.
-    pub fn unreachable(&self, doing: &str, said: &Said) -> EventsError {
+    pub fn unreachable(&self, doing: &str, said: &ServerErrors) -> EventsError {
         EventsError::Unreachable {
             url: self.settings.url.clone(),
             doing: doing.into(),
@@ -262,7 +262,7 @@ impl Nodes {
         seen: u64,
         knows: Option<&Address>,
         suspect: Option<&Address>,
-        said: &mut Said,
+        said: &mut ServerErrors,
     ) {
         let topology = self.topology();
         if !topology.is_cluster || topology.generation > seen {
@@ -292,7 +292,7 @@ impl Nodes {
         &self,
         place: &Arc<Address>,
         patience: Duration,
-        said: &mut Said,
+        said: &mut ServerErrors,
     ) -> Result<Option<Topology>, EventsError> {
         let until = Instant::now() + patience;
         let asked = self.any_connection(place).and_then(|mut connection| {
@@ -309,18 +309,18 @@ impl Nodes {
             Ok(Err(error)) if error.contains("cluster support disabled") => {
                 return Ok(Some(Topology::single(Address::clone(place))));
             }
-            Ok(Err(error)) | Err(Trouble::Refused(error)) => {
+            Ok(Err(error)) | Err(RedisError::Refused(error)) => {
                 return Err(refused(&self.settings.url, place, "connect", &error));
             }
-            Err(Trouble::Broken(error)) => error,
-            Err(Trouble::Quiet) => "it does not answer".into(),
+            Err(RedisError::Broken(error)) => error,
+            Err(RedisError::Quiet) => "it does not answer".into(),
         };
         said.note(place, error);
         Ok(None)
     }
 
     /// A connection to a server that has the data that it had, one that was used before if there is one.
-    pub fn connection(&self, place: &Arc<Address>) -> Result<Connection, Trouble> {
+    pub fn connection(&self, place: &Arc<Address>) -> Result<Connection, RedisError> {
         let mut connection = self.any_connection(place)?;
         if !connection.is_checked {
             connection.is_checked = self.check_has_data(place, &mut connection)?;
@@ -329,7 +329,7 @@ impl Nodes {
     }
 
     /// A connection to a server, whatever became of its data.
-    pub(super) fn any_connection(&self, place: &Arc<Address>) -> Result<Connection, Trouble> {
+    pub(super) fn any_connection(&self, place: &Arc<Address>) -> Result<Connection, RedisError> {
         let idle = self.idle().by_address.get_mut(place).and_then(Vec::pop);
         match idle {
             Some(connection) => Ok(connection),

@@ -14,9 +14,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RedisBackend;
-use super::flow::Flow;
+use super::cluster::Flow;
 use super::keys::Tagged;
-use super::resp::{Orders, Reply};
+use super::resp::{Commands, Reply};
 use crate::forked::lock;
 use crate::{EventsError, Popped, Queues, Uuid};
 
@@ -72,7 +72,7 @@ return 1";
 
 /// One after another, what this process does with queues.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Pipeline {
     id: String,
     number: u64,
 }
@@ -84,7 +84,7 @@ impl RedisBackend {
     }
 
     /// A lane that nobody uses at the moment. A process that was forked must not use those of the one it comes from.
-    fn lane(&self) -> Lane {
+    fn lane(&self) -> Pipeline {
         let mut lanes = lock(&self.lanes);
         let process = std::process::id();
         if lanes.0 != process {
@@ -92,7 +92,7 @@ impl RedisBackend {
         }
         let mut lane = lanes.2.pop().unwrap_or_else(|| {
             lanes.1 += 1;
-            Lane {
+            Pipeline {
                 id: format!("{}-{process}-{}", self.client, lanes.1),
                 number: 0,
             }
@@ -101,7 +101,7 @@ impl RedisBackend {
         lane
     }
 
-    fn keep_lane(&self, lane: Lane) {
+    fn keep_lane(&self, lane: Pipeline) {
         let mut lanes = lock(&self.lanes);
         if lanes.0 == std::process::id() {
             lanes.2.push(lane);
@@ -117,7 +117,7 @@ impl RedisBackend {
         take: impl Fn(Reply<'_>) -> Result<T, EventsError>,
     ) -> Result<T, EventsError> {
         let (key, slot) = self.queue_key(queue);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.begin(slot, 4 + args.len());
         orders
             .arg(b"EVAL")
@@ -155,7 +155,7 @@ impl RedisBackend {
         added
     }
 
-    fn take(&self, queue: &str, lane: &Lane) -> Result<Popped, EventsError> {
+    fn take(&self, queue: &str, lane: &Pipeline) -> Result<Popped, EventsError> {
         const DOING: &str = "take from a queue";
         let number = lane.number.to_string();
         let args = [lane.id.as_bytes(), number.as_bytes()];
@@ -175,7 +175,7 @@ impl Queues for RedisBackend {
         let lane = self.lane();
         let token = format!("{}:{}", lane.id, lane.number);
         self.keep_lane(lane);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(slot, &[b"HSETNX", &key, b"m", token.as_bytes()]);
         orders.command(slot, &[b"HGET", &key, b"m"]);
         self.surely("create a queue", &orders, &mut |reply| {
@@ -185,7 +185,7 @@ impl Queues for RedisBackend {
 
     fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
         let (key, slot) = self.queue_key(queue);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(slot, &[b"UNLINK", &key]);
         let mut was_there = false;
         let mut flow = Flow::new(&self.nodes);
@@ -233,7 +233,7 @@ impl Queues for RedisBackend {
     fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         const DOING: &str = "count what is in a queue";
         let (key, slot) = self.queue_key(queue);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(slot, &[b"HMGET", &key, b"m", b"h", b"t"]);
         let mut n = None;
         let mut flow = Flow::new(&self.nodes);

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::RedisBackend;
-use super::flow::Flow;
+use super::cluster::Flow;
 use super::keys::{ParentKeys, number};
-use super::resp::{Orders, Reply};
+use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
 use crate::forked::lock;
 use crate::{EventsError, Parent, ProductName, Scan, Visit, Wanted};
@@ -60,7 +60,7 @@ impl RedisBackend {
         parts: &[Part],
         visit: &mut Visit<'_>,
     ) -> Result<(), EventsError> {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         let mut keys = None;
         for (w, events) in parts {
             let Some(group) = wanted.get(*w) else {
@@ -144,7 +144,7 @@ impl RedisBackend {
         let mut flow = Flow::new(&self.nodes);
         while !open.is_empty() {
             open.retain(|(_, scan)| scan.limit > 0);
-            let mut orders = Orders::default();
+            let mut orders = Commands::default();
             for (_, scan) in &open {
                 let keys = self.keys(&scan.parent);
                 let from = [b"[".as_slice(), &scan.from.to_be_bytes()].concat();
@@ -220,7 +220,7 @@ impl RedisBackend {
         numbers: &[u64],
     ) -> Result<Vec<bool>, EventsError> {
         let keys = self.keys(parent);
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for numbers in numbers.chunks(MOST_FIELDS) {
             orders.begin(keys.slot, 2 + numbers.len());
             orders.arg(b"ZMSCORE").arg(&keys.children());
@@ -245,7 +245,7 @@ impl RedisBackend {
     pub(super) fn memory_of(&self, keys: &ParentKeys) -> Result<u64, EventsError> {
         let products = self.stored_names(keys)?;
         let products = products.iter().map(|name| keys.products_named(name));
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         for key in [keys.children(), keys.names()].into_iter().chain(products) {
             let args = [b"MEMORY".as_slice(), b"USAGE", &key, b"SAMPLES", b"100"];
             orders.command(keys.slot, &args);

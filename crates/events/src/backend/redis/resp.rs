@@ -14,7 +14,7 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// Commands, each for one slot, as they go over the wire.
 #[derive(Debug, Default)]
-pub struct Orders {
+pub struct Commands {
     bytes: Vec<u8>,
     list: Vec<Order>,
 }
@@ -30,7 +30,7 @@ pub struct Order {
     pub weight: usize,
 }
 
-impl Orders {
+impl Commands {
     pub fn with_capacity(n_bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(n_bytes),
@@ -38,7 +38,7 @@ impl Orders {
         }
     }
 
-    /// Begins a command of so many arguments, its name among them, which [`Orders::arg`] adds.
+    /// Begins a command of so many arguments, its name among them, which [`Commands::arg`] adds.
     pub fn begin(&mut self, slot: u16, n_args: usize) -> &mut Self {
         let start = self.bytes.len();
         self.list.push(Order {
@@ -115,7 +115,7 @@ impl Orders {
 
 /// Packs one command.
 pub fn packed(args: &[&[u8]]) -> Vec<u8> {
-    let mut orders = Orders::default();
+    let mut orders = Commands::default();
     orders.command(0, args);
     orders.bytes
 }
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn commands_are_packed_as_redis_reads_them() {
-        let mut orders = Orders::default();
+        let mut orders = Commands::default();
         orders.command(7, &[b"GET", b"a\r\nb"]);
         orders.command(8, &[b"PING"]);
         let [first, second] = [0, 1].map(|at| orders.get(at).unwrap());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::RedisBackend;
-use super::flow::Flow;
+use super::cluster::Flow;
 use super::keys::ParentKeys;
-use super::resp::{LONGEST_VALUE, Orders, Reply};
+use super::resp::{Commands, LONGEST_VALUE, Reply};
 use super::settings::Address;
 use crate::Refusal;
 use crate::batch::{Items, Products};
@@ -23,10 +23,10 @@ const ENTRY: usize = 40;
 
 /// A batch as commands.
 struct Packed {
-    products: Orders,
+    products: Commands,
     /// Of each command that keeps what is there: which group it is of, and which entry.
     kept_of: Vec<Option<(usize, usize)>>,
-    items: Orders,
+    items: Commands,
 }
 
 impl RedisBackend {
@@ -92,9 +92,9 @@ impl RedisBackend {
     fn pack(&self, batch: &Batch) -> Packed {
         let room = batch.n_bytes() + batch.len() * ENTRY;
         let mut packed = Packed {
-            products: Orders::with_capacity(room),
+            products: Commands::with_capacity(room),
             kept_of: Vec::new(),
-            items: Orders::default(),
+            items: Commands::default(),
         };
         let mut all_keys = HashMap::new();
         for (g, group) in batch.products().iter().enumerate() {
@@ -265,7 +265,7 @@ fn entry(batch: &Batch, group: usize, entry: usize) -> Option<(&Products, u64, &
     Some((group, *event, batch.stored(range)))
 }
 
-fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &mut Orders) {
+fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &mut Commands) {
     let key = keys.products(&group.name);
     let mut rest = group.entries.as_slice();
     while !rest.is_empty() {
@@ -304,7 +304,7 @@ fn pack_keeping(
     }
 }
 
-fn pack_items(items: &Items, keys: &ParentKeys, orders: &mut Orders) {
+fn pack_items(items: &Items, keys: &ParentKeys, orders: &mut Commands) {
     let key = keys.children();
     for numbers in items.numbers.chunks(MOST_FIELDS) {
         orders.begin(keys.slot, 2 + 2 * numbers.len());

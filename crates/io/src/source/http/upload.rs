@@ -49,7 +49,7 @@ enum Moving {
 pub(crate) struct HttpUpload {
     target: Target,
     /// Where it stands until it is complete, on servers that can move it.
-    aside: Option<Target>,
+    sibling: Option<Target>,
     moving: Moving,
     limits: Limits,
     replaces: bool,
@@ -74,7 +74,7 @@ impl HttpUpload {
         }
         let mut upload = Self {
             limits: Limits::of(settings, is_dav)?,
-            aside: None,
+            sibling: None,
             moving: Moving::Unknown,
             target,
             replaces,
@@ -88,7 +88,7 @@ impl HttpUpload {
         })?;
         if upload.moving != Moving::Unknown {
             let path = beside(upload.target.path(), getrandom::u32().unwrap_or_default());
-            upload.aside = Some(upload.target.with_path(&path));
+            upload.sibling = Some(upload.target.with_path(&path));
         }
         Ok(upload)
     }
@@ -111,7 +111,7 @@ impl HttpUpload {
                 tokio::select! {
                     // where it has its name already, it is too late to end it
                     sent = &mut work => return sent.map(|()| {
-                        tick(body.sent()) || upload.aside.is_none()
+                        tick(body.sent()) || upload.sibling.is_none()
                     }),
                     _ = pulse.tick() => if !tick(body.sent()) {
                         return Ok(false);
@@ -135,7 +135,7 @@ impl HttpUpload {
     /// # Errors
     /// If it has not, something else has the name, or the server refuses.
     pub fn appear(&self, size: u64) -> Result<(), IoError> {
-        let there = self.aside.as_ref().unwrap_or(&self.target);
+        let there = self.sibling.as_ref().unwrap_or(&self.target);
         let found = self.wait(async |upload, client| upload.size(client, there).await)?;
         if let Some(found) = found.filter(|found| *found != size) {
             return Err(IoError::NotSent {
@@ -144,7 +144,7 @@ impl HttpUpload {
                 found: format!("the server has {found}"),
             });
         }
-        let Some(aside) = &self.aside else {
+        let Some(sibling) = &self.sibling else {
             return Ok(());
         };
         self.wait(async |upload, client| {
@@ -158,7 +158,7 @@ impl HttpUpload {
             let question = question("MOVE", "giving it its name (MOVE)")
                 .with(DESTINATION, &destination)
                 .with(OVERWRITE, overwrite);
-            upload.call(client, aside).insist(&question).await?;
+            upload.call(client, sibling).insist(&question).await?;
             // whatever the server took for its name
             upload.head(client, &upload.target).await.map(drop)
         })
@@ -166,7 +166,11 @@ impl HttpUpload {
 
     /// Removes what stands beside the name, if anything was sent there.
     pub fn remove(&self) {
-        let Some(aside) = self.aside.as_ref().filter(|_| self.is_begun.load(Relaxed)) else {
+        let Some(sibling) = self
+            .sibling
+            .as_ref()
+            .filter(|_| self.is_begun.load(Relaxed))
+        else {
             return;
         };
         let Ok(client) = Client::shared(&self.limits, &self.target.url) else {
@@ -176,7 +180,7 @@ impl HttpUpload {
             let question = question("DELETE", "removing what is not complete");
             for _ in 0..REMOVALS {
                 // nobody is left to tell
-                let removed = self.call(&client, aside).ask(&question).await;
+                let removed = self.call(&client, sibling).ask(&question).await;
                 let is_missing = matches!(
                     removed,
                     Err(Failure { why: Why::Status(status), .. }) if status.as_u16() == 404
@@ -251,16 +255,16 @@ impl HttpUpload {
     }
 
     async fn send(&self, client: &Client, body: &Body) -> Result<(), HttpError> {
-        let target = self.aside.as_ref().unwrap_or(&self.target);
+        let target = self.sibling.as_ref().unwrap_or(&self.target);
         let mut question = question("PUT", "sending it (PUT)");
         question.body = Some(body.clone());
-        if self.aside.is_none() {
+        if self.sibling.is_none() {
             self.check_free(client).await?;
             if !self.replaces {
                 question = question.with(IF_NONE_MATCH, "*");
             }
         }
-        if self.aside.is_some() {
+        if self.sibling.is_some() {
             self.make_folders(client).await?;
         }
         self.is_begun.store(true, Relaxed);

@@ -106,7 +106,7 @@ fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
     let slot = store.keys(parent).slot;
     let masters = &topology.masters;
     // Who has it, as the servers say: others may have moved it since.
-    let mut said = super::super::nodes::Said::default();
+    let mut said = super::super::nodes::ServerErrors::default();
     store
         .nodes
         .refresh(topology.generation, None, None, &mut said);

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use femtobarn_testkit::{Servers, can_start_redis};
 
+use super::connection::Connection;
 use super::settings::Address;
-use super::wire::Connection;
 use super::*;
 use crate::conformance;
 

@@ -13,7 +13,7 @@ use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
 use femtobarn_rntuple::schema::FieldId;
 
-use crate::ntuple::{Lenience, NTuple, Selection};
+use crate::ntuple::{NTuple, OnUnreadable, Selection};
 
 impl NTuple {
     /// Reads entries; fields that turn out to be unreadable are taken out of the selection, if it allows that.
@@ -31,17 +31,17 @@ impl NTuple {
             let RNTupleError::Unsupported { name, reason, .. } = &error else {
                 return Err(error);
             };
-            match selection.lenience {
-                Lenience::Tell => return Err(error),
-                Lenience::Refuse => {
+            match selection.on_unreadable {
+                OnUnreadable::Tell => return Err(error),
+                OnUnreadable::Refuse => {
                     return Err(hinted(error, "a read that names no fields leaves it out"));
                 }
-                Lenience::LeaveOutNext => {
+                OnUnreadable::LeaveOutNext => {
                     self.leave_out(name, reason);
                     let hint = "entries were given with it before this was found: the next read leaves it out";
                     return Err(hinted(error, hint));
                 }
-                Lenience::LeaveOut => self.leave_out(name, reason),
+                OnUnreadable::LeaveOut => self.leave_out(name, reason),
             }
             self.try_each(selection, entries);
             if !self.shrink(selection)? {
@@ -55,13 +55,15 @@ impl NTuple {
     ///
     /// # Errors
     /// If what is left cannot be selected.
-    pub fn settled(
+    pub fn without_unreadable(
         &self,
         selection: &Selection,
         entries: &Range<u64>,
     ) -> Result<Selection, RNTupleError> {
         let mut settled = selection.clone();
-        if selection.lenience == Lenience::LeaveOut && self.find_unreadable(selection, entries) {
+        if selection.on_unreadable == OnUnreadable::LeaveOut
+            && self.find_unreadable(selection, entries)
+        {
             self.shrink(&mut settled)?;
         }
         Ok(settled.fixed())
@@ -138,9 +140,9 @@ impl NTuple {
         let paths = selection.paths.as_ref();
         let paths: Option<Vec<String>> =
             paths.map(|paths| paths.iter().filter(is_left).cloned().collect());
-        let lenience = selection.lenience;
+        let on_unreadable = selection.on_unreadable;
         *selection = self.select(paths.as_deref())?;
-        selection.lenience = lenience;
+        selection.on_unreadable = on_unreadable;
         Ok(selection.schema.columns.len() < before)
     }
 }

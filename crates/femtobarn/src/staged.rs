@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use femtobarn_io::{
-    Aside, ByteSource, IoError, LocalSource, OnBytes, Settings, create_remote, is_remote, public,
-    send,
+    ByteSource, IoError, LocalSource, OnBytes, Settings, TempSibling, create_remote, is_remote,
+    public, send,
 };
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
@@ -36,8 +36,8 @@ impl Delivery {
 }
 
 /// An output that nobody sees yet. Dropped before it [appears](Self::appear), it is removed.
-pub(crate) struct Unseen {
-    aside: Aside,
+pub(crate) struct StagedOutput {
+    sibling: TempSibling,
     /// Where it is to be sent; none: it only gets its name.
     server: Option<Server>,
 }
@@ -48,7 +48,7 @@ struct Server {
     settings: Settings,
 }
 
-impl Unseen {
+impl StagedOutput {
     /// Begins an output, to replace what has its name or not.
     ///
     /// # Errors
@@ -61,29 +61,29 @@ impl Unseen {
     ) -> Result<Self, RNTupleError> {
         let url = output.to_string_lossy();
         if !is_remote(&url) {
-            let (aside, server) = (Aside::create(output, replaces)?, None);
-            return Ok(Self { aside, server });
+            let (sibling, server) = (TempSibling::create(output, replaces)?, None);
+            return Ok(Self { sibling, server });
         }
         drop(create_remote(&url, replaces, settings)?);
         let shown = shown(output);
         let name = shown.file_name().unwrap_or_default().to_string_lossy();
-        let aside = Aside::spool(&settings.spool_folder()?, &name)?;
+        let sibling = TempSibling::spool(&settings.spool_folder()?, &name)?;
         let server = Some(Server {
             url: url.into_owned(),
             replaces,
             settings: settings.clone(),
         });
-        Ok(Self { aside, server })
+        Ok(Self { sibling, server })
     }
 
     /// The file that is being made.
-    pub fn aside(&self) -> &Aside {
-        &self.aside
+    pub fn sibling(&self) -> &TempSibling {
+        &self.sibling
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.aside.path()
+        self.sibling.path()
     }
 
     /// Its size by now.
@@ -118,7 +118,7 @@ impl Unseen {
         tick: OnBytes<'_>,
     ) -> Result<Option<Delivery>, RNTupleError> {
         let Some(server) = &self.server else {
-            self.aside.appear()?;
+            self.sibling.appear()?;
             return Ok(None);
         };
         let start = Instant::now();

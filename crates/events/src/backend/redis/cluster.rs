@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::connection::{Connection, RedisError};
 use super::failure::{is_too_large, refused};
-use super::lane::{Again, Lane, Task, words};
-use super::nodes::{Nodes, Said};
-use super::resp::{Orders, Reply, packed};
+use super::nodes::{Nodes, ServerErrors};
+use super::pipeline::{Again, Pipeline, Task, words};
+use super::resp::{Commands, Reply, packed};
 use super::settings::Address;
-use super::wire::{Connection, Trouble};
 use crate::EventsError;
 
 /// How long a server may be quiet until the others are asked whether it is still one of them.
@@ -62,7 +62,7 @@ impl<'a> Flow<'a> {
     pub fn run(
         &mut self,
         doing: &str,
-        orders: &Orders,
+        orders: &Commands,
         in_order: bool,
         answered: &mut Answered<'_>,
     ) -> Result<(), EventsError> {
@@ -73,14 +73,14 @@ impl<'a> Flow<'a> {
     fn run_all(
         &mut self,
         doing: &str,
-        orders: &Orders,
+        orders: &Commands,
         in_order: bool,
         answered: &mut Answered<'_>,
     ) -> Result<(), EventsError> {
         let mut pending: Vec<_> = (0..orders.len()).map(|at| Task { at, ask: None }).collect();
         let mut progress = Instant::now();
         let mut pause = FIRST_PAUSE;
-        let mut said = Said::default();
+        let mut said = ServerErrors::default();
         while !pending.is_empty() {
             let n = pending.len();
             let seen = self.nodes.topology().generation;
@@ -119,7 +119,7 @@ impl<'a> Flow<'a> {
 
     /// For how long no command that is left needs to be answered, until all are given up: not long again if all are for
     /// servers that were given up of late.
-    fn patience(&self, left: &[Task], orders: &Orders) -> Duration {
+    fn patience(&self, left: &[Task], orders: &Commands) -> Duration {
         let failover = self.nodes.settings.failover;
         match self.nodes.were_given_up(&self.masters(left, orders)) {
             true => failover.min(SOON),
@@ -128,7 +128,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The servers that have the keys of some commands, as far as is known.
-    fn masters(&self, tasks: &[Task], orders: &Orders) -> BTreeSet<Arc<Address>> {
+    fn masters(&self, tasks: &[Task], orders: &Commands) -> BTreeSet<Arc<Address>> {
         let topology = self.nodes.topology();
         let slots = tasks.iter().filter_map(|task| orders.get(task.at));
         let masters = slots.filter_map(|order| topology.master(order.slot));
@@ -139,10 +139,10 @@ impl<'a> Flow<'a> {
     fn round(
         &mut self,
         doing: &str,
-        orders: &Orders,
+        orders: &Commands,
         pending: Vec<Task>,
         answered: &mut Answered<'_>,
-        said: &mut Said,
+        said: &mut ServerErrors,
     ) -> Result<Again, EventsError> {
         let mut again = Again::default();
         let mut lanes = self.lanes(doing, orders, pending, &mut again, said)?;
@@ -188,11 +188,11 @@ impl<'a> Flow<'a> {
     fn lanes(
         &mut self,
         doing: &str,
-        orders: &Orders,
+        orders: &Commands,
         pending: Vec<Task>,
         again: &mut Again,
-        said: &mut Said,
-    ) -> Result<Vec<Lane>, EventsError> {
+        said: &mut ServerErrors,
+    ) -> Result<Vec<Pipeline>, EventsError> {
         let topology = self.nodes.topology();
         let mut queues: BTreeMap<Arc<Address>, VecDeque<Task>> = BTreeMap::new();
         for task in pending {
@@ -216,8 +216,8 @@ impl<'a> Flow<'a> {
             let held = self.held.remove(&address);
             let connection = held.map_or_else(|| self.nodes.connection(&address), Ok);
             match connection {
-                Ok(connection) => lanes.push(Lane::new(address, connection, queue)),
-                Err(Trouble::Refused(error)) => {
+                Ok(connection) => lanes.push(Pipeline::new(address, connection, queue)),
+                Err(RedisError::Refused(error)) => {
                     return Err(refused(&self.nodes.settings.url, &address, doing, &error));
                 }
                 Err(trouble) => {
@@ -232,13 +232,13 @@ impl<'a> Flow<'a> {
     /// Whether a lane may go on; else why not.
     fn settle(
         &self,
-        result: Result<(), Trouble>,
-        lane: &mut Lane,
-        orders: &Orders,
+        result: Result<(), RedisError>,
+        lane: &mut Pipeline,
+        orders: &Commands,
     ) -> Result<(), String> {
         match result {
             Ok(()) => Ok(()),
-            Err(Trouble::Quiet) => {
+            Err(RedisError::Quiet) => {
                 let timeout = self.nodes.settings.timeout;
                 if lane.moved().elapsed() > timeout {
                     let seconds = timeout.as_secs_f64();
@@ -272,14 +272,14 @@ impl<'a> Flow<'a> {
         if !topology.is_cluster {
             return false;
         }
-        let mut said = Said::default();
+        let mut said = ServerErrors::default();
         self.nodes
             .refresh(topology.generation, None, Some(address), &mut said);
         is_gone(&self.nodes.topology())
     }
 
     /// Gives a lane up whose connection is of no use.
-    fn end(&mut self, lane: Lane, why: String, again: &mut Again, said: &mut Said) {
+    fn end(&mut self, lane: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
         self.has_lost = true;
         self.has_repeated |= !lane.flying.is_empty();
         self.nodes.forget(&lane.address);
@@ -338,7 +338,7 @@ impl<'a> Flow<'a> {
         for (address, mut connection) in held {
             connection.push(command);
             match connection.flush() {
-                Ok(()) | Err(Trouble::Quiet) => waiting.push((address, connection)),
+                Ok(()) | Err(RedisError::Quiet) => waiting.push((address, connection)),
                 Err(_) => self.has_lost = true,
             }
         }
@@ -348,7 +348,7 @@ impl<'a> Flow<'a> {
                     answers.push((address.clone(), n));
                     self.held.insert(address, connection);
                 }
-                Err(Trouble::Refused(error)) => {
+                Err(RedisError::Refused(error)) => {
                     let url = &self.nodes.settings.url;
                     let doing = "ask replicas for what was written";
                     return Err(refused(url, &address, doing, &error));
@@ -364,20 +364,20 @@ impl<'a> Flow<'a> {
         address: &Address,
         connection: &mut Connection,
         patience: Duration,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, RedisError> {
         let until = Instant::now() + patience + SUSPECT;
         let mut looked = Instant::now();
         loop {
             match connection.flush().and_then(|()| connection.receive()) {
                 Ok(()) => break,
-                Err(Trouble::Quiet) if Instant::now() < until => {
+                Err(RedisError::Quiet) if Instant::now() < until => {
                     if looked.elapsed() > SUSPECT {
                         looked = Instant::now();
                         let is_gone = self.is_replaced(address, |topology| {
                             topology.masters.iter().all(|master| **master != *address)
                         });
                         if is_gone {
-                            return Err(Trouble::Quiet);
+                            return Err(RedisError::Quiet);
                         }
                     }
                 }
@@ -392,8 +392,8 @@ impl<'a> Flow<'a> {
                 _ => Ok(0),
             },
             // It has become a replica meanwhile.
-            Reply::Error(error) if error.starts_with(b"UNBLOCKED") => Err(Trouble::Quiet),
-            reply => Err(Trouble::Refused(reply.text())),
+            Reply::Error(error) if error.starts_with(b"UNBLOCKED") => Err(RedisError::Quiet),
+            reply => Err(RedisError::Refused(reply.text())),
         })?
     }
 }
@@ -407,7 +407,7 @@ impl Drop for Flow<'_> {
 }
 
 /// With each task, all later ones of its slot, so that what comes later is also done later.
-fn with_later(tasks: Vec<Task>, orders: &Orders) -> Vec<Task> {
+fn with_later(tasks: Vec<Task>, orders: &Commands) -> Vec<Task> {
     let mut first: HashMap<u16, usize> = HashMap::new();
     let mut by_number: BTreeMap<usize, Task> = BTreeMap::new();
     for task in tasks {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::cluster::Answered;
+use super::connection::{Connection, RedisError};
 use super::failure::{Passing, is_too_large, passing};
-use super::flow::Answered;
-use super::nodes::Said;
-use super::resp::{Orders, Reply};
+use super::nodes::ServerErrors;
+use super::resp::{Commands, Reply};
 use super::settings::Address;
-use super::wire::{Connection, Trouble};
 use crate::EventsError;
 
 /// How many bytes may be on their way to and from a server at once: with more, what comes is in no cache any more (4 MiB
@@ -27,7 +27,7 @@ pub struct Task {
 }
 
 /// What is to be sent to one server.
-pub struct Lane {
+pub struct Pipeline {
     pub address: Arc<Address>,
     pub connection: Connection,
     pub queue: VecDeque<Task>,
@@ -52,7 +52,7 @@ pub struct Again {
     pub suspect: Option<Address>,
 }
 
-impl Lane {
+impl Pipeline {
     pub fn new(address: Arc<Address>, connection: Connection, queue: VecDeque<Task>) -> Self {
         let now = Instant::now();
         Self {
@@ -81,7 +81,7 @@ impl Lane {
     }
 
     /// Sends what there is room for.
-    pub fn fill(&mut self, orders: &Orders) -> Result<(), Trouble> {
+    pub fn fill(&mut self, orders: &Commands) -> Result<(), RedisError> {
         // Half a window at least at a time, so that small commands share a packet.
         if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
             while self.weight < WINDOW && self.flying.len() < MOST {
@@ -102,11 +102,11 @@ impl Lane {
         }
         match self.connection.flush() {
             // What cannot be sent at the moment may still be answered.
-            Err(Trouble::Quiet) => Ok(()),
+            Err(RedisError::Quiet) => Ok(()),
             // Of what is too large, a server takes the beginning, says so, and closes.
-            Err(Trouble::Broken(why)) => match self.connection.last_words() {
-                Some(said) if is_too_large(&said) => Err(Trouble::Refused(said)),
-                _ => Err(Trouble::Broken(why)),
+            Err(RedisError::Broken(why)) => match self.connection.last_words() {
+                Some(said) if is_too_large(&said) => Err(RedisError::Refused(said)),
+                _ => Err(RedisError::Broken(why)),
             },
             flushed => flushed,
         }
@@ -115,12 +115,12 @@ impl Lane {
     /// Waits for a reply, and takes those that have come.
     pub fn drain(
         &mut self,
-        orders: &Orders,
+        orders: &Commands,
         again: &mut Again,
-        said: &mut Said,
+        said: &mut ServerErrors,
         answered: &mut Answered<'_>,
         refused: &dyn Fn(&Address, &str) -> EventsError,
-    ) -> Result<Result<(), Trouble>, EventsError> {
+    ) -> Result<Result<(), RedisError>, EventsError> {
         if self.flying.is_empty() {
             return Ok(Ok(()));
         }
@@ -129,7 +129,7 @@ impl Lane {
         }
         loop {
             let Some(task) = self.flying.pop_front() else {
-                return Ok(Err(Trouble::Broken(
+                return Ok(Err(RedisError::Broken(
                     "it says more than it was asked".into(),
                 )));
             };
@@ -191,9 +191,9 @@ impl Again {
 }
 
 /// What a connection has come to, in words.
-pub fn words(trouble: Trouble) -> String {
+pub fn words(trouble: RedisError) -> String {
     match trouble {
-        Trouble::Quiet => "it does not answer".into(),
-        Trouble::Broken(why) | Trouble::Refused(why) => why,
+        RedisError::Quiet => "it does not answer".into(),
+        RedisError::Broken(why) | RedisError::Refused(why) => why,
     }
 }

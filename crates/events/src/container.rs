@@ -16,12 +16,12 @@ pub const FILE_NOTES: &str = "ingested/";
 
 /// A run, a subrun or an event of a store; a [`DataSet`] is one as well.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Item {
+pub struct Container {
     store: DataStore,
     descriptor: Descriptor,
 }
 
-impl Item {
+impl Container {
     /// The container of a descriptor. Whether it is there is not looked for: see [`exists`](Self::exists).
     pub fn new(store: DataStore, descriptor: Descriptor) -> Self {
         Self { store, descriptor }
@@ -375,17 +375,17 @@ impl DataStore {
     }
 }
 
-/// What a container holds, in its order, as [`Item::page`] gives it: what was deleted meanwhile ends with an error.
+/// What a container holds, in its order, as [`Container::page`] gives it: what was deleted meanwhile ends with an error.
 #[derive(Debug)]
 pub struct Children {
-    item: Item,
+    item: Container,
     next: Option<u64>,
     end: u64,
     page: std::vec::IntoIter<u64>,
 }
 
 impl Iterator for Children {
-    type Item = Result<Item, EventsError>;
+    type Item = Result<Container, EventsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -412,14 +412,14 @@ impl Iterator for Children {
 /// A dataset of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataSet {
-    item: Item,
+    item: Container,
     path: DataSetPath,
 }
 
 impl Deref for DataSet {
-    type Target = Item;
+    type Target = Container;
 
-    fn deref(&self) -> &Item {
+    fn deref(&self) -> &Container {
         &self.item
     }
 }
@@ -430,7 +430,7 @@ impl DataSet {
         store.note_path(uuid, &path);
         let descriptor = crate::Parent::dataset(uuid).descriptor();
         Self {
-            item: Item::new(store, descriptor),
+            item: Container::new(store, descriptor),
             path,
         }
     }
@@ -606,7 +606,7 @@ impl DataSet {
         })
     }
 
-    /// Loads a product of an event in it with one request, where the way through [`get`](Item::get) takes four. None if the
+    /// Loads a product of an event in it with one request, where the way through [`get`](Container::get) takes four. None if the
     /// event has no such product.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ const MOST_ADDED: usize = 1 + MARK.len() + 21;
 ///
 /// A lock (an advisory one, where the file system has them) says that somebody still writes it.
 #[derive(Debug)]
-pub struct Aside {
+pub struct TempSibling {
     url: String,
     path: PathBuf,
     wanted: PathBuf,
@@ -32,7 +32,7 @@ pub struct Aside {
     process: u32,
 }
 
-impl Aside {
+impl TempSibling {
     /// A new file, to replace what has its name in the end; or, without `replaces`, to fail if there is something.
     ///
     /// A symbolic link stays: what it leads to is replaced. One that leads to nothing is an error, as of `cp`: whoever put it
@@ -82,7 +82,7 @@ impl Aside {
         check_free(&wanted, &url)?;
         remove_abandoned(folder, |other| other == name);
         let (path, file) = new_file(&wanted, &name).map_err(|error| refused(error, folder))?;
-        let aside = Self {
+        let sibling = Self {
             url: url.clone(),
             path,
             wanted,
@@ -91,12 +91,12 @@ impl Aside {
             has_appeared: false,
             process: std::process::id(),
         };
-        if let Ok(replaced) = fs::metadata(&aside.wanted) {
+        if let Ok(replaced) = fs::metadata(&sibling.wanted) {
             // as if it had been written over: who could read it still can
-            let same = aside.file.set_permissions(replaced.permissions());
+            let same = sibling.file.set_permissions(replaced.permissions());
             same.map_err(create_error)?;
         }
-        Ok(aside)
+        Ok(sibling)
     }
 
     /// A new file that never appears, for what goes elsewhere when it is complete: in this folder, for this user alone. It is
@@ -183,7 +183,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for TempSibling {
     fn drop(&mut self) {
         if !self.has_appeared && self.process == std::process::id() {
             // nobody is left to tell
@@ -376,8 +376,8 @@ mod tests {
         for name in [".a.partial-1-7", ".b.partial-1-7", ".a.partial-x", "b"] {
             fs::write(at(name), "").unwrap();
         }
-        let living = Aside::create(&at("a"), true).unwrap();
-        let other = Aside::create(&at("a"), true).unwrap();
+        let living = TempSibling::create(&at("a"), true).unwrap();
+        let other = TempSibling::create(&at("a"), true).unwrap();
         assert!(!at(".a.partial-1-7").exists());
         assert!(living.path().exists() && other.path().exists());
         drop((living, other));
@@ -395,8 +395,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["n".repeat(250) + ".root", "ü".repeat(127), "n".repeat(225)] {
             let path = folder.path().join(&name);
-            let mut aside = Aside::create(&path, true).unwrap();
-            let short = aside
+            let mut sibling = TempSibling::create(&path, true).unwrap();
+            let short = sibling
                 .path()
                 .file_name()
                 .unwrap()
@@ -405,7 +405,7 @@ mod tests {
                 .to_owned();
             let extension = |name: &str| name.rsplit_once('.').map(|(_, found)| found.to_owned());
             assert_eq!(extension(wanted_name(&short)), extension(&name));
-            aside.appear().unwrap();
+            sibling.appear().unwrap();
             assert!(path.is_file());
             // as of a process that is no more
             let inner = wanted_name(&short);
@@ -413,12 +413,12 @@ mod tests {
                 .path()
                 .join(format!(".{inner}{MARK}4294967295-4294967295"));
             fs::write(&left, "").unwrap();
-            drop(Aside::create(&path, true).unwrap());
+            drop(TempSibling::create(&path, true).unwrap());
             assert!(!left.exists());
             assert!(path.is_file());
         }
         let other = folder.path().join("n".repeat(249) + "m.root");
-        drop(Aside::create(&other, true).unwrap());
+        drop(TempSibling::create(&other, true).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 
@@ -428,8 +428,8 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode();
         let make = |name: &str, replaces| {
-            let mut aside = Aside::create(&at(name), replaces).unwrap();
-            aside.appear().unwrap();
+            let mut sibling = TempSibling::create(&at(name), replaces).unwrap();
+            sibling.appear().unwrap();
         };
         File::create(at("usual")).unwrap();
         for (name, replaces) in [("new", false), ("other", true)] {
@@ -448,10 +448,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["file", "other"] {
-            let mut aside = Aside::create(&at(name), false).unwrap();
+            let mut sibling = TempSibling::create(&at(name), false).unwrap();
             fs::write(at(name), "another's").unwrap();
-            assert!(matches!(aside.appear(), Err(IoError::Exists { .. })));
-            drop(aside);
+            assert!(matches!(sibling.appear(), Err(IoError::Exists { .. })));
+            drop(sibling);
             assert_eq!(fs::read(at(name)).unwrap(), b"another's");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
@@ -466,25 +466,25 @@ mod tests {
         std::os::unix::fs::symlink("../target", at("inner/second")).unwrap();
         // another user may have put it there, for a file to be made where that user wants it
         for replaces in [false, true] {
-            let lost = Aside::create(&at("first"), replaces).err().unwrap();
+            let lost = TempSibling::create(&at("first"), replaces).err().unwrap();
             let told = femtobarn_xrootd::with_causes(&lost);
             assert!(told.contains("symbolic link to inner/second"), "{told}");
             assert!(!at("target").exists());
         }
         fs::write(at("target"), "old").unwrap();
         assert!(matches!(
-            Aside::create(&at("first"), false),
+            TempSibling::create(&at("first"), false),
             Err(IoError::Exists { .. })
         ));
-        let mut aside = Aside::create(&at("first"), true).unwrap();
-        aside.file().unwrap().write_all(b"new").unwrap();
-        aside.appear().unwrap();
+        let mut sibling = TempSibling::create(&at("first"), true).unwrap();
+        sibling.file().unwrap().write_all(b"new").unwrap();
+        sibling.appear().unwrap();
         assert!(at("first").is_symlink() && at("inner/second").is_symlink());
         assert_eq!(fs::read(at("target")).unwrap(), b"new");
         std::os::unix::fs::symlink("circle", at("circle")).unwrap();
         for replaces in [false, true] {
             assert!(matches!(
-                Aside::create(&at("circle"), replaces),
+                TempSibling::create(&at("circle"), replaces),
                 Err(IoError::Create { .. })
             ));
         }
@@ -494,7 +494,7 @@ mod tests {
     fn a_sweep_removes_what_no_process_writes() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let kept = Aside::create(&at("kept"), true).unwrap();
+        let kept = TempSibling::create(&at("kept"), true).unwrap();
         for name in [".a.partial-1-7", ".b.root.partial-2-0", ".c.partial-x", "d"] {
             fs::write(at(name), "left").unwrap();
         }
@@ -524,13 +524,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new");
         let mut both = [
-            Aside::create(&path, false).unwrap(),
-            Aside::create(&path, false).unwrap(),
+            TempSibling::create(&path, false).unwrap(),
+            TempSibling::create(&path, false).unwrap(),
         ];
         assert!(both[1].appear().is_ok());
         assert!(matches!(both[0].appear(), Err(IoError::Exists { .. })));
         assert!(matches!(
-            Aside::create(&path, false),
+            TempSibling::create(&path, false),
             Err(IoError::Exists { .. })
         ));
         drop(both);

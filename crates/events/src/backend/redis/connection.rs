@@ -1,6 +1,6 @@
 //! One connection to one server: TCP or TLS, and who we are.
 //!
-//! What the server does not take or give within [`SLICE`] is a [`Trouble::Quiet`], after which the caller may look
+//! What the server does not take or give within [`SLICE`] is a [`RedisError::Quiet`], after which the caller may look
 //! whether to go on, and call again: nothing is lost.
 
 use std::fmt;
@@ -30,7 +30,7 @@ const SPEAKS_TLS: &str = "if this is its port for TLS, connect by rediss://";
 
 /// What a connection has come to.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum RedisError {
     /// Nothing moved for a while.
     Quiet,
     /// It is of no use any more, for what is said.
@@ -39,14 +39,14 @@ pub enum Trouble {
     Refused(String),
 }
 
-enum Way {
+enum Transport {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 /// One connection.
 pub struct Connection {
-    way: Way,
+    way: Transport,
     /// What is still to be sent, from `sent` on.
     out: Vec<u8>,
     sent: usize,
@@ -75,23 +75,23 @@ impl Connection {
         address: &Address,
         settings: &Settings,
         tls: Option<&Arc<ClientConfig>>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, RedisError> {
         let until = Instant::now() + settings.connect_timeout;
         let stream = connect(address, until)?;
-        let broken = |error: std::io::Error| Trouble::Broken(error.to_string());
+        let broken = |error: std::io::Error| RedisError::Broken(error.to_string());
         stream.set_nodelay(true).map_err(broken)?;
         stream.set_read_timeout(Some(SLICE)).map_err(broken)?;
         stream.set_write_timeout(Some(SLICE)).map_err(broken)?;
         let way = match tls {
             Some(config) => {
                 let cause = |error: &std::io::Error| tls::cause(error, settings);
-                Way::Tls(Box::new(secure(address, config, stream, until, &cause)?))
+                Transport::Tls(Box::new(secure(address, config, stream, until, &cause)?))
             }
-            None => Way::Plain(stream),
+            None => Transport::Plain(stream),
         };
         let silence = match &way {
-            Way::Tls(_) => tls::of_ours(settings),
-            Way::Plain(_) => SPEAKS_TLS,
+            Transport::Tls(_) => tls::of_ours(settings),
+            Transport::Plain(_) => SPEAKS_TLS,
         };
         let mut connection = Self {
             way,
@@ -109,11 +109,11 @@ impl Connection {
         Ok(connection)
     }
 
-    fn say_who(&mut self, settings: &Settings, until: Instant) -> Result<(), Trouble> {
+    fn say_who(&mut self, settings: &Settings, until: Instant) -> Result<(), RedisError> {
         let (user, password) = (&settings.user, &settings.password);
         let Some(password) = password else {
             return match user {
-                Some(user) => Err(Trouble::Refused(format!(
+                Some(user) => Err(RedisError::Refused(format!(
                     "NOAUTH user {user:?} has no password"
                 ))),
                 None => Ok(()),
@@ -123,7 +123,7 @@ impl Connection {
         args.extend(user.as_ref().map(|user| user.as_bytes()));
         args.push(password.0.as_bytes());
         self.ask(&args, until, |reply| match reply {
-            Reply::Error(said) => Err(Trouble::Refused(String::from_utf8_lossy(said).into())),
+            Reply::Error(said) => Err(RedisError::Refused(String::from_utf8_lossy(said).into())),
             _ => Ok(()),
         })?
     }
@@ -134,7 +134,7 @@ impl Connection {
         args: &[&[u8]],
         until: Instant,
         take: impl FnOnce(Reply<'_>) -> T,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, RedisError> {
         self.push(&packed(args));
         self.patiently(until, Self::flush)?;
         self.patiently(until, Self::receive)?;
@@ -144,12 +144,14 @@ impl Connection {
     fn patiently(
         &mut self,
         until: Instant,
-        mut work: impl FnMut(&mut Self) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        mut work: impl FnMut(&mut Self) -> Result<(), RedisError>,
+    ) -> Result<(), RedisError> {
         loop {
             match work(self) {
-                Err(Trouble::Quiet) if Instant::now() < until => {}
-                Err(Trouble::Quiet) => return Err(Trouble::Broken("it does not answer".into())),
+                Err(RedisError::Quiet) if Instant::now() < until => {}
+                Err(RedisError::Quiet) => {
+                    return Err(RedisError::Broken("it does not answer".into()));
+                }
                 done => return done,
             }
         }
@@ -166,7 +168,7 @@ impl Connection {
     }
 
     /// Sends what is noted.
-    pub fn flush(&mut self) -> Result<(), Trouble> {
+    pub fn flush(&mut self) -> Result<(), RedisError> {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
             let sent = self.way.write(rest);
@@ -183,22 +185,22 @@ impl Connection {
     }
 
     /// Says what it means that a connection has ended before anything has come.
-    fn explained(&self, trouble: Trouble) -> Trouble {
+    fn explained(&self, trouble: RedisError) -> RedisError {
         match (trouble, self.silence) {
-            (Trouble::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
-                Trouble::Broken(format!("{why}, before it has answered: {silence}"))
+            (RedisError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
+                RedisError::Broken(format!("{why}, before it has answered: {silence}"))
             }
             (trouble, _) => trouble,
         }
     }
 
     /// Waits until a reply is whole.
-    pub fn receive(&mut self) -> Result<(), Trouble> {
+    pub fn receive(&mut self) -> Result<(), RedisError> {
         while !self.has_reply()? {
             self.make_room();
             let room = self.input.get_mut(self.end..).unwrap_or_default();
             let read = match self.way.read(room) {
-                Ok(0) => Err(Trouble::Broken("it closed the connection".into())),
+                Ok(0) => Err(RedisError::Broken("it closed the connection".into())),
                 read => read,
             };
             self.end += read.map_err(|trouble| self.explained(trouble))?;
@@ -226,12 +228,12 @@ impl Connection {
     }
 
     /// Whether a reply is whole already.
-    pub fn has_reply(&mut self) -> Result<bool, Trouble> {
+    pub fn has_reply(&mut self) -> Result<bool, RedisError> {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
         match self.scan.whole(bytes) {
             Ok(whole) => Ok(whole.is_some()),
-            Err(_) if bytes.starts_with(&TLS_ALERT) => Err(Trouble::Broken(SPEAKS_TLS.into())),
-            Err(found) => Err(Trouble::Broken(format!(
+            Err(_) if bytes.starts_with(&TLS_ALERT) => Err(RedisError::Broken(SPEAKS_TLS.into())),
+            Err(found) => Err(RedisError::Broken(format!(
                 "it is no Redis, or damaged: it says {}",
                 found.0
             ))),
@@ -239,12 +241,12 @@ impl Connection {
     }
 
     /// Gives the reply that is whole.
-    pub fn take<T>(&mut self, take: impl FnOnce(Reply<'_>) -> T) -> Result<T, Trouble> {
+    pub fn take<T>(&mut self, take: impl FnOnce(Reply<'_>) -> T) -> Result<T, RedisError> {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
         let whole = self.scan.whole(bytes).ok().flatten();
         let reply = whole.and_then(|whole| Some((Reply::of(bytes.get(..whole)?)?, whole)));
         let Some((reply, whole)) = reply else {
-            return Err(Trouble::Broken("it is no Redis, or damaged".into()));
+            return Err(RedisError::Broken("it is no Redis, or damaged".into()));
         };
         let taken = take(reply);
         self.scan = Scan::default();
@@ -276,29 +278,29 @@ impl Connection {
     }
 }
 
-impl Way {
-    fn write(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+impl Transport {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, RedisError> {
         loop {
             let written = match self {
                 Self::Plain(stream) => stream.write(bytes),
                 Self::Tls(stream) => stream.write(bytes),
             };
             match written {
-                Ok(0) => return Err(Trouble::Broken("it takes nothing".into())),
+                Ok(0) => return Err(RedisError::Broken("it takes nothing".into())),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 written => return written.map_err(trouble),
             }
         }
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), RedisError> {
         match self {
             Self::Plain(_) => Ok(()),
             Self::Tls(stream) => stream.flush().map_err(trouble),
         }
     }
 
-    fn read(&mut self, room: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, RedisError> {
         loop {
             let read = match self {
                 Self::Plain(stream) => stream.read(room),
@@ -312,14 +314,14 @@ impl Way {
     }
 }
 
-fn trouble(error: std::io::Error) -> Trouble {
+fn trouble(error: std::io::Error) -> RedisError {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Trouble::Quiet,
-        _ => Trouble::Broken(error.to_string()),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => RedisError::Quiet,
+        _ => RedisError::Broken(error.to_string()),
     }
 }
 
-fn connect(address: &Address, until: Instant) -> Result<TcpStream, Trouble> {
+fn connect(address: &Address, until: Instant) -> Result<TcpStream, RedisError> {
     let found = addresses(address, until, |host, port| {
         Ok((host, port).to_socket_addrs()?.collect())
     })?;
@@ -332,7 +334,7 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, Trouble> {
             Err(error) => last = error.to_string(),
         }
     }
-    Err(Trouble::Broken(last))
+    Err(RedisError::Broken(last))
 }
 
 /// The addresses of a host. What the system takes to look for them nothing bounds but its configuration: it is done by a
@@ -341,7 +343,7 @@ fn addresses(
     address: &Address,
     until: Instant,
     look: impl FnOnce(&str, u16) -> std::io::Result<Vec<SocketAddr>> + Send + 'static,
-) -> Result<Vec<SocketAddr>, Trouble> {
+) -> Result<Vec<SocketAddr>, RedisError> {
     let Address { host, port } = address.clone();
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(ip, port)]);
@@ -351,7 +353,7 @@ fn addresses(
     let thread = thread::Builder::new().name(name).spawn(move || {
         let _ = sender.send(look(&host, port)); // nobody may wait any more
     });
-    let broken = |why: String| Trouble::Broken(format!("no address: {why}"));
+    let broken = |why: String| RedisError::Broken(format!("no address: {why}"));
     thread.map_err(|error| broken(error.to_string()))?;
     match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
         Ok(found) => found.map_err(|error| broken(error.to_string())),
@@ -366,8 +368,8 @@ fn secure(
     stream: TcpStream,
     until: Instant,
     cause: &dyn Fn(&std::io::Error) -> Option<String>,
-) -> Result<StreamOwned<ClientConnection, TcpStream>, Trouble> {
-    let broken = |error: String| Trouble::Broken(format!("TLS: {error}"));
+) -> Result<StreamOwned<ClientConnection, TcpStream>, RedisError> {
+    let broken = |error: String| RedisError::Broken(format!("TLS: {error}"));
     let name =
         ServerName::try_from(address.host.clone()).map_err(|error| broken(error.to_string()))?;
     let tls =
@@ -376,7 +378,7 @@ fn secure(
     while stream.conn.is_handshaking() {
         match stream.conn.complete_io(&mut stream.sock) {
             Ok(_) => {}
-            Err(error) if matches!(trouble_of(&error), Trouble::Quiet) => {
+            Err(error) if matches!(trouble_of(&error), RedisError::Quiet) => {
                 if Instant::now() >= until {
                     let why =
                         "it does not answer: if this is not its port for TLS, connect by redis://";
@@ -384,7 +386,7 @@ fn secure(
                 }
             }
             Err(error) => {
-                let why = cause(&error).map(Trouble::Broken);
+                let why = cause(&error).map(RedisError::Broken);
                 return Err(why.unwrap_or_else(|| broken(error.to_string())));
             }
         }
@@ -392,10 +394,10 @@ fn secure(
     Ok(stream)
 }
 
-fn trouble_of(error: &std::io::Error) -> Trouble {
+fn trouble_of(error: &std::io::Error) -> RedisError {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Trouble::Quiet,
-        _ => Trouble::Broken(String::new()),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => RedisError::Quiet,
+        _ => RedisError::Broken(String::new()),
     }
 }
 
@@ -412,7 +414,7 @@ mod tests {
             thread::sleep(Duration::from_secs(20));
             Ok(Vec::new())
         };
-        let Err(Trouble::Broken(why)) = addresses(&host, until, hangs) else {
+        let Err(RedisError::Broken(why)) = addresses(&host, until, hangs) else {
             panic!("it has an address");
         };
         assert!(why.contains("name service"), "{why}");
