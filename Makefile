@@ -150,7 +150,7 @@ test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## t
 .PHONY: test-examples
 test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it
 	$(BIN)/python scripts/run_examples.py
-	$(CARGO) run --release --locked --quiet -p femtobarn --example read -- testdata/dimuon.root Events nMuon Muon_pt
+	$(CARGO) run --release --locked --quiet -p femtobarn --example read -- "testdata/dimu*.root:Events" nMuon Muon_pt
 	$(CARGO) run --release --locked --quiet -p femtobarn --example events
 
 .PHONY: test-docs

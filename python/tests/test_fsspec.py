@@ -21,7 +21,7 @@ import servers
 from compare import same
 
 import femtobarn as fb
-from femtobarn._files.open import split_object
+from femtobarn._core import find_files
 
 PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
 
@@ -68,7 +68,7 @@ def test_every_kind_of_url_is_read_as_the_file(memory, archive, dimuon, nginx):
         nt = fb.open(url)
         assert same(nt.arrays(), expected), url
         assert nt.verify().ok
-        assert nt.file_path == split_object(url)[0]
+        assert nt.file_path == find_files(url)[0][0]
     found = fb.open(f"{nginx.url}/dimuon.root", storage_options={"handler": "fsspec"})
     assert same(found.arrays(), expected)
 
@@ -187,7 +187,7 @@ def test_patterns_and_folders(memory, archive, dimuon, nginx, capfd):
     assert found.files[0][0] == f"simplecache::{nginx.url}/dimuon.root"
     found = fb.open(f"{nginx.url}/d*.root:Events", storage_options={"handler": "fsspec"})
     assert found.files[0][0] == f"{nginx.url}/dimuon.root"
-    with pytest.raises(FileNotFoundError, match="no file fits 'memory://d/none"):
+    with pytest.raises(FileNotFoundError, match="no file matches memory://d/none"):
         fb.open("memory://d/none*.root")
     memory.mkdir("/d/deep")
     assert fb._core.cli_main(["ls", "--json", "memory://d/"]) == 0

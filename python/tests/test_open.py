@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn._files.open import resolve, split_object
+from femtobarn._core import find_files
+from femtobarn._files.open import resolve
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,6 @@ from femtobarn._files.open import resolve, split_object
         ("scope:a.root:Events", "scope:a.root", "Events"),
         ("data.ntuple:Events", "data.ntuple", "Events"),
         ("data.ntuple", "data.ntuple", None),
-        ("*/a_[0-9].root:Events", "*/a_[0-9].root", "Events"),
         ("https://host/a.root", "https://host/a.root", None),
         ("https://host:8443/a.root:Events", "https://host:8443/a.root", "Events"),
         ("https://host:8443/a.root?token=b:c", "https://host:8443/a.root?token=b:c", None),
@@ -36,17 +36,18 @@ from femtobarn._files.open import resolve, split_object
         ("root://host.root:1094//a", "root://host.root:1094//a", None),
         ("https://host:8443", "https://host:8443", None),
         ("s3://bucket/data:Events", "s3://bucket/data", "Events"),
-        ("file:///tmp/a.root:Events", "file:///tmp/a.root", "Events"),
+        ("file:///tmp/a%20b.root:Events", "/tmp/a b.root", "Events"),
+        ("nofile.root:b:c", "nofile.root", "b:c"),
     ],
 )
 def test_a_colon_separates_the_file_from_the_name_in_it(text, path, name):
-    assert split_object(text) == (path, name)
+    assert find_files(text) == [(path, name)]
 
 
 def test_an_existing_file_with_a_colon_in_its_name_is_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("run:Events").touch()
-    assert split_object("run:Events") == ("run:Events", None)
+    assert find_files("run:Events") == [("run:Events", None)]
 
 
 def test_a_path_object_is_never_split():
@@ -112,7 +113,7 @@ def test_the_home_folder_is_expanded(monkeypatch):
 def test_a_glob_without_matches_is_not_found(tmp_path):
     with pytest.raises(fb.NotFoundError, match=r"no file matches .*none_\*"):
         fb.open(f"{tmp_path}/none_*.root")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
         fb.open(f"{tmp_path}/nowhere/*.root")
 
 
@@ -234,5 +235,5 @@ def test_several_trees_are_called_trees(need, tmp_path):
 
 def test_an_event_store_is_told_to_be_none_of_files() -> None:
     for url in ("dir:mystore", "dir:/a/b.root", "memory:", "redis://localhost:6379"):
-        with pytest.raises(fb.UsageError, match=f"'{url}' is an event store: DataStore.connect opens it"):
+        with pytest.raises(fb.UsageError, match=f"{url} is an event store, not a file: .*DataStore.connect opens it"):
             fb.open(url)

@@ -188,7 +188,7 @@ def test_patterns_and_folders_are_listed(server, capfd):
         opened = fb.open(f"{server.url}/{pattern}:Events")
         assert [path for path, _ in opened.files] == [f"{server.url}/{path}" for path in expected]
     for pattern in ("runs/c*/1.root", "none/*.root"):
-        with pytest.raises(FileNotFoundError, match="no file fits"):
+        with pytest.raises(FileNotFoundError, match="no file matches"):
             fb.open(f"{server.url}/{pattern}")
     assert fb._core.cli_main(["ls", "--json", f"{server.url}/runs/b"]) == 0
     without_slash = capfd.readouterr().out

@@ -19,8 +19,8 @@ use crate::options::{compression, size};
 use crate::output::Output;
 use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
-use crate::target::Target;
 use crate::units;
+use femtobarn::Target;
 
 /// What to do where one of several fields is taken for a file.
 pub const AS_LIST: &str = "several fields are one argument: --fields 'a,b_*'";
@@ -285,24 +285,20 @@ fn format(name: &str) -> Format {
 pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
     for name in &listed(names)? {
-        let before = out.len();
-        out.extend(
-            Target::parse_pattern(name)?
-                .into_iter()
-                .map(|target| Input {
-                    url: target.file,
-                    path: target.name,
-                    ..Input::default()
-                }),
-        );
-        if out.len() == before {
-            let message = format!("no file fits {:?}", public(name));
-            let failure = Failure::new(code::NOT_THERE, "file-not-found", message);
-            return Err(Failure {
-                next: is_choosing.then(|| AS_LIST.to_owned()),
+        let found = Target::find(name, None).map_err(|error| {
+            let is_list = is_choosing && error.kind() == "file-not-found";
+            let failure = Failure::from(error);
+            let next = is_list.then(|| AS_LIST.to_owned());
+            Failure {
+                next: next.or(failure.next),
                 ..failure
-            });
-        }
+            }
+        })?;
+        out.extend(found.into_iter().map(|target| Input {
+            url: target.file,
+            path: target.name,
+            ..Input::default()
+        }));
     }
     Ok(out)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::Instant;
 
-use femtobarn::io::{is_remote, public};
+use femtobarn::io::{is_remote, local_path, public};
 use femtobarn::{Copied, CopyOptions, Error, copy, destination};
 use serde_json::json;
 
@@ -13,8 +13,8 @@ use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 use crate::table::printable;
-use crate::target::Target;
 use crate::units;
+use femtobarn::Target;
 
 pub fn run(
     args: &CopyArgs,
@@ -24,12 +24,7 @@ pub fn run(
 ) -> Result<i32, Failure> {
     let mut files = Vec::new();
     for source in &args.sources {
-        let found = Target::parse_pattern(source)?;
-        if found.is_empty() {
-            let message = format!("no file fits {}", public(source));
-            return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
-        }
-        files.extend(found);
+        files.extend(Target::find(source, None)?);
     }
     make_folder(&args.destination)?;
     let is_folder = destination("x", &args.destination) != args.destination;
@@ -108,8 +103,7 @@ fn make_folder(destination: &str) -> Result<(), Failure> {
     if is_remote(destination) || !destination.ends_with('/') {
         return Ok(());
     }
-    let path = destination.strip_prefix("file://").unwrap_or(destination);
-    std::fs::create_dir_all(path).map_err(|error| {
+    std::fs::create_dir_all(&*local_path(destination)).map_err(|error| {
         let message = format!("{destination} cannot be made: {error}");
         Failure::new(code::NOT_THERE, "create-failed", message)
     })

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
-use crate::target::Target;
+use femtobarn::Target;
 
 pub fn run(
     target: &Target,

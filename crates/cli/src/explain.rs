@@ -13,8 +13,8 @@ use crate::output::Output;
 use crate::schema::type_text;
 use crate::selection::select;
 use crate::table::{Table, printable};
-use crate::target::Target;
 use crate::units::{bytes, plural};
+use femtobarn::Target;
 
 pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     with_ntuple(&Target::parse(&args.target)?, |opened| {

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use crate::output::Output;
 use crate::table::printable;
-use crate::target::Target;
+use femtobarn::Target;
+
+use crate::target::similar_file;
 
 /// Exit codes, as `fb --help` lists them.
 pub mod code {
@@ -168,7 +170,7 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
         "file-not-found" if file.contains(['*', '[']) => {
             "this takes one file, and no pattern: name it".to_owned()
         }
-        "file-not-found" => format!("did you mean {}?", target.similar_file()?),
+        "file-not-found" => format!("did you mean {}?", similar_file(target)?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
         "not-a-file" if Path::new(&file).is_dir() => {
             format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use femtobarn::Error;
-use femtobarn::io::{RemoteEntry, Settings, is_remote, list_folder, public};
+use femtobarn::io::{RemoteEntry, Settings, is_remote, list_folder, local_path, public};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -41,7 +41,8 @@ pub fn run_without_slash(
 
 /// What is in a folder of this machine; none if it is something else.
 pub fn run_local(path: &str, json: bool, out: &mut Output<'_>) -> Option<Result<i32, Failure>> {
-    let folder = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    let folder = local_path(path);
+    let folder = Path::new(&*folder);
     if is_remote(path) || !folder.is_dir() {
         return None;
     }

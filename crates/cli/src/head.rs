@@ -13,8 +13,8 @@ use crate::open::{Opened, missing, with_ntuple};
 use crate::output::Output;
 use crate::selection::select;
 use crate::table::{cut, line, printable};
-use crate::target::Target;
 use crate::value::{Style, Values, json_string};
+use femtobarn::Target;
 
 /// Entries that are read at once for JSON, which is written as it is read.
 const STEP: u64 = 1000;

@@ -14,8 +14,8 @@ use crate::open::{Opened, with_ntuple};
 use crate::output::Output;
 use crate::schema::{Bytes, Row, Sizes, metadata, projection, rows, type_text};
 use crate::table::{Table, printable};
-use crate::target::Target;
 use crate::units;
+use femtobarn::Target;
 
 /// Clusters up to this number are listed without being asked for.
 const FEW_CLUSTERS: usize = 8;

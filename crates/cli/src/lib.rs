@@ -56,10 +56,10 @@ use femtobarn::io::{public, tell_notices_by};
 
 use args::{Cli, Verb};
 use failure::{Failure, code};
+use femtobarn::Target;
 use output::Output;
 pub use python::Python;
 use table::printable;
-use target::Target;
 
 /// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
 /// Some verbs run in Python: `python` does these.
@@ -176,16 +176,12 @@ fn each(
 ) -> Result<i32, Failure> {
     let mut expanded = Vec::new();
     for target in targets {
-        match Target::parse_pattern(target) {
-            Ok(found) if !found.is_empty() => {
-                expanded.extend(
-                    found
-                        .into_iter()
-                        .map(|target| (target.to_string(), Ok(target))),
-                );
+        match Target::find(target, None) {
+            Ok(found) => {
+                let found = found.into_iter();
+                expanded.extend(found.map(|target| (target.to_string(), Ok(target))));
             }
-            // work says what is wrong with it
-            _ => expanded.push((public(target), Target::parse(target))),
+            Err(error) => expanded.push((public(target), Err(Failure::from(error)))),
         }
     }
     let is_one = expanded.len() == 1;

@@ -14,7 +14,9 @@ use crate::open;
 use crate::output::Output;
 use crate::schema::{Bytes, total};
 use crate::table::{Table, cut};
-use crate::target::Target;
+use femtobarn::Target;
+
+use crate::target::exists;
 use crate::units;
 
 /// An object of the file.
@@ -48,7 +50,7 @@ pub fn run(
     if let Some(found) = folder::run_local(file, json, out) {
         return found;
     }
-    if target.name.is_some() && target.exists() {
+    if target.name.is_some() && exists(target) {
         let message = format!("ls takes a file alone: `fb ls {}`", target.shown());
         return Err(Failure::new(code::USAGE, "usage", message));
     }

@@ -18,7 +18,9 @@ use crate::progress::{Show, end_gently};
 use crate::proof;
 use crate::remarks::{FILES, Remarks, missing};
 use crate::table::printable;
-use crate::target::Target;
+use femtobarn::Target;
+
+use crate::target::exists;
 use crate::units;
 
 pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
@@ -62,7 +64,7 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
         name: input.path.clone(),
     });
     let mut targets = targets.filter(|target| match &*failure.kind {
-        "file-not-found" => !target.exists(),
+        "file-not-found" => !exists(target),
         _ => inputs.len() == 1,
     });
     let Some(target) = targets.next() else {

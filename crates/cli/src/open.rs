@@ -6,7 +6,7 @@ use femtobarn::read::Reader;
 use femtobarn::{Error, NTuple, OpenOptions};
 
 use crate::failure::{Failure, code};
-use crate::target::Target;
+use femtobarn::Target;
 
 /// An ntuple of one file.
 pub struct Opened {

@@ -15,8 +15,8 @@ use crate::output::Output;
 use crate::progress::Show;
 use crate::remarks::{FILES, Remarks, missing};
 use crate::table::printable;
-use crate::target::Target;
 use crate::units::{bytes, plural};
+use femtobarn::Target;
 
 /// Differences, and fields of each kind, that are listed one by one; `--json` lists all.
 const MOST_LISTED: usize = 20;

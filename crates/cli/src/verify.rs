@@ -15,8 +15,8 @@ use crate::open;
 use crate::output::Output;
 use crate::progress::Show;
 use crate::proof;
-use crate::target::Target;
 use crate::verify_text;
+use femtobarn::Target;
 
 /// What verification found in one ntuple.
 #[derive(Debug)]

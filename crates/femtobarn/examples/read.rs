@@ -1,6 +1,6 @@
 //! Reads columns of an ntuple step by step, and prints what they are.
 //!
-//!     read FILE NTUPLE FIELD...
+//!     read FILE:NTUPLE FIELD...
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use femtobarn::{NTuple, OpenOptions, Steps, StepsOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let (Some(file), Some(name)) = (arguments.next(), arguments.next()) else {
-        return Err("which file, and which ntuple in it?".into());
+    let Some(file) = arguments.next() else {
+        return Err("give a file, as events.root:Events or run*.root:Events".into());
     };
     let fields: Vec<String> = arguments.collect();
 
-    let ntuple = Arc::new(NTuple::open(&[(file, Some(name))], OpenOptions::default())?);
+    let ntuple = Arc::new(NTuple::open_files(&[file], OpenOptions::default())?);
     let selection = ntuple.select((!fields.is_empty()).then_some(&fields))?;
     println!("{} entries", ntuple.n_entries());
 

@@ -80,7 +80,7 @@ pub fn copy(
     let settings = |url| Settings::new(url, options.settings.clone());
     let source = open_source_with(from, &settings(from)?)?;
     let size = source.meta().size;
-    let is_itself = !is_remote(from) && !is_remote(to) && same_file(local(from), local(to));
+    let is_itself = !is_remote(from) && !is_remote(to) && same_file(&local(from), &local(to));
     if is_itself {
         let what = format!("{from} and {to} are the same file");
         return Err(RNTupleError::Usage { what });

@@ -3,7 +3,7 @@
 //! ```no_run
 //! use femtobarn::{NTuple, OpenOptions};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let ntuple = NTuple::open(&[("events.root".into(), Some("Events".into()))], OpenOptions::default())?;
+//! let ntuple = NTuple::open_files(&["run*/events.root:Events"], OpenOptions::default())?;
 //! let selection = ntuple.select(Some(&["Muon_pt".to_owned()]))?;
 //! let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &Default::default())?;
 //! let batch = arrays.to_arrow()?; // an Arrow record batch
@@ -29,6 +29,7 @@ pub mod products;
 pub mod proof;
 mod sizes;
 mod staged;
+mod target;
 mod unreadable;
 pub mod url;
 mod writable;
@@ -52,4 +53,5 @@ pub use opening::Opening;
 pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use staged::Delivery;
+pub use target::{Target, is_store, plain_name};
 pub use writable::{create_file, create_file_with, create_new_file, update_file};

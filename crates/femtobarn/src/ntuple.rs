@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use femtobarn_io::forked::lock;
-use femtobarn_io::{ByteSource, SourceMeta, Usage};
+use femtobarn_io::{ByteSource, Settings, SourceMeta, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
     Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
@@ -18,6 +18,7 @@ use crate::common::SkippedFields;
 use crate::odd::{odd_one, telling, without_common_field};
 use crate::open::{OpenOptions, open_reader_of};
 use crate::opening::open_all;
+use crate::target::Target;
 
 /// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
 #[derive(Debug)]
@@ -112,6 +113,34 @@ impl NTuple {
         }
         let named = files.iter().any(|(_, path)| path.is_some());
         Self::together(readers, urls, named)
+    }
+
+    /// Opens the files that `FILE:NAME`, patterns and URLs stand for, as one ntuple: see [`Target::find`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), femtobarn::Error> {
+    /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    /// use femtobarn::{NTuple, OpenOptions};
+    /// let events = NTuple::open_files(&["testdata/dimu*.root:Events"], OpenOptions::default())?;
+    /// assert_eq!(events.n_entries(), 12_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If no file matches, and those of [`open`](Self::open).
+    pub fn open_files(
+        files: &[impl AsRef<str>],
+        options: OpenOptions,
+    ) -> Result<Self, RNTupleError> {
+        let mut found = Vec::with_capacity(files.len());
+        for text in files {
+            let target = Target::parse(text.as_ref())?;
+            let settings = Settings::new(&target.file, options.settings.clone())?;
+            let targets = target.expand(Some(&settings))?.into_iter();
+            found.extend(targets.map(|target| (target.file, target.name)));
+        }
+        Self::open(&found, options)
     }
 
     /// Puts ntuples together that are open, one a file, with the URL of each as it was given; `named` says whether a name was

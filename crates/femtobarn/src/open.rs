@@ -54,7 +54,7 @@ pub(crate) fn open_source_with(
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
         true => open_remote(url, settings).map_err(|error| hinted(url, error))?,
-        false => LocalSource::open(local(url))?,
+        false => LocalSource::open(&local(url))?,
     };
     Ok(MeteredSource::of(source, settings)?)
 }

@@ -74,7 +74,7 @@ fn split_chain(text: &str) -> (String, &str) {
 }
 
 /// Where the colon is that ends the name of a ROOT file, as in `a.root:` or `a.root.1:`.
-fn after_root(path: &str) -> Option<usize> {
+pub(crate) fn after_root(path: &str) -> Option<usize> {
     let below = path.to_ascii_lowercase();
     let mut ends = below.rmatch_indices(".root").map(|(at, _)| at + 5);
     ends.find_map(|end| {

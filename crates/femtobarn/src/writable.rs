@@ -1,5 +1,6 @@
 //! Files to be written.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use femtobarn_io::{
     ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_remote,
-    open_remote, public,
+    local_path, open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
@@ -56,8 +57,8 @@ pub(crate) fn create_sink(
         return create_remote(url, replaces, settings);
     }
     Ok(Arc::new(match replaces {
-        true => LocalSink::create(local(url))?,
-        false => LocalSink::create_new(local(url))?,
+        true => LocalSink::create(&local(url))?,
+        false => LocalSink::create_new(&local(url))?,
     }))
 }
 
@@ -74,8 +75,11 @@ pub(crate) fn create_beside(
 }
 
 /// The path behind a path or a `file:` URL.
-pub(crate) fn local(url: &str) -> &Path {
-    Path::new(url.strip_prefix("file://").unwrap_or(url))
+pub(crate) fn local(url: &str) -> Cow<'_, Path> {
+    match local_path(url) {
+        Cow::Borrowed(path) => Cow::Borrowed(Path::new(path)),
+        Cow::Owned(path) => Cow::Owned(path.into()),
+    }
 }
 
 /// What tells a file from every other one; none if there is no such file.
@@ -135,7 +139,7 @@ pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupl
 pub(crate) fn lock(url: &str) -> Result<(Arc<LocalSink>, Arc<dyn ByteSource>), RNTupleError> {
     // insists that it is a file
     open_source(url)?;
-    let sink = Arc::new(LocalSink::update(local(url))?);
+    let sink = Arc::new(LocalSink::update(&local(url))?);
     // what it holds is looked at under the lock: before, somebody else may have added to it
     Ok((sink, open_source(url)?))
 }

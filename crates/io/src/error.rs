@@ -12,6 +12,14 @@ pub enum IoError {
         /// The source.
         url: String,
     },
+    /// No file matches a pattern.
+    #[error("no file matches {pattern}{why}")]
+    NoMatch {
+        /// The pattern.
+        pattern: String,
+        /// What is known of the reason, after a colon; or nothing.
+        why: String,
+    },
     /// Something is there and may not be read.
     #[error("permission denied: {url}")]
     PermissionDenied {
@@ -304,7 +312,9 @@ impl IoError {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::NotFound { .. } | Self::NoBucket { .. } => "file-not-found",
+            Self::NotFound { .. } | Self::NoBucket { .. } | Self::NoMatch { .. } => {
+                "file-not-found"
+            }
             Self::PermissionDenied { .. }
             | Self::Refused { .. }
             | Self::ReadOnly { .. }
@@ -350,7 +360,8 @@ impl IoError {
     #[must_use]
     pub fn url(&self) -> &str {
         match self {
-            Self::NotFound { url, .. }
+            Self::NoMatch { pattern: url, .. }
+            | Self::NotFound { url, .. }
             | Self::PermissionDenied { url, .. }
             | Self::Refused { url, .. }
             | Self::NoBucket { url, .. }

@@ -19,31 +19,48 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.*} {unit}", decimals(value))
 }
 
-/// A number of bytes from text as `128MiB`, `1.5 GB` or `1000`; none if it is no such thing.
+/// A number of bytes from text such as `128MiB`, `1.5 GB`, `2k` or `1000`: powers of 1000, or of 1024 with an `i`. None if the
+/// text is not one, or more than 2⁶³ bytes.
 pub fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
-    let unit = text.get(digits.len()..)?.trim().to_ascii_lowercase();
+    let text = text.trim().to_ascii_lowercase();
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let (unit, exponent) = exponent(unit);
+    let digits = text.get(..text.len() - unit.len())?;
+    let digits = digits.strip_suffix(exponent)?;
+    let unit = unit.trim();
     let (letters, base) = match unit.strip_suffix("ib") {
         Some(letters) if !letters.is_empty() => (letters, 1024.0f64),
-        _ => (unit.trim_end_matches('b'), 1000.0),
+        _ => (unit.strip_suffix('b').unwrap_or(unit), 1000.0),
     };
-    let power = match letters {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        _ => return None,
-    };
-    let value: f64 = digits.parse().ok()?;
-    let bytes = value * base.powi(power);
+    let power = ["", "k", "m", "g", "t", "p", "e"]
+        .iter()
+        .position(|known| *known == letters)?;
+    let value: f64 = format!("{digits}{exponent}").parse().ok()?;
+    let bytes = value * base.powi(i32::try_from(power).ok()?);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "checked right before"
     )]
-    (bytes.is_finite() && (0.0..1e18).contains(&bytes)).then_some(bytes as u64)
+    (bytes.is_finite() && (0.0..=9.3e18).contains(&bytes)).then_some(bytes as u64)
+}
+
+/// What follows a decimal exponent, as `e3` or `e-2`, and the exponent.
+fn exponent(text: &str) -> (&str, &str) {
+    let signed = text
+        .strip_prefix('e')
+        .map(|rest| rest.trim_start_matches(['+', '-']));
+    let Some(signed) = signed else {
+        return (text, "");
+    };
+    let rest = signed.trim_start_matches(|c: char| c.is_ascii_digit());
+    match rest.len() < signed.len() {
+        true => (
+            rest,
+            text.get(..text.len() - rest.len()).unwrap_or_default(),
+        ),
+        false => (text, ""),
+    }
 }
 
 /// How many digits behind the point make three.
@@ -86,10 +103,24 @@ mod tests {
             ("2k", 2000),
             ("1GiB", 1 << 30),
             ("1.5 MB", 1_500_000),
+            ("1 PB", 1_000_000_000_000_000),
+            ("2 EiB", 2 << 60),
+            ("1e3 kB", 1_000_000),
+            ("5e-1kB", 500),
+            (".5 k", 500),
         ] {
             assert_eq!(parse_bytes(text), Some(bytes), "{text}");
         }
-        for text in ["", "-1", "1 X", "MiB", "99999999999999999999"] {
+        for text in [
+            "",
+            "-1",
+            "1 X",
+            "MiB",
+            "99999999999999999999",
+            "1 kBb",
+            "1e",
+            "1 ZB",
+        ] {
             assert_eq!(parse_bytes(text), None, "{text}");
         }
     }

@@ -1,5 +1,6 @@
 //! URLs: their schemes, which protocol reads each, and what of them may be shown. Pure.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use femtobarn_xrootd::without_password;
@@ -108,6 +109,36 @@ pub struct RemoteEntry {
     pub size: Option<u64>,
     /// When it was last changed, where the server says it.
     pub modified: Option<SystemTime>,
+}
+
+/// The path of a local file: a `file:` URL without its scheme and percent-encoding, and any other text as it is.
+#[must_use]
+pub fn local_path(text: &str) -> Cow<'_, str> {
+    let Some((scheme, path)) = text.split_once("://") else {
+        return Cow::Borrowed(text);
+    };
+    match scheme.eq_ignore_ascii_case("file") {
+        true => Cow::Owned(decoded(path)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// A name without its percent signs. One that is none of an encoding stays, as servers that encode nothing send it.
+pub(crate) fn decoded(name: &str) -> String {
+    let mut out = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(byte.unwrap_or(*first));
+        rest = match byte {
+            Some(_) => behind.get(2..).unwrap_or_default(),
+            None => behind,
+        };
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

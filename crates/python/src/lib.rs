@@ -27,6 +27,7 @@ mod _core {
     use std::os::fd::{IntoRawFd as _, RawFd};
     use std::path::PathBuf;
 
+    use femtobarn::Target;
     use femtobarn::io::Settings;
     use pyo3::prelude::*;
 
@@ -69,10 +70,22 @@ mod _core {
         femtobarn::url::is_remote(url)
     }
 
-    /// A URL of a server, and the name in the file behind it.
+    /// The path of a local file, also of a `file:` URL.
     #[pyfunction]
-    fn split_url(text: &str) -> (String, Option<&str>) {
-        femtobarn::url::split_remote(text)
+    fn local_path(text: &str) -> String {
+        femtobarn::io::local_path(text).into_owned()
+    }
+
+    /// The path of an object in a file without empty parts; None if nothing is left.
+    #[pyfunction]
+    fn plain_name(name: &str) -> Option<String> {
+        femtobarn::plain_name(name)
+    }
+
+    /// A number of bytes such as "1.5 MB"; None if the text is not one.
+    #[pyfunction]
+    fn parse_bytes(text: &str) -> Option<u64> {
+        femtobarn::io::units::parse_bytes(text)
     }
 
     /// A URL without what may be secret in it.
@@ -92,19 +105,39 @@ mod _core {
         Ok(opened?.into_raw_fd())
     }
 
-    /// The files that a URL of a server stands for: itself, or those that fit its pattern.
+    /// The files that `FILE:NAME` stands for, and the name.
     #[pyfunction]
-    #[pyo3(signature = (url, settings = None))]
-    fn expand_url(
+    #[pyo3(signature = (text, settings = None))]
+    fn find_files(
         py: Python<'_>,
-        url: &str,
+        text: &str,
+        settings: Option<BTreeMap<String, String>>,
+    ) -> PyResult<Vec<(String, Option<String>)>> {
+        py.detach(|| {
+            let target = Target::parse(text)?;
+            let settings = settings.map(|given| Settings::new(&target.file, given));
+            target.expand(settings.transpose()?.as_ref())
+        })
+        .map(|found| found.into_iter().map(|t| (t.file, t.name)).collect())
+        .map_err(crate::error::to_python)
+    }
+
+    /// The files that a path or URL without a name stands for.
+    #[pyfunction]
+    #[pyo3(signature = (path, settings = None))]
+    fn expand_files(
+        py: Python<'_>,
+        path: &str,
         settings: Option<BTreeMap<String, String>>,
     ) -> PyResult<Vec<String>> {
-        let expand = || {
-            let settings = Settings::new(url, settings.unwrap_or_default())?;
-            femtobarn::url::expand_with(url, &settings)
-        };
-        py.detach(expand).map_err(crate::error::to_python)
+        py.detach(|| {
+            let file = femtobarn::io::local_path(path).into_owned();
+            let settings = settings.map(|given| Settings::new(&file, given));
+            let target = Target { file, name: None };
+            target.expand(settings.transpose()?.as_ref())
+        })
+        .map(|found| found.into_iter().map(|target| target.file).collect())
+        .map_err(crate::error::to_python)
     }
 
     /// The names nearest to a misspelt one, best first, at most five; `limit` is how many characters may differ.

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import glob
-import itertools
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from typing import Any, TypeAlias
 
 from femtobarn import _core
 from femtobarn._files.fsspec import pack
 from femtobarn._files.ntuple import NTuple
 from femtobarn._shared.compat import check_open_options, no_mode
-from femtobarn.errors import FormatError, KeyNotFoundError, NotFoundError, UsageError
+from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["Files", "Opening", "open", "open_pairs", "resolve", "settings_of", "split_object"]
+__all__ = ["Files", "Opening", "open", "open_pairs", "resolve", "settings_of"]
 
 Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
 """A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
 
 _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z][A-Za-z0-9+.-]*)*)://")
-_AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
-_STORE = re.compile(r"dir:|memory:(?!//)|(?:redis|valkey)s?://")
-_BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
 _MANGLED_URL = re.compile(r"^(file|https?|root|roots|xroot|s3):/(?!/)", re.IGNORECASE)
 
 
@@ -250,52 +240,6 @@ def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
     return out
 
 
-def split_object(text: str) -> tuple[str, str | None]:
-    """Split "file.root:folder/Events" into the file and the name inside it.
-
-    Parameters
-    ----------
-    text : str
-        A path or a URL, with or without a colon and a name behind it. The port, the query and colons in the path
-        of a URL remain parts of the URL.
-
-    Returns
-    -------
-    tuple of str and (str or None)
-        The path or URL, and the name.
-
-    Examples
-    --------
-    >>> from femtobarn._files.open import split_object
-    >>> split_object("root://host:1094//store/a.root:folder/Events")
-    ('root://host:1094//store/a.root', 'folder/Events')
-    >>> split_object("https://host:8443/a.root?token=x:y")
-    ('https://host:8443/a.root?token=x:y', None)
-    """
-    text = text.strip()
-    scheme = _SCHEME.match(text)
-    query = ""
-    if scheme is None:
-        if os.path.lexists(text):
-            return text, None
-        earliest = 0
-    elif _core.is_remote(text):
-        url, name = _core.split_url(text)
-        return url, None if name is None else _clean_object(name)
-    else:
-        text, mark, query = text.partition("?")
-        query = mark + query
-        slash = text.find("/", scheme.end())
-        earliest = len(text) if slash < 0 else slash
-    match = _AFTER_ROOT.fullmatch(text)
-    if match is not None and match.end(1) > earliest:
-        return match.group(1) + query, _clean_object(match.group(2))
-    colon = text.rfind(":", earliest)
-    if colon <= 0 or text.lower().endswith(".root"):
-        return text + query, None
-    return text[:colon] + query, _clean_object(text[colon + 1 :])
-
-
 def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, str | None]]:
     """Return the files and the names inside them that a user's description means.
 
@@ -351,12 +295,9 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
             raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
         yield from files._core.origins()
     elif isinstance(files, str):
-        path, name = split_object(files)
-        if _STORE.match(files) and not os.path.lexists(path):
-            raise UsageError(f"{files!r} is an event store: DataStore.connect opens it, and its datasets have arrays()")
-        yield from ((match, name) for match in _expand(path, settings))
+        yield from _core.find_files(files, settings)
     elif isinstance(files, os.PathLike):
-        yield from ((match, None) for match in _expand(_text(files), settings))
+        yield from ((match, None) for match in _core.expand_files(_text(files), settings))
     elif isinstance(files, Mapping):
         for key, value in files.items():
             if isinstance(value, Mapping) and value.get("steps"):
@@ -366,8 +307,8 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
             name = value.get("object_path") if isinstance(value, Mapping) else value
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
                 raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
-            cleaned = None if name is None else _clean_object(name)
-            yield from ((match, cleaned) for match in _expand(_text(key), settings))
+            cleaned = None if name is None else _core.plain_name(name)
+            yield from ((match, cleaned) for match in _core.expand_files(_text(key), settings))
     elif hasattr(files, "read"):
         raise UsageError(f"give the path of a file, not a file that is open ({files!r})")
     elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
@@ -389,47 +330,3 @@ def _text(path: str | os.PathLike[str]) -> str:
         return text
     slashes = ":///" if mangled.group(1).lower() == "file" else "://"
     return mangled.group(1) + slashes + text[mangled.end() :]
-
-
-def _clean_object(name: str) -> str | None:
-    return "/".join(part for part in name.strip().split("/") if part) or None
-
-
-def _expand(path: str, settings: dict[str, str] | None) -> Sequence[str]:
-    scheme = _SCHEME.match(path)
-    if scheme is not None:
-        if _core.is_remote(path):
-            return _expand_remote(path, settings)
-        path = unquote(urlsplit(path).path)
-    path = os.path.expanduser(path)
-    if not glob.has_magic(path) and _BRACES.search(path) is None:
-        return [path]
-    if os.path.lexists(path):
-        return [path]
-    matches = [match for variant in _braces(path) for match in _glob(variant)]
-    if not matches:
-        folder = os.path.dirname(re.split(r"[*?\[{]", path, maxsplit=1)[0]) or "."
-        reason = "" if os.path.isdir(folder) else f": there is no folder {folder!r}"
-        raise NotFoundError(f"no file matches {path!r}{reason}")
-    return list(dict.fromkeys(matches))
-
-
-def _expand_remote(url: str, settings: dict[str, str] | None) -> Sequence[str]:
-    found: list[str] = []
-    # what is behind a question mark is the server's
-    url_alone, mark, query = url.partition("?")
-    for variant in _braces(url_alone):
-        found += _core.expand_url(variant + mark + query, settings)
-    if not found:
-        raise NotFoundError(f"no file fits {_core.public_url(url)!r}")
-    return list(dict.fromkeys(found))
-
-
-def _glob(path: str) -> list[str]:
-    return sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
-
-
-def _braces(path: str) -> list[str]:
-    parts = _BRACES.split(path)
-    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
-    return ["".join(variant) for variant in itertools.product(*choices)]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numbers
 import operator
 import os
-import re
 from typing import SupportsIndex
 
+from femtobarn._core import parse_bytes
 from femtobarn.errors import UsageError
 
 __all__ = ["as_integer", "check_step_size", "clip_entries", "num_bytes", "num_threads", "step_entries"]
 
-_MEMORY = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([kmgtpezy]?)(i?)b\s*", re.IGNORECASE)
-_PREFIXES = "kmgtpezy"
 _MOST_THREADS = 1024
 
 
@@ -106,15 +104,10 @@ def num_bytes(size: str | SupportsIndex) -> int:
             return as_integer(size)
         except TypeError:
             raise UsageError(f"a memory size is a number of bytes or such as '100 MB', not {size!r}") from None
-    match = _MEMORY.fullmatch(size)
-    if match is None:
-        raise UsageError(f"a memory size is a number and a unit, such as '100 MB', not {size!r}")
-    number, exponent, prefix, binary = match.groups()
-    power = _PREFIXES.index(prefix.lower()) + 1 if prefix else 0
-    try:
-        return int(float(number + (exponent or "")) * (1024 if binary else 1000) ** power)
-    except OverflowError:
-        raise UsageError(f"no machine has {size!r} of memory") from None
+    n_bytes = parse_bytes(size)
+    if n_bytes is None:
+        raise UsageError(f"invalid size {size!r}: give a number and a unit, such as '100 MB'")
+    return n_bytes
 
 
 def check_step_size(step_size: str | SupportsIndex) -> None:

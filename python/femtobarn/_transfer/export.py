@@ -239,7 +239,7 @@ def export(
         events=exporting.n_events,
         products=tuple(exporting.products),
         warnings=(*exporting.warnings, *survey.warnings()),
-        bytes_out=None if _core.is_remote(place) else Path(place.removeprefix("file://")).stat().st_size,
+        bytes_out=None if _core.is_remote(place) else Path(_core.local_path(place)).stat().st_size,
         seconds=time.monotonic() - since,
     )
 
@@ -249,10 +249,10 @@ def _place(path: str | os.PathLike[str], overwrite: bool) -> str:
     suffix = Path(_core.public_url(place)).suffix.lower()
     if suffix in _OTHERS:
         raise UsageError(f"{place!r} would be a ROOT file: call it .root, and not {suffix}")
-    if not _core.is_remote(place) and Path(place.removeprefix("file://")).is_dir():
-        inside = Path(place.removeprefix("file://")) / "events.root"
+    if not _core.is_remote(place) and Path(_core.local_path(place)).is_dir():
+        inside = Path(_core.local_path(place)) / "events.root"
         raise UsageError(f"{place} is a folder: give the file that is to be written, as '{inside}'")
-    if not overwrite and not _core.is_remote(place) and os.path.lexists(place.removeprefix("file://")):
+    if not overwrite and not _core.is_remote(place) and os.path.lexists(_core.local_path(place)):
         raise FileError(
             f"{place} is there already: overwrite=True, or -f in the shell, replaces it", kind="create-failed"
         )

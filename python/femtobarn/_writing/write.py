@@ -56,7 +56,7 @@ def create(
         If there is a file already, or none can be made.
     """
     name = root_path(path)
-    if not _core.is_remote(name) and os.path.lexists(name.removeprefix("file://")):
+    if not _core.is_remote(name) and os.path.lexists(_core.local_path(name)):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
     return _new(name, False, compression, threads, storage_options)
 
@@ -236,7 +236,7 @@ def _check_apart(path: Path, data: Any) -> None:
         if any(_core.public_url(file) == place for file, _ in data.files):
             raise UsageError(f"{place} is what is read, and would be replaced: give the output another name")
         return
-    place = os.path.realpath(os.path.expanduser(os.fspath(path)).removeprefix("file://"))  # noqa: PTH111
+    place = os.path.realpath(_core.local_path(os.path.expanduser(os.fspath(path))))  # noqa: PTH111
     for file, _ in data.files:
-        if os.path.realpath(file.removeprefix("file://")) == place:
+        if os.path.realpath(_core.local_path(file)) == place:
             raise UsageError(f"{file} is what is read, and would be replaced: give the output another name")

@@ -95,7 +95,7 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
     let own = file_id(output);
     let is_output = |input: &&Input| match is_remote(&input.url) {
         true => Path::new(&public(&input.url)) == shown,
-        false => own.is_some() && file_id(local(&input.url)) == own,
+        false => own.is_some() && file_id(&local(&input.url)) == own,
     };
     match inputs.iter().find(is_output) {
         None => Ok(()),

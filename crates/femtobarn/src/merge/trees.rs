@@ -37,7 +37,7 @@ impl Trees {
         let url = output.to_string_lossy();
         let place = match is_remote(&url) {
             true => settings.spool_folder()?.join("merge"),
-            false => local(&url).to_owned(),
+            false => local(&url).into_owned(),
         };
         let files = HashMap::new();
         Ok(Self { place, files })

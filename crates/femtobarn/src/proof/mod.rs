@@ -99,7 +99,7 @@ pub fn prove(
 
 /// Whether an ntuple would be compared with itself.
 fn is_among(output: &Input, inputs: &[Input]) -> bool {
-    let Some(own) = file_id(local(&output.url)) else {
+    let Some(own) = file_id(&local(&output.url)) else {
         return false;
     };
     // another ntuple of the same file may be what it was made of
@@ -107,7 +107,7 @@ fn is_among(output: &Input, inputs: &[Input]) -> bool {
         let names = input.path.as_ref().zip(output.path.as_ref());
         names.is_none_or(|(input, output)| plain(input) == plain(output))
     };
-    let is_same = |input: &&Input| file_id(local(&input.url)) == Some(own);
+    let is_same = |input: &&Input| file_id(&local(&input.url)) == Some(own);
     inputs.iter().filter(is_same).any(may_be)
 }
 

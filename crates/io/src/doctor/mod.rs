@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::remote::foreign_for;
-use crate::url::{is_foreign, scheme};
+use crate::url::{Protocol, is_foreign, protocol};
 use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote, with_causes};
 
 mod certificate;
@@ -43,19 +43,18 @@ pub struct Check {
 /// Goes the way to a file step by step, and reads at most so many bytes of it. Of what cannot be reached, all steps are told.
 pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
     let mut way = Way::default();
-    let scheme = scheme(url).unwrap_or_default();
     // settings that make no sense are told by the step that needs them
     let is_others = is_foreign(url) || foreign_for(url, settings).is_ok_and(|o| o.is_some());
-    let source = match scheme.as_str() {
+    let source = match protocol(url) {
         _ if is_others => way.file(|| open_remote(url, settings)),
         _ if !is_remote(url) => {
-            let path = url.strip_prefix("file://").unwrap_or(url);
+            let path = crate::url::local_path(url);
             way.file(|| {
-                LocalSource::open(std::path::Path::new(path)).map(|source| -> Opened { source })
+                LocalSource::open(std::path::Path::new(&*path)).map(|source| -> Opened { source })
             })
         }
-        "root" | "roots" | "xroot" | "xroots" => xrootd::examine(&mut way, url, settings),
-        "http" | "https" | "dav" | "davs" => http::examine(&mut way, url, settings),
+        Some(Protocol::Xrootd) => xrootd::examine(&mut way, url, settings),
+        Some(Protocol::Http) => http::examine(&mut way, url, settings),
         _ => object::examine(&mut way, url, settings),
     };
     reading::examine(&mut way, source, settings, n_bytes);

@@ -6,7 +6,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, Event};
 
-use crate::RemoteEntry;
+use crate::url::{RemoteEntry, decoded};
 
 /// Something a server tells about: where it is, and what it is.
 #[derive(Debug, Default)]
@@ -92,24 +92,6 @@ pub(super) fn segments(path: &str) -> Vec<String> {
     };
     let names = path.split('/').filter(|name| !name.is_empty());
     names.map(decoded).collect()
-}
-
-/// A name without its percent signs. One that is none of an encoding stays, as servers that encode nothing send it.
-pub(super) fn decoded(name: &str) -> String {
-    let mut out = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|_| *first == b'%');
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        out.push(byte.unwrap_or(*first));
-        rest = match byte {
-            Some(_) => behind.get(2..).unwrap_or_default(),
-            None => behind,
-        };
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

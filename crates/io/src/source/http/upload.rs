@@ -14,12 +14,12 @@ use super::answer;
 use super::body::Body;
 use super::client::{Client, Limits};
 use super::failure::{Failure, HttpError, Why};
-use super::propfind::decoded;
 use super::request::{Answer, Call, Question};
 use super::target::{self, Target};
 use crate::meter::TrafficCounters;
 use crate::runtime::{clear_up, process, wait_for};
 use crate::sink::OnBytes;
+use crate::url::decoded;
 use crate::{ByteSource, IoError, Settings};
 
 const DAV: HeaderName = HeaderName::from_static("dav");

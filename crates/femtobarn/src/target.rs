@@ -1,0 +1,396 @@
+//! What users write for files: `FILE:NAME`, URLs, patterns and braces. `fb` and Python ask here.
+
+use std::fmt;
+use std::path::Path;
+
+use femtobarn_io::{IoError, Settings, is_foreign, is_remote, local_path, public};
+use glob::{MatchOptions, PatternError};
+
+use crate::Error;
+use crate::url::{after_root, expand_with, split_remote};
+
+/// Schemes of event stores in Redis.
+const STORES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
+
+/// As a shell does: `*` does not match a slash or a leading dot.
+const MATCHING: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
+/// Whether a text is the URL of an event store.
+///
+/// ```
+/// use femtobarn::is_store;
+/// assert!(is_store("dir:/data/store") && is_store("redis://host") && !is_store("memory://a.root"));
+/// ```
+pub fn is_store(text: &str) -> bool {
+    STORES.iter().any(|scheme| text.starts_with(scheme))
+        || text.starts_with("dir:")
+        || text.starts_with("memory:") && !text.starts_with("memory://")
+}
+
+/// A file and the path of an object in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// A path or a URL.
+    pub file: String,
+    /// The path of the object, which may end with `;` and a cycle.
+    pub name: Option<String>,
+}
+
+impl Target {
+    /// Splits `FILE:NAME`.
+    ///
+    /// A path that exists is a file. Otherwise the longest part before a colon that is a file is one. If there is none, the
+    /// name follows `.root:`, or else the last colon. Port, query and colons in the path of a URL stay in the URL.
+    ///
+    /// ```
+    /// use femtobarn::Target;
+    /// let target = Target::parse("root://host:1094//store/a.root:folder/Events").unwrap();
+    /// assert_eq!(target.file, "root://host:1094//store/a.root");
+    /// assert_eq!(target.name.as_deref(), Some("folder/Events"));
+    /// ```
+    ///
+    /// # Errors
+    /// If it is the URL of an event store, or has a scheme that nothing here reads.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        if is_remote(text) {
+            let (file, name) = split_remote(text);
+            return Ok(Self::new(&file, name));
+        }
+        if is_store(text) && std::fs::symlink_metadata(text).is_err() {
+            let what = format!(
+                "{} is an event store, not a file: `fb store ls` lists it, DataStore.connect opens it",
+                public(text)
+            );
+            return Err(Error::Usage { what });
+        }
+        if is_foreign(text) {
+            let url = public(text);
+            return Err(IoError::UnknownScheme { url }.into());
+        }
+        let path = local_path(text);
+        let colon = match exists(&path) {
+            true => None,
+            false => colon(&path),
+        };
+        let split = colon.and_then(|at| Some((path.get(..at)?, path.get(at + 1..)?)));
+        Ok(match split {
+            Some((file, name)) => Self::new(file, Some(name)),
+            None => Self::new(&path, None),
+        })
+    }
+
+    fn new(file: &str, name: Option<&str>) -> Self {
+        Self {
+            file: file.to_owned(),
+            name: name.and_then(plain_name),
+        }
+    }
+
+    /// The files that `FILE:NAME` stands for, sorted by name: see [`expand`](Self::expand).
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse) and [`expand`](Self::expand).
+    pub fn find(text: &str, settings: Option<&Settings>) -> Result<Vec<Self>, Error> {
+        Self::parse(text)?.expand(settings)
+    }
+
+    /// The files that the file stands for: itself, or those that match its pattern (`*`, `?`, `[]`, `**`, and `{a,b}`), sorted
+    /// by name for each choice of braces. `~` is the home directory. If a file is literally named like the pattern, that
+    /// file is used. In URLs `?` starts the query.
+    ///
+    /// # Errors
+    /// If no file matches, the pattern is not valid, or a directory of a server cannot be listed.
+    pub fn expand(&self, settings: Option<&Settings>) -> Result<Vec<Self>, Error> {
+        let files = match is_remote(&self.file) {
+            true => expand_remote(&self.file, settings)?,
+            false => expand_local(&self.file)?,
+        };
+        let targets = files.into_iter().map(|file| Self {
+            file,
+            name: self.name.clone(),
+        });
+        Ok(targets.collect())
+    }
+
+    /// The whole text as the path or URL of a file, query included.
+    pub fn whole(&self) -> String {
+        let query = self.file.find('?').filter(|_| is_remote(&self.file));
+        let (path, query) = self.file.split_at(query.unwrap_or(self.file.len()));
+        match &self.name {
+            Some(name) => format!("{path}:{name}{query}"),
+            None => self.file.clone(),
+        }
+    }
+
+    /// The file as messages show it.
+    pub fn shown(&self) -> String {
+        public(&self.file)
+    }
+}
+
+/// As messages show it, without what may be secret in a URL.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())?;
+        self.name.iter().try_for_each(|name| write!(f, ":{name}"))
+    }
+}
+
+/// The path of an object without empty parts; none if nothing is left.
+pub fn plain_name(name: &str) -> Option<String> {
+    let parts = name.trim().split('/').filter(|part| !part.is_empty());
+    let name = parts.collect::<Vec<_>>().join("/");
+    (!name.is_empty()).then_some(name)
+}
+
+fn exists(path: &str) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
+}
+
+/// Where the colon between file and name is in a path that does not exist.
+fn colon(path: &str) -> Option<usize> {
+    let mut colons = path.rmatch_indices(':').map(|(at, _)| at);
+    let is_file = |at: &usize| {
+        path.get(..*at)
+            .is_some_and(|file| Path::new(file).is_file())
+    };
+    colons
+        .find(is_file)
+        .or_else(|| after_root(path))
+        .or_else(|| match path.to_ascii_lowercase().ends_with(".root") {
+            true => None,
+            false => path.rfind(':').filter(|&at| at > 0),
+        })
+}
+
+fn expand_remote(url: &str, settings: Option<&Settings>) -> Result<Vec<String>, Error> {
+    let (text, query) = crate::url::split_query(url);
+    let mut found = Vec::new();
+    for choice in braces(text) {
+        let choice = format!("{choice}{query}");
+        let matching = match settings {
+            Some(settings) => expand_with(&choice, settings),
+            None => crate::url::expand(&choice),
+        };
+        found.extend(matching?);
+    }
+    distinct(found).ok_or_else(|| no_match(url, String::new()))
+}
+
+fn expand_local(path: &str) -> Result<Vec<String>, Error> {
+    let path = home(path);
+    let has_pattern = |text: &str| text.contains(['*', '?', '[']);
+    let choices = braces(&path);
+    if exists(&path) || choices.len() == 1 && !has_pattern(&path) {
+        return Ok(vec![path]);
+    }
+    let mut found = Vec::new();
+    for choice in choices {
+        if !has_pattern(&choice) {
+            found.push(choice);
+            continue;
+        }
+        let failed = |error: PatternError| Error::Usage {
+            what: format!("invalid pattern {choice:?}: {error}"),
+        };
+        let matching = glob::glob_with(&choice, MATCHING).map_err(failed)?;
+        let mut matching: Vec<String> = matching
+            .filter_map(Result::ok)
+            .map(|file| file.to_string_lossy().into_owned())
+            .collect();
+        matching.sort_unstable();
+        found.extend(matching);
+    }
+    distinct(found).ok_or_else(|| {
+        let plain = path.find(['*', '?', '[', '{']).unwrap_or(path.len());
+        let folder = path.get(..plain).and_then(|text| text.rfind('/'));
+        let folder = folder.and_then(|at| path.get(..at)).unwrap_or(".");
+        let why = match folder.is_empty() || Path::new(folder).is_dir() {
+            true => String::new(),
+            false => format!(": there is no directory {folder:?}"),
+        };
+        no_match(&path, why)
+    })
+}
+
+fn no_match(pattern: &str, why: String) -> Error {
+    let pattern = public(pattern);
+    IoError::NoMatch { pattern, why }.into()
+}
+
+/// Each file once, in their order; none if there is none.
+fn distinct(files: Vec<String>) -> Option<Vec<String>> {
+    let mut seen = std::collections::HashSet::new();
+    let files: Vec<String> = files
+        .into_iter()
+        .filter(|file| seen.insert(file.clone()))
+        .collect();
+    (!files.is_empty()).then_some(files)
+}
+
+/// A path whose leading `~` is the home directory.
+fn home(path: &str) -> String {
+    match (path.strip_prefix('~'), std::env::var("HOME")) {
+        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => {
+            format!("{home}{rest}")
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// All choices of the braces `{a,b}` in a text, the first changing slowest. Braces without a comma stand for themselves.
+fn braces(text: &str) -> Vec<String> {
+    let open = text.match_indices('{').map(|(at, _)| at);
+    let group = open.filter_map(|open| {
+        let inside = text.get(open + 1..)?;
+        let close = inside.find(['{', '}'])?;
+        let inside = inside.get(..close)?;
+        let is_group = text.get(open + 1 + close..)?.starts_with('}') && inside.contains(',');
+        is_group.then_some((open, inside))
+    });
+    let Some((open, inside)) = group.into_iter().next() else {
+        return vec![text.to_owned()];
+    };
+    let before = text.get(..open).unwrap_or_default();
+    let after = text.get(open + inside.len() + 2..).unwrap_or_default();
+    let rest = braces(after);
+    inside
+        .split(',')
+        .flat_map(|choice| {
+            rest.iter()
+                .map(move |rest| format!("{before}{choice}{rest}"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, Option<String>) {
+        let target = Target::parse(text).unwrap();
+        (target.file, target.name)
+    }
+
+    fn named(file: &str, name: &str) -> (String, Option<String>) {
+        (file.to_owned(), Some(name.to_owned()))
+    }
+
+    #[test]
+    fn the_longest_part_that_is_a_file_is_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let (plain, colon) = (path("a.root"), path("a.root:b"));
+        std::fs::write(&plain, "").unwrap();
+        assert_eq!(parsed(&plain), (plain.clone(), None));
+        assert_eq!(parsed(&format!(" {plain}: ")), (plain.clone(), None));
+        assert_eq!(parsed(&format!("{plain}:x:y")), named(&plain, "x:y"));
+        assert_eq!(parsed(&format!("{plain}:b")), named(&plain, "b"));
+        assert_eq!(
+            parsed(&format!("{plain}:/dir//Events;2/")),
+            named(&plain, "dir/Events;2")
+        );
+        assert_eq!(parsed(&format!("file://{plain}:E")), named(&plain, "E"));
+        std::fs::write(&colon, "").unwrap();
+        assert_eq!(parsed(&format!("{plain}:b")), (colon.clone(), None));
+        assert_eq!(parsed(&format!("{plain}:b:c")), named(&colon, "c"));
+        let spaced = path("a b%2.root");
+        std::fs::write(&spaced, "").unwrap();
+        let url = format!("file://{}", spaced.replace(' ', "%20"));
+        assert_eq!(parsed(&url), (spaced, None));
+    }
+
+    #[test]
+    fn the_name_follows_root_or_the_last_colon() {
+        for (text, file, name) in [
+            ("no.root:b:c", "no.root", Some("b:c")),
+            ("no.root.1:E", "no.root.1", Some("E")),
+            ("a.root:b.root:c", "a.root:b.root", Some("c")),
+            ("a:b.root", "a:b.root", None),
+            ("no.root", "no.root", None),
+            ("no:a:E", "no:a", Some("E")),
+            ("what?.root:E", "what?.root", Some("E")),
+            (
+                "root://h:1094//a.root:d/E",
+                "root://h:1094//a.root",
+                Some("d/E"),
+            ),
+            (
+                "https://h:8443/a.root?t=x:y",
+                "https://h:8443/a.root?t=x:y",
+                None,
+            ),
+            (
+                "http://me:s@h/a.root:E?s=1",
+                "http://me:s@h/a.root?s=1",
+                Some("E"),
+            ),
+        ] {
+            assert_eq!(
+                parsed(text),
+                (file.to_owned(), name.map(str::to_owned)),
+                "{text}"
+            );
+        }
+        let target = Target::parse("http://me:s@h/a.root:E?s=1").unwrap();
+        assert_eq!(target.whole(), "http://me:s@h/a.root:E?s=1");
+        assert_eq!(target.to_string(), "http://me@h/a.root:E");
+    }
+
+    #[test]
+    fn stores_and_unknown_schemes_are_refused() {
+        for text in ["dir:/a", "memory:", "redis://h", "valkeys://h:1"] {
+            assert_eq!(Target::parse(text).unwrap_err().kind(), "usage", "{text}");
+        }
+        let error = Target::parse("gopher://host/data.root:Events").unwrap_err();
+        assert_eq!(error.kind(), "unsupported-url");
+    }
+
+    #[test]
+    fn patterns_and_braces_stand_for_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        std::fs::create_dir_all(folder.path().join("x/y")).unwrap();
+        for name in [
+            "b.root",
+            "a.root",
+            ".hidden.root",
+            "x/c.root",
+            "x/y/d.root",
+            "[a].root",
+        ] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        let found = |text: &str| {
+            let found = Target::find(&path(text), None)?.into_iter();
+            let short = |target: Target| {
+                assert_eq!(target.name.as_deref(), Some("E"));
+                target.file.replace(&path(""), "")
+            };
+            Ok::<Vec<String>, Error>(found.map(short).collect())
+        };
+        assert_eq!(found("*.root:E").unwrap(), ["[a].root", "a.root", "b.root"]);
+        assert_eq!(found("?.root:E").unwrap(), ["a.root", "b.root"]);
+        assert_eq!(found("[a].root:E").unwrap(), ["[a].root"]);
+        assert_eq!(found("{b,a,b}.root:E").unwrap(), ["b.root", "a.root"]);
+        assert_eq!(
+            found("**/*.root:E").unwrap(),
+            ["[a].root", "a.root", "b.root", "x/c.root", "x/y/d.root"]
+        );
+        assert_eq!(found("{missing}.root:E").unwrap(), ["{missing}.root"]);
+        let error = found("z*.root:E").unwrap_err();
+        assert_eq!(error.kind(), "file-not-found");
+        let error = found("missing/*.root:E").unwrap_err().to_string();
+        assert!(error.contains("there is no directory"), "{error}");
+        assert_eq!(found("[.root:E").unwrap_err().kind(), "usage");
+        assert_eq!(
+            braces("{a,b}x{1,2}{c}"),
+            ["ax1{c}", "ax2{c}", "bx1{c}", "bx2{c}"]
+        );
+    }
+}
