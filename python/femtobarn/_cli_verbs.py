@@ -16,37 +16,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from femtobarn import _core
 from femtobarn._shared.repr import format_table
 from femtobarn._store.datastore import DataStore
 from femtobarn._transfer.export import export
 from femtobarn._transfer.hdf5_cpp import hdf5_schema
 from femtobarn._transfer.ingest import ingest, look
-from femtobarn.errors import (
-    ExistsError,
-    FemtobarnError,
-    FileError,
-    FormatError,
-    KeyNotFoundError,
-    MissingDependencyError,
-    ResourceError,
-    UsageError,
-)
+from femtobarn.errors import FemtobarnError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._store.containers import DataSet
 
 __all__ = ["run"]
-
-_NOT_THERE, _CORRUPT, _INTERRUPTED = 3, 4, 130
-_CODES: tuple[tuple[type[FemtobarnError], int], ...] = (
-    (ExistsError, 2),
-    (UsageError, 2),
-    (KeyNotFoundError, _NOT_THERE),
-    (FileError, _NOT_THERE),
-    (MissingDependencyError, _NOT_THERE),
-    (ResourceError, _NOT_THERE),
-    (FormatError, _CORRUPT),
-)
 
 
 def run(verb: str, arguments: str) -> str:
@@ -71,14 +52,14 @@ def run(verb: str, arguments: str) -> str:
             text, document = _VERBS[verb](given)
         except KeyboardInterrupt as interrupt:
             message = "; ".join(["interrupted", *getattr(interrupt, "__notes__", ())])
-            return json.dumps(
-                {"error": {"kind": "interrupted", "message": message, "next": None, "code": _INTERRUPTED}}
-            )
+            return _failure("interrupted", message, None)
         except FemtobarnError as error:
-            code = next((code for kind, code in _CODES if isinstance(error, kind)), _CORRUPT)
-            told = {"kind": error.kind, "message": _as_options(str(error)), "next": _NEXT.get(error.kind), "code": code}
-            return json.dumps({"error": told})
+            return _failure(error.kind, _as_options(str(error)), _NEXT.get(error.kind))
     return json.dumps({"text": text, "document": document, "code": 0}, default=str)
+
+
+def _failure(kind: str, message: str, advice: str | None) -> str:
+    return json.dumps({"error": {"kind": kind, "message": message, "next": advice, "code": _core.exit_code(kind)}})
 
 
 @contextlib.contextmanager
@@ -96,7 +77,7 @@ def _interruptible() -> Iterator[None]:
             if not select.select([signals], [], [], 1)[0]:
                 print("fb: ending what was begun; Ctrl-C again ends at once", file=sys.stderr)  # noqa: T201
             if signals.read(1):
-                os._exit(_INTERRUPTED)
+                os._exit(_core.exit_code("interrupted"))
 
     threading.Thread(target=end_at_the_second, daemon=True).start()
     try:

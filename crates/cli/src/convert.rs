@@ -13,7 +13,7 @@ use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
 
 use crate::args::ConvertArgs;
-use crate::failure::{Failure, code, code_of};
+use crate::failure::{Failure, code};
 use crate::merge::sent;
 use crate::options::{compression, size};
 use crate::output::Output;
@@ -21,6 +21,7 @@ use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
 use crate::units;
 use femtobarn::Target;
+use femtobarn::kinds::exit_code;
 
 /// What to do where one of several fields is taken for a file.
 pub const AS_LIST: &str = "several fields are one argument: --fields 'a,b_*'";
@@ -133,7 +134,7 @@ fn many(
                 if args.skip_bad_files.is_some() {
                     worst = code::DAMAGED;
                 } else if worst == code::FINE {
-                    worst = code_of(error);
+                    worst = exit_code(error);
                 }
                 if !json {
                     let why = document

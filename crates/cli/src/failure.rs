@@ -7,7 +7,7 @@ use std::path::Path;
 use femtobarn::Error;
 use femtobarn::convert::Format;
 use femtobarn::io::IoError;
-use femtobarn::rootfile::RootFileError;
+use femtobarn::kinds::{exit_code, kind};
 use femtobarn::url::is_remote;
 use serde_json::{Value, json};
 
@@ -17,16 +17,7 @@ use femtobarn::Target;
 
 use crate::target::similar_file;
 
-/// Exit codes, as `fb --help` lists them.
-pub mod code {
-    pub const FINE: i32 = 0;
-    pub const DAMAGED: i32 = 1;
-    pub const USAGE: i32 = 2;
-    pub const NOT_THERE: i32 = 3;
-    pub const CORRUPT: i32 = 4;
-    /// As shells say it of Ctrl-C.
-    pub const INTERRUPTED: i32 = 130;
-}
+pub use femtobarn::kinds::exit as code;
 
 /// An error as the user sees it.
 #[derive(Debug)]
@@ -91,11 +82,13 @@ impl From<Error> for Failure {
             Error::Io(IoError::Exists { .. }) => {
                 Some("give another name, or say that it may be replaced (--force)".to_owned())
             }
-            error => step(error.kind()).map(str::to_owned),
+            error => Some(kind(error.kind()).advice)
+                .filter(|advice| !advice.is_empty())
+                .map(str::to_owned),
         };
         Self {
             next,
-            ..Self::new(code_of(&error), error.kind(), error.with_causes())
+            ..Self::new(exit_code(&error), error.kind(), error.with_causes())
         }
     }
 }
@@ -105,61 +98,6 @@ impl From<std::io::Error> for Failure {
         let message = format!("cannot write to standard output: {error}");
         Self::new(code::NOT_THERE, "output", message)
     }
-}
-
-/// The exit code of an error.
-pub fn code_of(error: &Error) -> i32 {
-    // an output in a folder that is not there, or that may not be replaced, is a slip of the command line
-    if let Error::Io(IoError::NoFolder { .. } | IoError::Exists { .. }) = error {
-        return code::USAGE;
-    }
-    match error.kind() {
-        // files that do not go together, and values that cannot be stored as they are to be, are as good as new
-        "ambiguous-ntuple" | "entry-range" | "usage" | "invalid-name" | "name-taken"
-        | "schema-mismatch" | "needs-rebuild" | "unwritable-field" => code::USAGE,
-        "create-failed" | "write-failed" | "file-busy" | "file-changed" | "no-ntuple"
-        | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file" | "read-failed"
-        | "remote-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
-        | "not-an-rntuple" | "memory" | "unsupported-url" | "missing-dependency" => code::NOT_THERE,
-        "interrupted" => code::INTERRUPTED,
-        _ => code::CORRUPT,
-    }
-}
-
-/// Whether the error says that bytes are not what their writer wrote; else they are missing, or too new.
-pub fn is_damage(error: &Error) -> bool {
-    // the most usual remains of a copy that failed
-    if let Error::RootFile(RootFileError::NotARootFile { found, .. }) = error
-        && found == "an empty file"
-    {
-        return true;
-    }
-    let intact = [
-        "not-a-root-file",
-        "unknown-feature",
-        "unsupported-format",
-        "unsupported-field",
-    ];
-    code_of(error) == code::CORRUPT && !intact.contains(&error.kind())
-}
-
-/// The next step after an error of this kind, whatever file it is about.
-fn step(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "unsupported-field" => "name the fields that you want, without this one",
-        "file-not-closed" => {
-            "the program that wrote it still runs, or ended before it closed the file: run it again"
-        }
-        "truncated-file"
-        | "corrupt-file"
-        | "envelope-checksum"
-        | "corrupt-metadata"
-        | "decompression-failed" => {
-            "the file is damaged: compare it with its original, and copy it again"
-        }
-        "memory" => "read fewer entries or fields",
-        _ => return None,
-    })
 }
 
 /// The next step after an error of this kind in a file.

@@ -18,6 +18,7 @@ use crate::output::Output;
 use crate::table::{Table, printable};
 use crate::units;
 use crate::{store_ls, store_rm, store_verify};
+use femtobarn::kinds::kind;
 
 /// For how many seconds an object must have been there to be deleted, unless it is said.
 const AGE: f64 = 3600.0;
@@ -245,17 +246,7 @@ fn document(node: &LocalNode) -> Value {
 
 impl From<EventsError> for Failure {
     fn from(error: EventsError) -> Self {
-        let code = match error.kind() {
-            "usage" | "store-url" | "bad-name" | "store-config" => code::USAGE,
-            "store-layout" | "product-damaged" | "key-damaged" => code::CORRUPT,
-            _ => code::NOT_THERE,
-        };
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(inner) = cause {
-            message = format!("{message}: {inner}");
-            cause = inner.source();
-        }
-        Self::new(code, error.kind(), message)
+        let message = femtobarn::io::with_causes(&error);
+        Self::new(kind(error.kind()).exit, error.kind(), message)
     }
 }

@@ -10,13 +10,14 @@ use femtobarn::{Damage, Error, VerifyReport};
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
-use crate::failure::{Failure, code, is_damage};
+use crate::failure::{Failure, code};
 use crate::open;
 use crate::output::Output;
 use crate::progress::Show;
 use crate::proof;
 use crate::verify_text;
 use femtobarn::Target;
+use femtobarn::kinds::is_damage;
 
 /// What verification found in one ntuple.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ mod counters;
 pub mod expression;
 mod inputs;
 mod iterate;
+pub mod kinds;
 mod left_behind;
 pub mod merge;
 mod ntuple;

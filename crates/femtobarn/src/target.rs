@@ -57,16 +57,16 @@ impl Target {
     /// If it is the URL of an event store, or has a scheme that nothing here reads.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
-        if is_remote(text) {
-            let (file, name) = split_remote(text);
-            return Ok(Self::new(&file, name));
-        }
         if is_store(text) && std::fs::symlink_metadata(text).is_err() {
             let what = format!(
                 "{} is an event store, not a file: `fb store ls` lists it, DataStore.connect opens it",
                 public(text)
             );
             return Err(Error::Usage { what });
+        }
+        if is_remote(text) {
+            let (file, name) = split_remote(text);
+            return Ok(Self::new(&file, name));
         }
         if is_foreign(text) {
             let url = public(text);

@@ -10,7 +10,8 @@ pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
 
 /// The names nearest to a misspelt one, best first.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    nearest_within((name.chars().count() / 3).max(2), name, names)
+    let n = name.chars().count();
+    nearest_within((n / 3).max(2).min(n.saturating_sub(1)), name, names)
 }
 
 /// The names nearest to a misspelt one, best first, that differ from it in no more than `limit` characters.

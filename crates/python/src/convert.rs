@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::callback::Callback;
-use crate::error::{class_of, usage};
+use crate::error::usage;
 use crate::write::options;
 
 /// Settings of how servers are asked, by their names.
@@ -122,7 +122,10 @@ pub fn convert_many(
             if let (Outcome::Failed { error, .. }, Some(document)) =
                 (&report.outcome, document.as_object_mut())
             {
-                document.insert("class".into(), class_of(error).into());
+                document.insert(
+                    "class".into(),
+                    femtobarn::kinds::kind(error.kind()).class.into(),
+                );
             }
             document.to_string()
         })

@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use femtobarn::Error;
 use femtobarn::events::EventsError;
-use femtobarn::io::{IoError, is_in_background};
+use femtobarn::io::is_in_background;
+use femtobarn::kinds::{kind as kind_of, store_class};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
@@ -54,8 +55,7 @@ pub fn to_python(error: Error) -> PyErr {
     if kind == "interrupted" {
         return interrupted();
     }
-    let class = class_of(&error);
-    let raised = new(class, kind, error.with_causes());
+    let raised = new(kind_of(kind).class, kind, error.with_causes());
     if let Error::Unsupported { name, reason, .. } | Error::Unwritable { name, reason } = &error {
         // whatever cannot be set is only said in other words
         Python::attach(|py| raised.value(py).setattr("_told", (name, reason)).ok());
@@ -103,77 +103,11 @@ pub fn events_to_python(error: EventsError) -> PyErr {
     if error.kind() == "interrupted" {
         return interrupted();
     }
-    let class = match &error {
-        EventsError::NotFound { .. } => "KeyNotFoundError",
-        EventsError::Exists { .. } | EventsError::Deleting { .. } => "ExistsError",
-        EventsError::Locked { .. }
-        | EventsError::Engine { .. }
-        | EventsError::Full { .. }
-        | EventsError::Poisoned { .. }
-        | EventsError::Unreachable { .. }
-        | EventsError::Refused { .. } => "FileError",
-        EventsError::Object { .. } if error.kind() == "product-damaged" => "FormatError",
-        EventsError::Object { .. }
-        | EventsError::Objects { .. }
-        | EventsError::ObjectsGone { .. } => "FileError",
-        damaged if damaged.is_checksum() => "ChecksumError",
-        EventsError::Layout { .. } | EventsError::Damaged { .. } | EventsError::Key { .. } => {
-            "FormatError"
-        }
-        EventsError::Url { .. }
-        | EventsError::Config { .. }
-        | EventsError::Name { .. }
-        | EventsError::ReadOnly { .. }
-        | EventsError::OpenToRead { .. }
-        | EventsError::Type { .. }
-        | EventsError::Class { .. }
-        | EventsError::TooLarge { .. }
-        | EventsError::OthersObjects { .. }
-        | EventsError::Usage { .. } => "UsageError",
-        _ => "FemtobarnError",
-    };
+    let class = store_class(&error);
     let raised = new(class, error.kind(), femtobarn::io::with_causes(&error));
     if let EventsError::Object { object, .. } = &error {
         // it is said in the message as well
         Python::attach(|py| raised.value(py).setattr("_object", object).ok());
     }
     raised
-}
-
-/// The class of the exception of an error.
-pub fn class_of(error: &Error) -> &'static str {
-    match error.kind() {
-        "page-checksum" | "envelope-checksum" => "ChecksumError",
-        "internal" => "FemtobarnError",
-        "memory" => "ResourceError",
-        "entry-range" | "schema-mismatch" | "needs-rebuild" | "ambiguous-ntuple" | "no-ntuple"
-        | "not-an-rntuple" | "unwritable-field" | "invalid-name" | "usage" => "UsageError",
-        "no-such-field" => "KeyNotFoundError",
-        kind => match error {
-            Error::Io(inner) => io_class(inner),
-            Error::RootFile(inner) => root_file_class(inner, kind),
-            _ => "FormatError",
-        },
-    }
-}
-
-fn io_class(error: &IoError) -> &'static str {
-    match error {
-        IoError::Unsupported {
-            is_missing: true, ..
-        } => "MissingDependencyError",
-        IoError::Unsupported { .. } | IoError::UnknownScheme { .. } => "UsageError",
-        error if error.kind() == "file-not-found" => "NotFoundError",
-        _ => "FileError",
-    }
-}
-
-fn root_file_class(error: &femtobarn::rootfile::RootFileError, kind: &str) -> &'static str {
-    use femtobarn::rootfile::RootFileError as E;
-    match error {
-        E::Io(inner) => io_class(inner),
-        E::NameTaken { .. } | E::WouldHide { .. } => "UsageError",
-        _ if kind == "key-not-found" => "KeyNotFoundError",
-        _ => "FormatError",
-    }
 }

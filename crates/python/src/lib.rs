@@ -82,6 +82,18 @@ mod _core {
         femtobarn::plain_name(name)
     }
 
+    /// The exit code of `fb` for a kind of error.
+    #[pyfunction]
+    fn exit_code(kind: &str) -> i32 {
+        femtobarn::kinds::kind(kind).exit
+    }
+
+    /// A name that classes of C++ can have.
+    #[pyfunction]
+    fn identifier(name: &str) -> String {
+        femtobarn::products::identifier(name)
+    }
+
     /// A number of bytes such as "1.5 MB"; None if the text is not one.
     #[pyfunction]
     fn parse_bytes(text: &str) -> Option<u64> {

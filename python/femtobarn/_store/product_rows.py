@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from femtobarn import _core
 from femtobarn._core import CLASSES_KNOWN_FOR
 from femtobarn._shared.optional import optional
 from femtobarn._store.product_forms import As
@@ -293,8 +294,8 @@ def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) 
         inner = note_records(store, layout.content, name, is_own=is_own)
         return f"std::array<{inner},{layout.size}>" if layout.is_regular else f"std::vector<{inner}>"
     if layout.is_record and not layout.is_tuple:
-        own = name if is_own else class_of(layout) or "::".join(map(_identifier, name.split("::")))
-        within = {key: f"{own}::{_identifier(key)}" for key in layout.fields}
+        own = name if is_own else class_of(layout) or "::".join(map(_core.identifier, name.split("::")))
+        within = {key: f"{own}::{_core.identifier(key)}" for key in layout.fields}
         members = [(key, note_records(store, layout.content(key), within[key])) for key in layout.fields]
         if not any("?" in kind for _, kind in members):
             store.note_class(own, members)
@@ -302,11 +303,6 @@ def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) 
     if layout.is_unknown:
         return "?"
     return store.describe(to_batches({name: optional("awkward", "all").Array(layout)}), name)
-
-
-def _identifier(name: str) -> str:
-    """Return a name that classes of C++ can have."""
-    return re.sub(r"\W", "_", f"_{name}" if name[:1].isdigit() else name)
 
 
 def class_of(layout: Any) -> str | None:

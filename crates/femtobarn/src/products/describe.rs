@@ -25,9 +25,15 @@ pub fn describe(model: &FieldModel, class: &str) -> Described {
     Described { type_name, classes }
 }
 
-fn identifier(name: &str) -> String {
+/// A name that classes of C++ can have: `_` in front of a digit, and for what no name has.
+///
+/// ```
+/// use femtobarn::products::identifier;
+/// assert_eq!((identifier("2 hits"), identifier("٣hit")), ("_2_hits".into(), "_٣hit".into()));
+/// ```
+pub fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
-    let is_number = name.starts_with(|c: char| c.is_ascii_digit());
+    let is_number = name.starts_with(char::is_numeric);
     let first = is_number.then_some('_');
     first.into_iter().chain(name.chars().map(plain)).collect()
 }

@@ -13,7 +13,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub use describe::{Described, describe, described};
+pub use describe::{Described, describe, described, identifier};
 pub use form::{Column, Form, export, present};
 pub use note::{ClassNote, Member};
 pub use types::{CLASSES_KNOWN_FOR, Types};

@@ -1,0 +1,167 @@
+//! What kinds of errors mean: the class of the exception in Python, the exit code of `fb`, and what to do next. One table for
+//! all interfaces; `docs/guides/errors.md` explains the kinds.
+
+use femtobarn_events::EventsError;
+use femtobarn_io::IoError;
+use femtobarn_rootfile::RootFileError;
+
+use crate::Error;
+
+/// Exit codes, as `fb --help` lists them.
+pub mod exit {
+    /// All is well.
+    pub const FINE: i32 = 0;
+    /// Verification found damage.
+    pub const DAMAGED: i32 = 1;
+    /// Wrong usage.
+    pub const USAGE: i32 = 2;
+    /// Something is not there, or cannot be reached.
+    pub const NOT_THERE: i32 = 3;
+    /// Something cannot be read.
+    pub const CORRUPT: i32 = 4;
+    /// As shells say it of Ctrl-C.
+    pub const INTERRUPTED: i32 = 130;
+}
+
+/// What a kind of error means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// The stable name.
+    pub name: &'static str,
+    /// The class in `femtobarn.errors`.
+    pub class: &'static str,
+    /// The exit code of `fb`.
+    pub exit: i32,
+    /// What to do next, whatever file it is about; empty if nothing can be said.
+    pub advice: &'static str,
+}
+
+const DAMAGE: &str = "the file is damaged: compare it with its original, and copy it again";
+
+macro_rules! kinds {
+    ($($class:ident $exit:ident { $($name:literal $(=> $advice:expr)?),* $(,)? })*) => {
+        &[$($(Kind {
+            name: $name,
+            class: stringify!($class),
+            exit: exit::$exit,
+            advice: kinds!(@advice $($advice)?),
+        }),*),*]
+    };
+    (@advice) => { "" };
+    (@advice $advice:expr) => { $advice };
+}
+
+/// All kinds that Rust and Python raise.
+pub const KINDS: &[Kind] = kinds! {
+    // files that do not go together, and values that cannot be stored as asked, are not damaged
+    UsageError USAGE {
+        "usage", "ambiguous-ntuple", "entry-range", "invalid-name", "name-taken", "schema-mismatch",
+        "needs-rebuild", "unwritable-field", "store-url", "store-config", "bad-name", "conflict",
+        "product-type", "class-differs", "product-too-large",
+    }
+    ExistsError USAGE { "exists", "product-exists", "dataset-deleting" }
+    UsageError NOT_THERE {
+        "no-ntuple", "not-an-rntuple", "unsupported-url", "read-only", "objects-of-others",
+    }
+    KeyNotFoundError NOT_THERE { "key-not-found", "no-such-field", "not-in-store" }
+    NotFoundError NOT_THERE { "file-not-found" }
+    FileError NOT_THERE {
+        "io", "permission-denied", "file-busy", "open-failed", "not-a-file", "file-changed",
+        "read-failed", "remote-failed", "create-failed", "write-failed", "delete-failed",
+        "store-locked", "store-engine", "store-full", "store-unreachable", "store-denied",
+        "store-evicts", "store-emptied", "too-few-replicas", "store-poisoned", "objects-gone",
+    }
+    FileError CORRUPT {
+        "read-out-of-range", "inverted-range", "short-read", "range-too-large", "wrong-answer",
+    }
+    MissingDependencyError NOT_THERE { "missing-dependency" }
+    ResourceError NOT_THERE {
+        "resource", "memory" => "read fewer entries or fields",
+    }
+    FormatError NOT_THERE { "not-a-directory" }
+    ChecksumError CORRUPT { "checksum", "page-checksum", "envelope-checksum" => DAMAGE }
+    FormatError CORRUPT {
+        "format", "not-a-root-file", "directory-loop", "compression-failed", "record-too-large",
+        "unknown-feature", "unsupported-format", "corrupt-data", "inconsistent", "unreadable-table",
+        "store-layout", "product-damaged", "key-damaged",
+        "unsupported-field" => "name the fields that you want, without this one",
+        "file-not-closed" => "the program that wrote it is still running, or ended before it closed the file: run it again",
+        "truncated-file" => DAMAGE, "corrupt-file" => DAMAGE, "corrupt-metadata" => DAMAGE,
+        "decompression-failed" => DAMAGE,
+    }
+    FemtobarnError CORRUPT { "error", "internal" }
+    FemtobarnError NOT_THERE { "stopped" }
+    FemtobarnError INTERRUPTED { "interrupted" }
+    ProcessError NOT_THERE { "process-failed" }
+    WorkerDiedError NOT_THERE { "worker-died" }
+    QueueEndedError NOT_THERE { "queue-ended" }
+};
+
+/// The kind of a name. One that is not in the table is an internal error.
+pub fn kind(name: &str) -> Kind {
+    let found = KINDS.iter().find(|kind| kind.name == name);
+    found.copied().unwrap_or(Kind {
+        name: "internal",
+        class: "FemtobarnError",
+        exit: exit::CORRUPT,
+        advice: "",
+    })
+}
+
+/// The exit code of an error: that of its kind, but for outputs.
+pub fn exit_code(error: &Error) -> i32 {
+    match error {
+        // a directory that is missing, or a file that exists, is a slip of the command line
+        Error::Io(IoError::NoFolder { .. } | IoError::Exists { .. }) => exit::USAGE,
+        error => kind(error.kind()).exit,
+    }
+}
+
+/// The class of the exception of an error of an event store: that of its kind, but for checksums and objects.
+pub fn store_class(error: &EventsError) -> &'static str {
+    match error {
+        EventsError::Damaged { .. } if error.is_checksum() => "ChecksumError",
+        error => kind(error.kind()).class,
+    }
+}
+
+/// Whether the error says that bytes are not what their writer wrote; else they are missing, or too new.
+pub fn is_damage(error: &Error) -> bool {
+    // the most usual remains of a copy that failed
+    if let Error::RootFile(RootFileError::NotARootFile { found, .. }) = error
+        && found == "an empty file"
+    {
+        return true;
+    }
+    let intact = [
+        "not-a-root-file",
+        "unknown-feature",
+        "unsupported-format",
+        "unsupported-field",
+    ];
+    exit_code(error) == exit::CORRUPT && !intact.contains(&error.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_is_there_once_and_explained() {
+        let names: HashSet<_> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+        let page = include_str!("../../../docs/guides/errors.md");
+        // kinds that only name the class, and those that nobody should see
+        let unexplained = [
+            "io", "exists", "resource", "format", "checksum", "error", "stopped",
+        ];
+        for kind in KINDS
+            .iter()
+            .filter(|kind| !unexplained.contains(&kind.name))
+        {
+            assert!(page.contains(&format!("`{}`", kind.name)), "{}", kind.name);
+        }
+    }
+}
