@@ -28,7 +28,10 @@ PYTHON_FILES := python examples scripts tests docs/conf.py testdata $(wildcard b
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
+	@awk '/^# -- / { gsub(/^# -- | -+$$/, ""); group = $$0 } \
+	    match($$0, /^[a-z-]+:.*## /) { name = $$0; sub(/:.*/, "", name); sub(/^[^#]*## /, ""); \
+	    if (group != shown) { printf "%s%s\n", (shown ? "\n" : ""), group; shown = group } \
+	    printf "  make %-16s %s\n", name, $$0 }' $(MAKEFILE_LIST)
 
 # -- set-up ------------------------------------------------------------------------------------------------
 
@@ -87,7 +90,7 @@ $(STAMPS)/build: $(SOURCES) $(STAMPS)/run
 .PHONY: build
 build: $(STAMPS)/build ## build the extension module, and install the package into .venv
 
-# -- what users do -----------------------------------------------------------------------------------------
+# -- build and run ------------------------------------------------------------------------------------------
 
 .PHONY: demo
 demo: $(STAMPS)/build ## read real columns, compute the dimuon mass spectrum, save a plot
