@@ -173,6 +173,7 @@ check: check-rust check-crates check-python docs ## formatting, lints, types, st
 # In the release profile, for which the C libraries are compiled already.
 check-rust: $(STAMPS)/venv
 	$(CARGO) fmt --all --check
+	$(BIN)/python scripts/module_cycles.py
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --workspace --no-deps
 	$(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
