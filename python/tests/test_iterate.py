@@ -38,7 +38,7 @@ def test_memory_sizes_have_units(text, n_bytes):
     assert num_bytes(text) == n_bytes
 
 
-@pytest.mark.parametrize("text", ["100", "MB", "ten MB", "-3 MB", "100 MBit", ""])
+@pytest.mark.parametrize("text", ["MB", "ten MB", "-3 MB", "100 MBit", ""])
 def test_a_memory_size_needs_a_number_and_a_unit(text):
     with pytest.raises(fb.UsageError, match="100 MB"):
         num_bytes(text)
@@ -54,7 +54,7 @@ def test_a_memory_size_beyond_all_bounds_is_refused(nt):
         nt.iterate("nMuon", step_size="1e300 GB")
 
 
-@pytest.mark.parametrize("step_size", [10**30, "1e30 GB"])
+@pytest.mark.parametrize("step_size", [10**30, "9 EB"])
 def test_a_step_may_be_larger_than_the_file(nt, step_size):
     assert [len(batch) for batch in nt.iterate("nMuon", step_size=step_size)] == [12_000]
 

@@ -35,13 +35,90 @@ mod unreadable;
 pub mod url;
 mod writable;
 
-pub use femtobarn_codec as codec;
-pub use femtobarn_events as events;
-pub use femtobarn_io as io;
+pub use femtobarn_rntuple::RNTupleError as Error;
 pub use femtobarn_rntuple::read::{Damage, PageCache, Plan, ReadOptions, Tick, VerifyReport};
-pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, rows, schema, spec, write};
-pub use femtobarn_rootfile as rootfile;
-pub use femtobarn_ttree as ttree;
+
+/// Names of compression settings, and checksums.
+pub mod codec {
+    #[doc(hidden)]
+    pub use femtobarn_codec::{fuzz, real, xxh3};
+    pub use femtobarn_codec::{parse_settings, settings_name};
+}
+
+/// The event store: products by dataset, run, subrun and event.
+pub mod events {
+    pub use femtobarn_events::{
+        Backend, BatchOptions, Container, DataSet, DataSetEntry, DataSetPath, DataStore,
+        Descriptor, EventChunk, EventChunks, EventsError, FILE_NOTES, ItemType, LoadOptions,
+        Loaded, Loader, NameCount, ObjectOptions, Overwrite, Parent, ProcessOptions, ProductId,
+        ProductName, Queue, QueueMode, Taken, Uuid, Values, Verified, Wanted, WriteBatch, compact,
+        connect, connect_to_read, local, number, objects_moved, process,
+    };
+}
+
+/// Where bytes come from and go: sources, settings, and what was read.
+pub mod io {
+    pub use femtobarn_io::{
+        ByteSource, Check, ForeignFs, IoError, MemorySource, Outcome, RecordSource, RemoteEntry,
+        SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, Settings, SourceCost, SourceMeta, Span, Usage,
+        beginning, did_you_mean, end_background, examine, is_in_background, is_remote, is_stopped,
+        list_folder, local_path, nearest, nearest_within, open_own, printable, public,
+        read_foreign_with, set_for_all, summary, sweep, tell_notices_by, units, watch_all, watched,
+        while_waiting, with_causes,
+    };
+}
+
+/// What reading returns: buffers, and the tree that says what they mean.
+pub mod array {
+    pub use femtobarn_rntuple::array::{ArrayError, Arrays, ArrowSchema, SlotData};
+}
+
+/// One ntuple in one file.
+pub mod read {
+    pub use femtobarn_rntuple::read::{Reader, ReaderOptions, verify};
+}
+
+/// Single values as bytes.
+pub mod rows {
+    pub use femtobarn_rntuple::rows::Columns;
+}
+
+/// The schema of an ntuple.
+pub mod schema {
+    pub use femtobarn_rntuple::schema::{
+        DType, Descriptor, Field, FieldId, ListSort, Node, NodeKind, is_anonymous,
+    };
+}
+
+/// Structures of the format.
+pub mod spec {
+    pub use femtobarn_rntuple::spec::{Anchor, ClusterGroup, ColumnRecord, Footer, Role};
+}
+
+/// Writing ntuples.
+pub mod write {
+    pub use femtobarn_rntuple::write::{
+        AttributeSetWriter, FieldKind, FieldModel, FillContext, Mode, NTupleWriter, ParallelWriter,
+        StoredAs, WriteOptions, all_or_none,
+    };
+}
+
+/// ROOT files as containers of objects.
+pub mod rootfile {
+    #[doc(hidden)]
+    pub use femtobarn_rootfile::fuzz;
+    pub use femtobarn_rootfile::{Entry, FileWriter, RootFile, without_cycle};
+}
+
+/// TTrees.
+pub mod ttree {
+    #[doc(hidden)]
+    pub use femtobarn_ttree::fuzz;
+    pub use femtobarn_ttree::is_tree;
+}
+
+#[doc(hidden)]
+pub use femtobarn_rntuple::fuzz;
 
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};

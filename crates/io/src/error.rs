@@ -329,13 +329,15 @@ impl IoError {
             Self::Read { .. } => "read-failed",
             Self::Remote { .. } => "remote-failed",
             Self::Interrupted { .. } => "interrupted",
-            Self::Exists { .. } | Self::NoFolder { .. } | Self::Create { .. } => "create-failed",
+            Self::Exists { .. }
+            | Self::NoFolder { .. }
+            | Self::Create { .. }
+            | Self::NotWritten { .. } => "create-failed",
             Self::Write { .. } | Self::Replaced { .. } => "write-failed",
             Self::Delete { .. } => "delete-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
             Self::Sending { .. } | Self::SpoolFull { .. } | Self::NotSent { .. } => "write-failed",
-            Self::NotWritten { .. } => "unsupported-url",
             Self::Setting { .. } | Self::NoUrl { .. } => "usage",
             Self::UnknownScheme { .. } => "unsupported-url",
             Self::Unsupported { is_missing, .. } => match is_missing {

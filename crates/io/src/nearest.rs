@@ -10,8 +10,12 @@ pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
 
 /// The names nearest to a misspelt one, best first.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let n = name.chars().count();
-    nearest_within((n / 3).max(2).min(n.saturating_sub(1)), name, names)
+    let limit = match name.chars().count() {
+        0 | 1 => 0,
+        2 | 3 => 1,
+        n => (n / 3).max(2),
+    };
+    nearest_within(limit, name, names)
 }
 
 /// The names nearest to a misspelt one, best first, that differ from it in no more than `limit` characters.

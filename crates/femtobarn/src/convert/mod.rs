@@ -3,7 +3,7 @@
 //!
 //! Entries flow in steps of some clusters: read and decoded, given their new shape, encoded, compressed and written, each on
 //! all threads. With several threads the next step is read while one is written. At any time two steps are held (one, with
-//! one thread), besides what writing takes ([`WriteOptions::memory`]).
+//! one thread), besides what writing takes ([`WriteOptions::memory`](femtobarn_rntuple::write::WriteOptions::memory)).
 
 mod attributes;
 mod certificate;
