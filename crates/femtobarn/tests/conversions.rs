@@ -1,0 +1,269 @@
+//! Converting: what comes out is what went in, for every file under testdata/.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::{Array, RecordBatch};
+use common::{ntuples_in, read, root, test_files, top_level};
+use femtobarn::convert::{ConvertOptions, Converted, Input, convert};
+use femtobarn::write::WriteOptions;
+use femtobarn::{Error, NTuple};
+
+fn input(path: &Path, name: Option<&str>) -> Input {
+    Input {
+        url: path.to_str().unwrap().to_owned(),
+        path: name.map(str::to_owned),
+        ..Input::default()
+    }
+}
+
+fn verified() -> ConvertOptions {
+    ConvertOptions {
+        verify: true,
+        ..ConvertOptions::default()
+    }
+}
+
+fn converted(input: Input, output: &Path, options: &ConvertOptions) -> Result<Converted, Error> {
+    convert(&[input], output, options, &|_| true)
+}
+
+fn open(path: &Path) -> NTuple {
+    NTuple::open_files(&[path.to_str().unwrap()], femtobarn::OpenOptions::default()).unwrap()
+}
+
+fn all(ntuple: &NTuple) -> RecordBatch {
+    read(ntuple, None, 0, ntuple.n_entries())
+}
+
+fn digests(converted: &Converted) -> Vec<String> {
+    let certificates = converted.ntuples.iter().map(|it| it.certificate.as_ref());
+    let columns = certificates.flat_map(|it| it.unwrap().columns.iter());
+    columns
+        .map(|column| format!("{:?}", column.found))
+        .collect()
+}
+
+fn trees() -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(root().join("testdata/ttree")).unwrap();
+    let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_ntuple_becomes_one_with_the_same_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut n = 0;
+    for file in test_files() {
+        for (path, ntuple) in ntuples_in(&file) {
+            let name = path.split(';').next().unwrap();
+            let output = folder.path().join(format!("{n}.root"));
+            let done = match converted(input(&file, Some(&path)), &output, &verified()) {
+                Ok(done) => done,
+                // an ntuple without fields has nothing to convert
+                Err(error) if top_level(&ntuple).is_empty() => {
+                    assert_eq!(error.kind(), "usage", "{error}");
+                    continue;
+                }
+                Err(error) => panic!("{}:{path}: {}", file.display(), error.with_causes()),
+            };
+            let certificate = done.ntuples[0].certificate.as_ref().unwrap();
+            assert!(certificate.is_equal() && certificate.n_entries == ntuple.n_entries());
+            let made = open(&output);
+            let fields: Vec<String> = top_level(&made);
+            let of = |ntuple: &NTuple| read(ntuple, Some(&fields), 0, ntuple.n_entries());
+            let (found, given) = (of(&made), of(&ntuple));
+            // unions are equal in their certificate: here, what no entry refers to would be compared as well
+            if !format!("{:?}", given.schema()).contains("Union") {
+                assert!(found == given, "{}:{name}", file.display());
+            }
+            n += 1;
+        }
+    }
+    assert!(n > 60, "{n}");
+}
+
+#[test]
+fn every_tree_becomes_an_ntuple_that_is_proven() {
+    let folder = tempfile::tempdir().unwrap();
+    for (n, file) in trees().iter().enumerate() {
+        let output = folder.path().join(format!("{n}.root"));
+        // nothing tells damage from objects of another version there, as baskets have no checksum
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let has_odd = name == "versions_none.root" || name == "versions_zstd.root";
+        let options = ConvertOptions {
+            drop: has_odd.then(|| "thing".to_owned()).into_iter().collect(),
+            ..verified()
+        };
+        let done = converted(input(file, None), &output, &options);
+        let done = done.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert!(!done.ntuples.is_empty(), "{}", file.display());
+        for ntuple in &done.ntuples {
+            let certificate = ntuple.certificate.as_ref().unwrap();
+            assert!(certificate.is_equal() && !certificate.columns.is_empty());
+        }
+    }
+}
+
+#[test]
+fn digests_do_not_depend_on_compression_pages_clusters_or_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = WriteOptions::default();
+    let options = [
+        plain.clone(),
+        WriteOptions {
+            compression: 0,
+            ..plain.clone()
+        },
+        WriteOptions {
+            compression: 404,
+            page_bytes: 100,
+            ..plain.clone()
+        },
+        WriteOptions {
+            cluster_bytes: 20_000,
+            page_bytes: 4096,
+            threads: 3,
+            ..plain
+        },
+    ];
+    let mut found = Vec::new();
+    for (n, write) in options.into_iter().enumerate() {
+        let options = ConvertOptions {
+            write,
+            ..verified()
+        };
+        let output = folder.path().join(format!("{n}.root"));
+        let done = converted(
+            input(&root().join("testdata/dimuon.root"), None),
+            &output,
+            &options,
+        );
+        found.push(digests(&done.unwrap()));
+    }
+    assert!(!found[0].is_empty() && found.iter().all(|one| *one == found[0]));
+}
+
+#[test]
+fn fields_are_chosen_and_dropped_by_patterns() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.root");
+    let options = ConvertOptions {
+        fields: vec!["event".into(), "Muon_*".into()],
+        drop: vec!["*_phi".into()],
+        ..verified()
+    };
+    let dimuon = || input(&root().join("testdata/dimuon.root"), None);
+    converted(dimuon(), &output, &options).unwrap();
+    let fields = top_level(&open(&output));
+    assert!(fields.contains(&"event".into()) && fields.contains(&"Muon_pt".into()));
+    assert!(!fields.contains(&"run".into()) && !fields.contains(&"Muon_phi".into()));
+    let misspelt = ConvertOptions {
+        fields: vec!["Muon_ptt".into()],
+        ..verified()
+    };
+    let error = converted(dimuon(), &folder.path().join("none.root"), &misspelt).unwrap_err();
+    assert_eq!(error.kind(), "no-such-field");
+    assert!(error.to_string().contains("Muon_pt"), "{error}");
+}
+
+#[test]
+fn arrays_with_one_counter_become_a_collection() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = || input(&root().join("testdata/ttree/leaves_zlib.root"), None);
+    let plain = folder.path().join("plain.root");
+    converted(tree(), &plain, &verified()).unwrap();
+    assert!(
+        top_level(&open(&plain))
+            .iter()
+            .any(|name| name == "_collection0")
+    );
+}
+
+#[test]
+fn tables_come_back_as_they_went() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ConvertOptions {
+        fields: vec!["event".into(), "nMuon".into(), "Muon_pt".into()],
+        ..verified()
+    };
+    let source = root().join("testdata/dimuon.root");
+    let given = open(&source);
+    for ending in ["parquet", "arrow"] {
+        let table = folder.path().join(format!("table.{ending}"));
+        let back = folder.path().join(format!("{ending}.root"));
+        converted(input(&source, None), &table, &options).unwrap();
+        converted(input(&table, None), &back, &verified()).unwrap();
+        let made = open(&back);
+        let fields = ["event".to_owned(), "Muon_pt".to_owned()];
+        let of = |ntuple: &NTuple| read(ntuple, Some(&fields), 0, ntuple.n_entries());
+        let (one, other) = (of(&given), of(&made));
+        assert_eq!(one.num_rows(), other.num_rows());
+        for (a, b) in one.columns().iter().zip(other.columns()) {
+            assert_eq!(a.to_data(), b.to_data(), "{ending}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_conversion_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.root");
+    let calls = AtomicUsize::new(0);
+    let stops = |_| calls.fetch_add(1, Ordering::Relaxed) > 0;
+    let options = ConvertOptions {
+        write: WriteOptions {
+            cluster_bytes: 10_000,
+            ..WriteOptions::default()
+        },
+        ..verified()
+    };
+    let dimuon = input(&root().join("testdata/dimuon.root"), None);
+    let error = convert(&[dimuon], &output, &options, &stops).unwrap_err();
+    assert_eq!(error.kind(), "interrupted");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn damage_in_the_input_is_an_error_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("damaged.root");
+    let mut bytes = std::fs::read(root().join("testdata/dimuon.root")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&damaged, bytes).unwrap();
+    let output = folder.path().join("out.root");
+    let error = converted(input(&damaged, None), &output, &verified()).unwrap_err();
+    assert_eq!(error.kind(), "page-checksum");
+    assert!(!output.exists());
+    // what is not damaged can be converted
+    let options = ConvertOptions {
+        fields: vec!["event".into()],
+        ..verified()
+    };
+    converted(input(&damaged, None), &output, &options).unwrap();
+    assert_eq!(all(&open(&output)).num_columns(), 1);
+}
+
+#[test]
+fn an_output_is_neither_its_input_nor_another_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.root");
+    std::fs::copy(root().join("testdata/dimuon.root"), &copy).unwrap();
+    let error = converted(input(&copy, None), &copy, &verified()).unwrap_err();
+    assert_eq!(error.kind(), "usage");
+    let text = folder.path().join("notes.root");
+    std::fs::write(&text, "not a conversion").unwrap();
+    assert!(converted(input(&copy, None), &text, &verified()).is_err());
+    assert_eq!(std::fs::read(&text).unwrap(), b"not a conversion");
+}
