@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use femtobarn::events;
-use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
 use femtobarn::events::{
     DataStore, EventsError, ObjectOptions, connect, connect_to_read, objects_moved,
 };
+use femtobarn::launcher::{self, LocalNode, LocalOptions, LocalStatus, Role};
 use femtobarn::products::Types;
 use serde_json::{Value, json};
 
@@ -46,15 +46,15 @@ fn up(args: &StoreUpArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failu
         fsync: args.fsync.clone(),
         program: args.server.as_ref().map(PathBuf::from),
     };
-    show(&local::up(Path::new(&args.path), &options)?, json, out)
+    show(&launcher::up(Path::new(&args.path), &options)?, json, out)
 }
 
 fn status(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    show(&local::status(Path::new(path))?, json, out)
+    show(&launcher::status(Path::new(path))?, json, out)
 }
 
 fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let ended = local::down(Path::new(path))?;
+    let ended = launcher::down(Path::new(path))?;
     if json {
         out.json(&json!({"ended": ended}))?;
     } else {

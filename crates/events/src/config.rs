@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
 use crate::connect::{check_there, open, would_make, would_make_in};
-use crate::{Backend, EventsError, Mode, RedisBackend, local};
+use crate::{Backend, EventsError, Mode, RedisBackend};
 
 /// What it may have of any store.
 const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
@@ -63,7 +63,7 @@ impl Config {
         let config =
             Self::parse(&text, folder).map_err(|why| EventsError::Config { path: shown, why })?;
         Ok(Self {
-            cluster: local::is_config(path).then(|| folder.display().to_string()),
+            cluster: is_of_local_cluster(path).then(|| folder.display().to_string()),
             ..config
         })
     }
@@ -266,6 +266,13 @@ fn within(folder: &Path, path: &str) -> String {
         true => path.into(),
         false => folder.join(path).display().to_string(),
     }
+}
+
+/// Whether a configuration is that of a local cluster, beside whose servers it lies.
+pub(crate) fn is_of_local_cluster(path: &Path) -> bool {
+    path.is_file()
+        && path.file_name() == Some("store.json".as_ref())
+        && path.with_file_name("node-0").is_dir()
 }
 
 #[cfg(test)]

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::redis_settings::{Settings, shown, unknown};
 use crate::backend::{check_dir, compact_dir};
+use crate::config::is_of_local_cluster;
 use crate::forked::Process;
 use crate::objects::{objects_moved, own_place};
-use crate::{
-    Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisBackend, local, open_dir,
-};
+use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
 /// What a URL of a store begins with.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
@@ -209,7 +208,7 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
 /// What to do with the folder of a local cluster, if it is one: what connects to it is in there.
 fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
-    local::is_config(&config).then(|| {
+    is_of_local_cluster(&config).then(|| {
         format!(
             "it is the folder of a cluster: connect by {:?}",
             config.display().to_string()

@@ -225,7 +225,8 @@ impl EventsError {
     }
 
     /// An error of the engine, by what was being done.
-    pub(crate) fn engine(
+    #[doc(hidden)]
+    pub fn engine(
         url: &str,
         doing: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,

@@ -22,7 +22,6 @@ mod event_products;
 mod forked;
 mod key;
 mod loader;
-pub mod local;
 mod objects;
 mod process;
 mod queue;
@@ -39,6 +38,8 @@ mod writers;
 pub use backend::conformance;
 #[doc(hidden)]
 pub use backend::fuzz;
+#[doc(hidden)]
+pub use backend::redis_client as redis;
 pub use backend::{
     Backend, Compacted, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend,
     Scan, Visit, Wanted, Written, open_dir,

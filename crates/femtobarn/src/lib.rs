@@ -52,9 +52,12 @@ pub mod events {
         Descriptor, EventChunk, EventChunks, EventsError, FILE_NOTES, ItemType, LoadOptions,
         Loaded, Loader, NameCount, ObjectOptions, Overwrite, Parent, ProcessOptions, ProductId,
         ProductName, Queue, QueueMode, Taken, Uuid, Values, Verified, Wanted, WriteBatch, compact,
-        connect, connect_to_read, local, number, objects_moved, process,
+        connect, connect_to_read, number, objects_moved, process,
     };
 }
+
+/// Starting and stopping a cluster of Redis servers on this machine.
+pub use femtobarn_launcher as launcher;
 
 /// Where bytes come from and go: sources, settings, and what was read.
 pub mod io {

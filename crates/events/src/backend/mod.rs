@@ -10,8 +10,9 @@ pub mod conformance;
 pub use dir::{Compacted, DirBackend, Mode, open as open_dir};
 pub(crate) use dir::{check_there as check_dir, compact as compact_dir};
 pub use memory::MemoryBackend;
+pub use redis::client as redis_client;
+pub(crate) use redis::settings as redis_settings;
 pub use redis::{RedisBackend, fuzz};
-pub(crate) use redis::{local_parts, settings as redis_settings};
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

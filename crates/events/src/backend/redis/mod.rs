@@ -32,8 +32,8 @@ mod tests;
 mod tls;
 mod write;
 
-/// What a local cluster is spoken to with.
-pub(crate) mod local_parts {
+/// The client, for programs that start and stop servers.
+pub mod client {
     pub use super::connection::{Connection, RedisError};
     pub use super::resp::Reply;
     pub use super::settings::{Address, Settings};

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, test_kill_process};
 
 use super::{LocalOptions, Shape};
-use crate::EventsError;
-use crate::backend::local_parts::{Address, Connection, RedisError, Reply, Settings};
+use femtobarn_events::EventsError;
+use femtobarn_events::redis::{Address, Connection, RedisError, Reply, Settings};
 
 /// How long a server may take to start or to end.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 use femtobarn_testkit::can_start_redis;
 
 use super::*;
-use crate::{Batch, Parent, ProductName, connect};
+use femtobarn_events::{Batch, Parent, ProductName, connect};
 
 /// Ends what a test that failed has left.
 struct Ended(PathBuf);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::node::{Node, PATIENCE};
 use super::{Folder, LocalOptions};
-use crate::EventsError;
+use femtobarn_events::EventsError;
 
 /// How many servers have products, and how many copies each of these has, where nobody says it.
 const NODES: usize = 3;

@@ -1,6 +1,6 @@
 //! A cluster of Redis servers on this machine, in a folder: for laptops, tests, and one node of a batch system.
 //!
-//! In the folder: `store.json`, which [`connect`](crate::connect) takes; `password`, which only its owner may read, as
+//! In the folder: `store.json`, which [`connect`](femtobarn_events::connect) takes; `password`, which only its owner may read, as
 //! other users of the machine can reach its ports; and a folder for each server, `node-0` and so on, with its settings,
 //! its log and its data. Servers go on when the program that started them has ended, keep their data when they are
 //! started again, and find each other by what they have noted of each other (`nodes.conf`).
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
-use crate::{EventsError, Uuid};
+use femtobarn_events::{EventsError, Uuid};
 use node::Node;
 pub use node::{LocalNode, Role};
 
@@ -118,13 +118,6 @@ pub fn down(path: &Path) -> Result<usize, EventsError> {
 pub fn status(path: &Path) -> Result<LocalStatus, EventsError> {
     let folder = Folder::open(path)?;
     folder.status(&folder.nodes()?)
-}
-
-/// Whether a configuration is that of a local cluster, beside whose servers it lies.
-pub(crate) fn is_config(path: &Path) -> bool {
-    path.is_file()
-        && path.file_name() == Some("store.json".as_ref())
-        && path.with_file_name("node-0").is_dir()
 }
 
 impl Folder {
