@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use femtobarn::io::{
-    ByteSource, ForeignFs, IoError, RemoteEntry, Settings, SourceCost, SourceMeta,
+    ByteSource, ForeignFs, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta,
     is_in_background, is_stopped, public,
 };
 use pyo3::exceptions::PyException;
@@ -181,23 +181,20 @@ fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
 }
 
 impl ByteSource for FsspecSource {
-    fn url(&self) -> &str {
-        &self.url
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
-        SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
+        let cost = SourceCost {
             largest_gap: 2 << 10,
             largest_request: 8 << 20,
             // as many as fsspec asks for at once
             most_ranges: 128,
             concurrency: self.concurrency,
             ..SourceCost::default()
-        }
+        };
+        SourceInfo::new(&self.url, &self.meta, cost)
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

@@ -295,7 +295,7 @@ pub fn report<'py>(
             entry.set_item("cluster", damage.cluster)?;
             entry.set_item("entry_start", first + damage.entries.0)?;
             entry.set_item("entry_stop", first + damage.entries.1)?;
-            entry.set_item("offset", damage.offset)?;
+            entry.set_item("offset", damage.address.offset())?;
             entry.set_item("bytes", damage.n_bytes)?;
             entry.set_item("problem", &damage.problem)?;
             list.append(entry)?;

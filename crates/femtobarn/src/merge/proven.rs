@@ -109,8 +109,8 @@ fn check_inputs(
                     reader.map_or(String::new(), |reader| reader.path().to_owned())
                 }),
                 what: format!(
-                    "the page of field {:?} in cluster {} at offset {}",
-                    damage.field, damage.cluster, damage.offset
+                    "the page of field {:?} in cluster {} at {}",
+                    damage.field, damage.cluster, damage.address
                 ),
                 expected:
                     "a page as it was written (nothing was kept: mend the input or leave it out)"
