@@ -145,7 +145,7 @@ static void a_dataset_is_removed_with_its_name() {
     const fb::DataSet dataset = store.create_dataset("as-item");
     dataset.create(1);
     const fb::Item &item = dataset;
-    THROWS(fb::Error, "removed, by its name", item.remove());
+    THROWS(fb::Error, "a dataset has a name", item.remove());
     CHECK(dataset.exists() && dataset.find(1));
     dataset.remove();
     CHECK(!dataset.exists());
