@@ -1188,6 +1188,6 @@ def test_another_namespace_is_told(tmp_path: Path, need_program: Any) -> None:
     del dataset
     lines = run_cpp(HINT_PROGRAM, tmp_path, need_program, url, libraries=("-lboost_serialization",))
     told = (
-        "femtobarn: there is no product rec.{0} of the type std::vector<hep::rec_{0}>, but one of std::vector<rec_{0}>"
+        "femtobarn: found no product rec.{0} of type std::vector<hep::rec_{0}>, but one of type std::vector<rec_{0}>"
     )
-    assert [line.partition(": is the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]
+    assert [line.partition("; use the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]

@@ -205,7 +205,7 @@ static void damaged_products_are_errors() {
     THROWS(Exception, "expected", e.load("v", points));
     THROWS(Exception, "expected 8 bytes, found 3", e.load("p", point));
     THROWS(Exception, "cannot deserialize", e.load("t", track));
-    THROWS(Exception, "is no std::vector<Track>", e.load("t", tracks));
+    THROWS(Exception, "is not a valid std::vector<Track>", e.load("t", tracks));
     THROWS(Exception, "cannot deserialize", e.load("s", text));
 }
 
@@ -219,7 +219,8 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     Swapped loaded{};
     Prefetcher prefetcher(store);
     prefetcher.fetchProduct<Swapped>("s");
-    const char *what = "another Swapped: it is noted with float y, float x, and described here with float x";
+    const char *what =
+        "class Swapped is stored with other members: noted with float y, float x, described here with float x";
     THROWS(Exception, what, e.load("s", loaded));
     THROWS(Exception, what, e.load(prefetcher, "s", loaded));
     THROWS(Exception, what, store.loadProduct(id, loaded));
@@ -267,12 +268,13 @@ static void structs_that_only_the_store_knows_are_told_once() {
             CHECK(e.store("v", std::vector<Strip>{loaded}));
         }
     });
-    CHECK(n_lines(once) == 1 && once.find("the store knows Strip as float q, std::int32_t n") != once.npos);
+    CHECK(n_lines(once) == 1 &&
+          once.find("Strip is not described, but the store has it as float q, std::int32_t n") != once.npos);
     CHECK(once.find("FB_DESCRIBE(Strip, q, n)") != once.npos);
     const std::string boost = said([&] { e.store("t", Remark{"good"}); });
     CHECK(n_lines(boost) == 1 && boost.find("stored by Boost here") != boost.npos);
     Narrow narrow{};
-    const char *what = "the store knows Narrow as double charge";
+    const char *what = "class Narrow is not described, but the store has it as double charge";
     THROWS(Exception, what, e.load("n", narrow));
     THROWS(Exception, what, e.store("n", narrow));
     THROWS(Exception, what, e.store("n", std::vector<Narrow>{narrow}));

@@ -281,8 +281,8 @@ static void batches_take_nothing_of_another_store() {
     const fb::Store store = connect();
     const fb::Item run = fb::Store::connect("memory:").create_dataset("other").create(1);
     fb::WriteBatch batch(store);
-    THROWS(fb::Error, "not in the store", batch.create(run, 2));
-    THROWS(fb::Error, "not in the store", batch.store(run, "n", 1));
+    THROWS(fb::Error, "this batch writes to", batch.create(run, 2));
+    THROWS(fb::Error, "this batch writes to", batch.store(run, "n", 1));
     CHECK(batch.size() == 0);
 }
 
@@ -318,8 +318,8 @@ static void structs_that_the_store_knows_otherwise_are_told() {
                           R"({"name":"pt","type":"float"},{"name":"eta","type":"float"},)"
                           R"({"name":"phi","type":"float"},{"name":"btag","type":"float"})");
     const char *what =
-        "another Jet: it is noted with float pt, float eta, float phi, float btag, and described here "
-        "with float pt, float phi, float eta, float btag: give it the members of the store";
+        "class Jet is stored with other members: noted with float pt, float eta, float phi, float btag, "
+        "described here with float pt, float phi, float eta, float btag; use the members of the store";
     std::vector<Jet> jets;
     CHECK(!event.load("none", jets));
     for (int i = 0; i < 2; ++i) {
@@ -338,10 +338,10 @@ static void structs_within_others_and_of_other_sizes_are_told() {
     const fb::Item event =
         stored_by_another(store, "clusters", "c#Cluster", std::string(sizeof(Cluster), '\0'), "Tower",
                           R"({"name":"n_cells","type":"std::int32_t"},{"name":"energy","type":"float"})");
-    THROWS(fb::Error, "another Tower", event.load<Cluster>("c"));
+    THROWS(fb::Error, "class Tower is stored with other members", event.load<Cluster>("c"));
     const fb::Item other =
         stored_by_another(store, "muons", "m#Muon", "four", "Muon", R"({"name":"pt","type":"float"})");
-    THROWS(fb::Error, "another Muon: it is noted with float pt, and", other.load<Muon>("m"));
+    THROWS(fb::Error, "class Muon is stored with other members: noted with float pt, d", other.load<Muon>("m"));
 }
 
 /// Python had noted Strip{charge, n}: n came back as charge, as the program did not say what its own is.
@@ -355,8 +355,9 @@ static void structs_that_only_the_store_knows_must_be_described() {
     stored_by_another(other, "strips", "s#Strip", std::string(8, '\0'), "Strip",
                       R"({"name":"charge","type":"float"},{"name":"n","type":"std::int32_t"})");
     const char *what =
-        "the store knows Strip as float charge, std::int32_t n, and this program does not say what "
-        "its own is: describe it outside of all namespaces, FB_DESCRIBE(Strip, charge, n)";
+        "class Strip is not described, but the store has it as float charge, std::int32_t n: describe it "
+        "outside of all namespaces, with its members in the order of the store, "
+        "FB_DESCRIBE(Strip, charge, n)";
     const fb::Item again = other.dataset("strips")[1][2][3];
     for (int i = 0; i < 2; ++i) {
         THROWS(fb::Error, what, again.load<Strip>("s"));
@@ -413,10 +414,10 @@ static void events_come_in_order_and_with_products() {
                 CHECK(piece->load(0, i, number) && number == (*piece)[i].event());
                 CHECK(!piece->values(1)[i].data);
                 float other = 0;
-                THROWS(fb::Error, "and no float", piece->load(0, i, other));
+                THROWS(fb::Error, ", not float", piece->load(0, i, other));
             }
             std::uint64_t number = 0;
-            THROWS(fb::Error, "product 6 of container 0: there are 2 products of ",
+            THROWS(fb::Error, "no product 6 or no container 0; there are 2 products and ",
                    piece->load(6, 0, number));
             THROWS(fb::Error, "there are 2 products", piece->load(0, piece->size(), number));
         }

@@ -57,7 +57,7 @@ auto serializing(const char *doing, F &&f) -> decltype(f()) {
 }
 
 [[noreturn]] inline void bad_size(const std::string &type, std::size_t expected, std::size_t found) {
-    throw Exception("a product is no " + type + ": expected " + std::to_string(expected) + " bytes, found " +
+    throw Exception("the product is not a valid " + type + ": expected " + std::to_string(expected) + " bytes, found " +
                     std::to_string(found));
 }
 
