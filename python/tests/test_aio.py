@@ -557,7 +557,7 @@ def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_pa
             return int((await batch.arrays()).n.to_numpy().sum())
 
         assert (await aio.process(dataset, batches, by="batch", **options)).n_events == 1000
-        with pytest.raises(fb.UsageError, match="executor is 'threads'"):
+        with pytest.raises(fb.UsageError, match="use executor='threads'"):
             await aio.process(dataset, awaited, executor="processes", **options)
 
         async def fails(event: Any) -> int:

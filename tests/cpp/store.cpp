@@ -292,7 +292,7 @@ static void bytes_that_are_no_value_are_an_error() {
     store.store(event.descriptor(), "v#std::vector<double>", "abc");
     THROWS(fb::Error, "expected 8 bytes, found 3", event.load<std::vector<double>>("v"));
     store.store(event.descriptor(), "v#std::vector<double>", "\xff\xff\xff\xff\xff\xff\xff\xff 8 bytes");
-    THROWS(fb::Error, "is no std::vector<double>", event.load<std::vector<double>>("v"));
+    THROWS(fb::Error, "is not a valid std::vector<double>", event.load<std::vector<double>>("v"));
     store.store(event.descriptor(), "n#std::int32_t", "");
     THROWS(fb::Error, "expected 4 bytes, found 0", event.load<int>("n"));
     THROWS(fb::Error, "label#type", store.store(event.descriptor(), "n", ""));
@@ -341,7 +341,8 @@ static void structs_within_others_and_of_other_sizes_are_told() {
     THROWS(fb::Error, "class Tower is stored with other members", event.load<Cluster>("c"));
     const fb::Item other =
         stored_by_another(store, "muons", "m#Muon", "four", "Muon", R"({"name":"pt","type":"float"})");
-    THROWS(fb::Error, "class Muon is stored with other members: noted with float pt, d", other.load<Muon>("m"));
+    THROWS(fb::Error, "class Muon is stored with other members: noted with float pt, d",
+           other.load<Muon>("m"));
 }
 
 /// Python had noted Strip{charge, n}: n came back as charge, as the program did not say what its own is.

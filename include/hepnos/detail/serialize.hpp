@@ -57,8 +57,8 @@ auto serializing(const char *doing, F &&f) -> decltype(f()) {
 }
 
 [[noreturn]] inline void bad_size(const std::string &type, std::size_t expected, std::size_t found) {
-    throw Exception("the product is not a valid " + type + ": expected " + std::to_string(expected) + " bytes, found " +
-                    std::to_string(found));
+    throw Exception("the product is not a valid " + type + ": expected " + std::to_string(expected) +
+                    " bytes, found " + std::to_string(found));
 }
 
 /// Whether an archive has something to say of a class before its first object, and nothing before the others,
