@@ -197,7 +197,7 @@ def test_members_that_not_all_files_have_are_left_out(tmp_path):
         assert report.skipped == (("r.q", missing), ("v.q", missing))
         made = fb.open(tmp_path / "one.root")
         assert made.typenames() == {"r": "", "r.p": "float", "v": "", "v.p": "double"}
-        with pytest.warns(fb.UnreadableWarning, match="left out are: 'r.q'"):
+        with pytest.warns(fb.UnreadableWarning, match="left out: 'r.q'"):
             read = fb.open(files).arrays()
         assert made.arrays().to_list() == read.to_list()
 

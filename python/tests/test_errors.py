@@ -129,7 +129,7 @@ def test_a_filter_may_match_nothing(dimuon):
 
 def test_a_field_is_chosen_by_name_or_position(dimuon):
     nt = fb.open(dimuon)
-    with pytest.raises(fb.UsageError, match="by its name or its position"):
+    with pytest.raises(fb.UsageError, match="use a name or a position"):
         nt[1.5]
     with pytest.raises(IndexError):
         nt[100]

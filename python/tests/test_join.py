@@ -476,7 +476,7 @@ def test_proofs_of_joins_say_what_they_cannot_do(tmp_path):
             proof_of(output, a, b, on="event", unmatched="drop", **options)
     with pytest.raises(fb.FemtobarnError, match="beside=True"):
         fb.open(output).verify(against=a, on="event")
-    with pytest.raises(fb.FemtobarnError, match=r"name them \(against=\)"):
+    with pytest.raises(fb.FemtobarnError, match=r"pass them as against="):
         fb.open(output).verify(beside=True)
     two = tmp_path / "two.root"
     fb.write(two, {"x": [1]}, name="one")

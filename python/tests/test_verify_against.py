@@ -499,7 +499,7 @@ def test_fields_are_proven_alone(inputs, tmp_path, capfd):
     proven(rough, inputs[0], fields=[name for name in own if name != "x"])
     with pytest.raises(fb.KeyNotFoundError, match='has no field "nothing"'):
         fb.open(output).verify(against=inputs[0], fields="nothing")
-    with pytest.raises(fb.UsageError, match="are about inputs"):
+    with pytest.raises(fb.UsageError, match="need the inputs"):
         fb.open(output).verify(fields="weight")
 
 

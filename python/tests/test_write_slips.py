@@ -99,9 +99,9 @@ def test_names_that_are_no_strings_are_told(path, call):
 
 @pytest.mark.parametrize("wrong", [{"a": [1]}, b"x.root", 5])
 def test_a_path_that_is_none_is_told(path, wrong):
-    with pytest.raises(fb.UsageError, match="comes first: it is no"):
+    with pytest.raises(fb.UsageError, match="must come first, not a"):
         fb.write(wrong, str(path))
-    with pytest.raises(fb.UsageError, match="where to write is a path"):
+    with pytest.raises(fb.UsageError, match="the output path, such as"):
         fb.recreate(wrong)
     assert not path.exists()
 
@@ -292,7 +292,7 @@ def test_open_says_who_reads_tables_and_who_writes(tmp_path, dimuon, need):
     for call in (lambda: fb.open(dimuon, "w"), lambda: fb.open(dimuon, mode="w")):
         with pytest.raises(fb.UsageError, match=r"fb\.recreate"):
             call()
-    with pytest.raises(fb.UsageError, match="behind the path"):
+    with pytest.raises(fb.UsageError, match="after the path"):
         fb.open(str(dimuon), "Events")
     with pytest.raises(fb.UsageError, match="names of fields, not 5"):
         fb.open(dimuon).arrays(5)
