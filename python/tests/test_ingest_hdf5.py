@@ -973,7 +973,7 @@ def test_the_program_does_it_too(tmp_path: Path) -> None:
         file["spill/spillpot"][3] = -1
     conflict = fb_program("ingest", other, *into, "--namespace", "hep")
     assert conflict.returncode == 2
-    assert "fb: --on-conflict keep keeps what is there" in conflict.stderr
+    assert "fb: --on-conflict keep keeps existing values" in conflict.stderr
     nowhere = fb_program("ingest", path, "--into", "memory:", "--dataset", "a")
     assert (nowhere.returncode, nowhere.stderr) == (
         2,
