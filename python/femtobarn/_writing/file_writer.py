@@ -348,7 +348,7 @@ def _adjust(
             fields.store(path, bits, (limits[0], limits[1]) if limits else None)
         except (TypeError, OverflowError):
             raise UsageError(
-                f"precision of {path!r} must be a number of bits, or (bits, minimum, maximum), not {precision!r}"
+                f"precision of {path!r} must be a number of bits, or (bits, least, largest), not {precision!r}"
             ) from None
     for path, description in (descriptions or {}).items():
         fields.describe(path, description)
