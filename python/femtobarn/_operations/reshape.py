@@ -265,4 +265,4 @@ def _stored(name: str, stored: int | tuple[int, float, float]) -> tuple[str, int
         case (int(bits), low, high):
             return name, bits, (float(low), float(high))
         case _:
-            raise UsageError(f"precision of {name!r} must be a number of bits or (bits, least, largest), not {stored!r}")
+            raise UsageError(f"precision of {name!r} is not a number of bits or (bits, least, largest): {stored!r}")
