@@ -440,7 +440,7 @@ def test_empty_arrays_fit_lists_of_any_type(path):
         writer.extend({"n": [np.array([]), np.array([])]})
         writer.extend({"n": [np.array([7]), np.array([])]})
     assert fb.open(path)["n"].array().to_list() == [[], [], [7], []]
-    with pytest.raises(fb.UsageError, match="there are none"):
+    with pytest.raises(fb.UsageError, match="as it has none"):
         fb.write(path, {"n": [np.array([])]})
     fb.write(path, {"n": [np.array([], "int16")]})
     assert str(fb.open(path)["n"].array().type) == "1 * var * int16"
