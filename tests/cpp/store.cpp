@@ -29,16 +29,16 @@ struct Muon {
 };
 FB_DESCRIBE(Muon, pt, charge)
 
-/// Described by other programs only.
+/// Only described by other programs.
 struct Strip {
     std::int32_t n;
     float charge;
 };
 
-static_assert(fb::is_plain<Jet> && fb::is_plain<std::array<float, 3>>, "their bytes are their values");
+static_assert(fb::is_plain<Jet> && fb::is_plain<std::array<float, 3>>, "they are stored as their bytes");
 static_assert(!fb::is_plain<int *> && !fb::is_plain<int *[2]> && !fb::is_plain<std::array<const char *, 2>> &&
                   fb::detail::holds_pointers<std::vector<std::pair<int, std::tuple<Jet *>>>>,
-              "pointers lead nowhere in another process");
+              "pointers are invalid in another process");
 
 static std::string url;
 
@@ -75,7 +75,8 @@ static void datasets_are_nested() {
     CHECK(a.datasets().size() == 1);
 }
 
-/// An object of a dataset that was deleted brought its name back, and deleted the next one of that name.
+/// Regression: an object of a deleted dataset created its name again, and deleted the next dataset of that
+/// name.
 static void a_dataset_that_was_deleted_is_none() {
     const fb::Store store = connect();
     const fb::DataSet gone = store.create_dataset("deleted/a");
@@ -98,7 +99,7 @@ static void a_dataset_that_was_deleted_is_none() {
     CHECK(store.dataset("deleted/a/b/c").exists());
 }
 
-/// One that another program had deleted had no runs and no events.
+/// Regression: a dataset that another program had deleted had no runs and no events.
 static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     const fb::Store store = fb::Store::connect("memory:gone"), other = fb::Store::connect("memory:gone");
     const fb::DataSet dataset = store.create_dataset("a");
@@ -113,7 +114,8 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     CHECK(store.root().datasets().empty());
 }
 
-/// A loader, which knows no name, found nothing in one that another program had deleted; nor did its runs.
+/// Regression: a loader, which does not know the name, found no events in a dataset that another program had
+/// deleted; nor did its runs.
 static void a_deleted_dataset_has_not_just_no_events() {
     const fb::Store store = fb::Store::connect("memory:loader"), other = fb::Store::connect("memory:loader");
     const fb::DataSet empty = store.create_dataset("a/empty"), dataset = store.create_dataset("a/b");
@@ -139,7 +141,7 @@ static void a_deleted_dataset_has_not_just_no_events() {
     CHECK(!fb::Loader(store, empty.descriptor(), names).next());
 }
 
-/// A dataset that was removed as an Item was empty, and its name was left.
+/// Regression: a dataset that was removed as an Item was empty, but its name was left.
 static void a_dataset_is_removed_with_its_name() {
     const fb::Store store = connect();
     const fb::DataSet dataset = store.create_dataset("as-item");
@@ -298,7 +300,7 @@ static void bytes_that_are_no_value_are_an_error() {
     THROWS(fb::Error, "label#type", store.store(event.descriptor(), "n", ""));
 }
 
-/// What another program has stored, and noted of it.
+/// Stores a product and the note of its class, like another program.
 static fb::Item stored_by_another(const fb::Store &store, const char *dataset, const char *name,
                                   const std::string &bytes, const char *type, const char *members) {
     store.note(std::string("type/") + type,
@@ -308,8 +310,8 @@ static fb::Item stored_by_another(const fb::Store &store, const char *dataset, c
     return event;
 }
 
-/// `fb ingest` had stored Jet{pt, eta, phi, btag}: a struct with phi before eta got the values of one for the
-/// other, and nothing said so.
+/// Regression: `fb ingest` had stored Jet{pt, eta, phi, btag}; a struct with phi before eta got the values of
+/// one for the other, without an error.
 static void structs_that_the_store_knows_otherwise_are_told() {
     const fb::Store store = connect();
     const std::string bytes = fb::Codec<std::vector<Jet>>::encode({{1, 2, 3, 4}});
@@ -345,12 +347,12 @@ static void structs_within_others_and_of_other_sizes_are_told() {
            other.load<Muon>("m"));
 }
 
-/// Python had noted Strip{charge, n}: n came back as charge, as the program did not say what its own is.
+/// Regression: Python had noted Strip{charge, n}; n was loaded as charge, as the program did not describe it.
 static void structs_that_only_the_store_knows_must_be_described() {
     const fb::Store store = fb::Store::connect("memory:strips");
     const fb::Item event = store.create_dataset("strips").create(1).create(2).create(3);
     const std::vector<Strip> strips{{1, 2}};
-    event.store("mine", strips); // nobody knows them yet
+    event.store("mine", strips); // not noted yet
     CHECK(event.load<std::vector<Strip>>("mine")->size() == 1);
     const fb::Store other = fb::Store::connect("memory:strips");
     stored_by_another(other, "strips", "s#Strip", std::string(8, '\0'), "Strip",
@@ -372,12 +374,12 @@ static void structs_that_only_the_store_knows_must_be_described() {
     const auto piece = loader.next();
     Strip strip{};
     THROWS(fb::Error, what, piece->load(0, 0, strip));
-    other.store(again.descriptor(), "s#Strip", "four"); // of another size
+    other.store(again.descriptor(), "s#Strip", "four"); // another size
     THROWS(fb::Error, what, again.load<Strip>("s"));
     CHECK(!again.load<Strip>("none") && again.products().size() == 2);
 }
 
-/// Other programs may not have described what they store.
+/// Other programs may not have described the structs that they store.
 static void structs_that_nobody_noted_are_loaded() {
     const fb::Store store = fb::Store::connect("memory:");
     const fb::Item event = store.create_dataset("d").create(1).create(2).create(3);
@@ -458,7 +460,7 @@ static void queues_give_each_value_once_and_end() {
     THROWS(fb::Error, "no queue", fb::Queue(store, "q", fb::QueueMode::consumer));
 }
 
-/// Without the file that says whose they are.
+/// Without the file that has the store ID.
 static std::size_t n_files(const std::filesystem::path &folder) {
     std::size_t n = 0;
     for (const auto &entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -487,7 +489,7 @@ static void large_products_lie_beside_the_store() {
         batch.flush();
         CHECK(n_files(folder / "large") == 3);
     }
-    // The store says where they are.
+    // the store knows where its large products are
     const fb::Store store = fb::Store::connect("dir:" + (folder / "store").string());
     const fb::Item subrun = store.dataset("large")[1][1];
     for (std::uint64_t event = 0; event < 3; ++event) {
