@@ -199,7 +199,7 @@ static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) 
 static void a_rank_that_only_reads_is_told_at_the_first_write(const char *url) {
     if (rank > 0 && std::strncmp(url, "dir:", 4) == 0) {
         WriteBatch batch(store);
-        THROWS(Exception, "written by one process", dataset.createRun(batch, 99));
+        THROWS(Exception, "only one process can write", dataset.createRun(batch, 99));
         AsyncEngine async(store);
         dataset.createRun(async, 99);
         CHECK(async.errors().size() == 1);

@@ -110,8 +110,8 @@ static void plain_data_are_stored_as_bytes() {
     CHECK(e.load("p", all) && all.size() == 1 && all[0].x == 3);
     e.store("p", std::vector<Point>());
     CHECK(e.load("p", all) && all.empty());
-    THROWS(Exception, "no range", e.store("p", points, 2, 1));
-    THROWS(Exception, "no range", e.store("p", points, 0, 4));
+    THROWS(Exception, "invalid range", e.store("p", points, 2, 1));
+    THROWS(Exception, "invalid range", e.store("p", points, 0, 4));
 }
 
 static void all_else_goes_through_boost() {
@@ -273,7 +273,7 @@ static void structs_that_only_the_store_knows_are_told_once() {
           once.find("Strip is not described, but the store has it as float q, std::int32_t n") != once.npos);
     CHECK(once.find("FB_DESCRIBE(Strip, q, n)") != once.npos);
     const std::string boost = said([&] { e.store("t", Remark{"good"}); });
-    CHECK(n_lines(boost) == 1 && boost.find("stored by Boost here") != boost.npos);
+    CHECK(n_lines(boost) == 1 && boost.find("stores it by Boost") != boost.npos);
     Narrow narrow{};
     const char *what = "class Narrow is not described, but the store has it as double charge";
     THROWS(Exception, what, e.load("n", narrow));
@@ -332,9 +332,9 @@ static void references_are_stored_and_followed() {
     CHECK(!both[0].valid() && copy.valid() && copy != both[1]);
     std::map<std::string, Track> all;
     CHECK(store.loadProduct(map, all) && all["c"].name == "d");
-    THROWS(Exception, "not there", *store.makePtr<int>(ProductID::from<int>("t", UUID(), 1, 2, 3)));
+    THROWS(Exception, "does not exist", *store.makePtr<int>(ProductID::from<int>("t", UUID(), 1, 2, 3)));
     THROWS(Exception, "expected 4 bytes", *store.makePtr<int>(one));
-    THROWS(Exception, "not there", *Ptr<int>());
+    THROWS(Exception, "does not exist", *Ptr<int>());
 }
 
 static void batches_are_seen_when_they_are_flushed() {
