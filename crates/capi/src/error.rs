@@ -101,7 +101,7 @@ pub unsafe fn border<T>(
     otherwise: T,
     f: impl FnOnce() -> Result<T, EventsError>,
 ) -> T {
-    // State that was changed halfway is behind poisoned locks, or belongs to the handle that failed.
+    // State that was changed halfway is protected by poisoned locks, or belongs to the handle that failed.
     let failed = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => return value,
         Ok(Err(failed)) => fb_error::of(&failed),

@@ -204,7 +204,7 @@ class VerifyReport(Value):
 
     @property
     def _good(self) -> str:
-        """What is said if no page is damaged."""
+        """Return the state if no page is damaged."""
         if self.ok:
             return "all is good"
         return "not as in the inputs, and no page damaged" if self.differences else "not all compared, no page damaged"
