@@ -1187,7 +1187,5 @@ def test_another_namespace_is_told(tmp_path: Path, need_program: Any) -> None:
     fb.hdf5_schema(path, cpp=tmp_path / "nova.hpp", namespace="hep")
     del dataset
     lines = run_cpp(HINT_PROGRAM, tmp_path, need_program, url, libraries=("-lboost_serialization",))
-    told = (
-        "femtobarn: found no product rec.{0} of type std::vector<hep::rec_{0}>, but one of type std::vector<rec_{0}>"
-    )
+    told = "femtobarn: found no product rec.{0} of type std::vector<hep::rec_{0}>, but one of type std::vector<rec_{0}>"
     assert [line.partition("; use the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]

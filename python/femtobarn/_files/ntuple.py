@@ -261,14 +261,14 @@ class NTuple(Readable):
         """Return a stream of all entries as a PyCapsule.
 
         Parameters
-            The schema that the consumer prefers; it is ignored, as there is only one.
+        ----------
         requested_schema : PyCapsule, optional
-            The schema that the consumer would like; there is only one that it can have.
+            The schema that the consumer prefers; it is ignored, as there is only one.
 
         Returns
+        -------
         PyCapsule
-        PyCapsule
-            A stream of record batches, each read when the consumer asks for it.
+            A stream of record batches, each read when the consumer requests it.
         """
         core = self._core
         n_entries = core.num_entries
@@ -470,9 +470,7 @@ class NTuple(Readable):
             self._known_lacking = rest
         if new:
             told = shortened([f"{field!r} ({why})" for field, why in new])
-            warn_outside(
-                f"not all files of {self.name!r} have the same fields; left out: {told}", UnreadableWarning
-            )
+            warn_outside(f"not all files of {self.name!r} have the same fields; left out: {told}", UnreadableWarning)
 
     def _warn_of_left_out(self) -> None:
         """Warn once about fields that a copy leaves out. Branches that are unreadable only on reading warn later."""

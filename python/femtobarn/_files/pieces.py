@@ -36,9 +36,9 @@ class How:
     """How fields are read in steps.
 
     Parameters
-        The object that is iterated over.
+    ----------
     source : Readable
-        What is iterated over.
+        The object that is iterated over.
     paths : list of str or None
         The paths of the fields.
     output : Output

@@ -115,8 +115,8 @@ def merge(
 
     Parameters
     ----------
+    files : str, path, dict or list
         The files to merge, as for `open`: all ntuples of each file, or only the named one.
-        What to merge, as for `open`: all ntuples of a file, or the one that is named.
     output : str or path
         The output file; with `append`, the file to extend. An output on a server (``root://``, ``https://``,
         ``davs://``, ``s3://``, ``gs://``, ``az://``) is written to the directory for temporary files (the setting

@@ -16,7 +16,7 @@ __all__ = ["check_open_options", "check_read_options", "known_options", "no_mode
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-    # They tune parts of uproot that do not exist here.
+# They tune parts of uproot that do not exist here.
 _OPEN = frozenset(
     {
         "array_cache",

@@ -52,8 +52,8 @@ def clip_entries(num_entries: int, start: SupportsIndex | None, stop: SupportsIn
     Parameters
     ----------
     num_entries : int
-        Number of entries that there are.
         Total number of entries.
+    start, stop : int or None
         First entry, and the one after the last; negative numbers count from the end, as in a slice.
 
     Returns

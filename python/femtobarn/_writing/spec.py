@@ -239,9 +239,7 @@ def _seen_as(kind: Projected, path: str) -> str:
     if isinstance(seen, Class | Enum | Type):
         return seen.name
     if isinstance(seen, Mapping | Cardinality | Projected) or not _is_type(seen):
-        raise UsageError(
-            f'field {path!r}: the type of a view must have a name, as "std::vector<float>", not {seen!r}'
-        )
+        raise UsageError(f'field {path!r}: the type of a view must have a name, as "std::vector<float>", not {seen!r}')
     if not isinstance(kind.source, str):
         raise UsageError(f"field {path!r}: the source of a view must be the path of a field, not {kind.source!r}")
     field = _field(path, seen, path)
