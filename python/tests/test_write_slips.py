@@ -232,7 +232,7 @@ def test_types_say_what_data_do_not(path):
     nt = fb.open(path)
     assert [nt[name].typename for name in types] == ["std::int32_t", "std::vector<float>", types["m"]]
     assert nt["m"].array().to_list() == [[("a", 1.5)], []]
-    with pytest.raises(fb.UsageError, match='types has "pn", which is no column'):
+    with pytest.raises(fb.UsageError, match='types has "pn", which is not a column'):
         fb.write(path, data, types={"pn": "int32"})
     with pytest.raises(fb.UsageError, match="types can only be given for data"), fb.recreate(path) as file:
         file.mkrntuple("Events", {"n": "int32"}, types={"n": "int32"})

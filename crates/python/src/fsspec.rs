@@ -148,7 +148,7 @@ fn with_python<T>(
     done.unwrap_or_else(|| Err(IoError::Interrupted { url: public(url) }))
 }
 
-/// The error for a `_fsspec.FsspecError`, which has no secrets.
+/// The error for a `FsspecError` of `femtobarn._files.fsspec`, which has no secrets.
 fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
     let url = public(url);
     if !error.is_instance_of::<PyException>(py) {
