@@ -219,9 +219,8 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     Swapped loaded{};
     Prefetcher prefetcher(store);
     prefetcher.fetchProduct<Swapped>("s");
-    const char *what =
-        "class Swapped is stored with other members: noted with float y, float x, described here with float "
-        "x";
+    const char *what = "class Swapped is stored with other members: noted with float y, float x, "
+                       "described here with float x";
     THROWS(Exception, what, e.load("s", loaded));
     THROWS(Exception, what, e.load(prefetcher, "s", loaded));
     THROWS(Exception, what, store.loadProduct(id, loaded));
