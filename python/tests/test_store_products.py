@@ -75,7 +75,7 @@ def test_what_names_no_product_is_told(store: fb.DataStore, event: fb.Event) -> 
         (lambda: dataset.arrays(["x", 5]), "a text, not 5"),  # type: ignore[list-item]
         (lambda: dataset.arrays(5), r"labels, or \(label, type\), not 5"),  # type: ignore[arg-type]
         (lambda: store.prefetcher(5), r"labels, or \(label, type\), not 5"),  # type: ignore[arg-type]
-        (lambda: list(store.prefetcher(("x", "y", "z"))(dataset)), "several are a list"),  # type: ignore[arg-type]
+        (lambda: list(store.prefetcher(("x", "y", "z"))(dataset)), "pass several as a list"),  # type: ignore[arg-type]
     ]
     for n, (use, message) in enumerate(uses):
         with pytest.raises(fb.UsageError, match=message):
