@@ -384,7 +384,7 @@ def _run(
 ) -> ProcessResult:
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
-    pieces = _pieces(work, sizes, state, loads=pool.shares_memory, goes_on=on_error != "raise")
+    pieces = _pieces(work, sizes, state, loads=pool.shares_memory)
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
@@ -412,10 +412,8 @@ def _run(
     return ProcessResult(value, state.n_events - n_failed, state.failures, statistics)
 
 
-def _pieces(
-    work: Work, sizes: tuple[int, int], state: State, *, loads: bool, goes_on: bool
-) -> Generator[Piece, None, None]:
-    """Iterate over what is not done; what cannot be loaded together is loaded by workers, if one may go on."""
+def _pieces(work: Work, sizes: tuple[int, int], state: State, *, loads: bool) -> Generator[Piece, None, None]:
+    """Iterate over what is not done; pieces that cannot be loaded together are loaded by workers, which say where."""
     number, after = state.n_pieces, state.after
     try:
         for piece in work.pieces(sizes, number, after, loads=loads):
@@ -423,7 +421,7 @@ def _pieces(
             yield piece
         return
     except Exception as error:
-        if not (loads and goes_on) or is_of_a_store(error):
+        if not loads or is_of_a_store(error):
             raise
     yield from work.pieces(sizes, number, after, loads=False)
 
