@@ -53,7 +53,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Sends commands and takes their replies, in any order; each is answered once. With `in_order`, of two with one key
+    /// Sends commands and takes their replies, in any command; each is answered once. With `in_order`, of two with one key
     /// the later is done last.
     ///
     /// # Errors
@@ -62,29 +62,31 @@ impl<'a> Flow<'a> {
     pub fn run(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         in_order: bool,
         answered: &mut Answered<'_>,
     ) -> Result<(), EventsError> {
-        let done = self.run_all(doing, orders, in_order, answered);
+        let done = self.run_all(doing, commands, in_order, answered);
         done.map_err(|error| self.nodes.say_how_full(error))
     }
 
     fn run_all(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         in_order: bool,
         answered: &mut Answered<'_>,
     ) -> Result<(), EventsError> {
-        let mut pending: Vec<_> = (0..orders.len()).map(|at| Task { at, ask: None }).collect();
+        let mut pending: Vec<_> = (0..commands.len())
+            .map(|at| Task { at, ask: None })
+            .collect();
         let mut progress = Instant::now();
         let mut pause = FIRST_PAUSE;
         let mut said = ServerErrors::default();
         while !pending.is_empty() {
             let n = pending.len();
             let seen = self.nodes.topology().generation;
-            let mut again = self.round(doing, orders, pending, answered, &mut said)?;
+            let mut again = self.round(doing, commands, pending, answered, &mut said)?;
             if in_order {
                 let used = self.used.iter();
                 used.for_each(|at| self.nodes.known.note_written(at));
@@ -93,13 +95,13 @@ impl<'a> Flow<'a> {
                 break;
             }
             if in_order {
-                again.tasks = with_later(again.tasks, orders);
+                again.tasks = with_later(again.tasks, commands);
                 self.has_repeated = true;
             }
             if again.tasks.len() < n {
                 (progress, pause) = (Instant::now(), FIRST_PAUSE);
-            } else if progress.elapsed() > self.patience(&again.tasks, orders) {
-                self.nodes.give_up(self.masters(&again.tasks, orders));
+            } else if progress.elapsed() > self.patience(&again.tasks, commands) {
+                self.nodes.give_up(self.masters(&again.tasks, commands));
                 return Err(self.nodes.unreachable(doing, &said));
             }
             if again.must_wait {
@@ -119,19 +121,19 @@ impl<'a> Flow<'a> {
 
     /// For how long no command that is left needs to be answered, until all are given up: not long again if all are for
     /// servers that were given up of late.
-    fn patience(&self, left: &[Task], orders: &Commands) -> Duration {
+    fn patience(&self, left: &[Task], commands: &Commands) -> Duration {
         let failover = self.nodes.settings.failover;
-        match self.nodes.were_given_up(&self.masters(left, orders)) {
+        match self.nodes.were_given_up(&self.masters(left, commands)) {
             true => failover.min(SOON),
             false => failover,
         }
     }
 
     /// The servers that have the keys of some commands, as far as is known.
-    fn masters(&self, tasks: &[Task], orders: &Commands) -> BTreeSet<Arc<Address>> {
+    fn masters(&self, tasks: &[Task], commands: &Commands) -> BTreeSet<Arc<Address>> {
         let topology = self.nodes.topology();
-        let slots = tasks.iter().filter_map(|task| orders.get(task.at));
-        let masters = slots.filter_map(|order| topology.master(order.slot));
+        let slots = tasks.iter().filter_map(|task| commands.get(task.at));
+        let masters = slots.filter_map(|command| topology.master(command.slot));
         masters.cloned().collect()
     }
 
@@ -139,45 +141,46 @@ impl<'a> Flow<'a> {
     fn round(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         pending: Vec<Task>,
         answered: &mut Answered<'_>,
         said: &mut ServerErrors,
     ) -> Result<Again, EventsError> {
         let mut again = Again::default();
-        let mut lanes = self.lanes(doing, orders, pending, &mut again, said)?;
-        while !lanes.is_empty() {
-            let mut next = Vec::with_capacity(lanes.len());
-            for mut lane in lanes {
-                let filled = lane.fill(orders);
-                match self.settle(filled, &mut lane, orders) {
-                    Ok(()) => next.push(lane),
+        let mut pipelines = self.pipelines(doing, commands, pending, &mut again, said)?;
+        while !pipelines.is_empty() {
+            let mut next = Vec::with_capacity(pipelines.len());
+            for mut pipeline in pipelines {
+                let filled = pipeline.fill(commands);
+                match self.settle(filled, &mut pipeline, commands) {
+                    Ok(()) => next.push(pipeline),
                     Err(why) if is_too_large(&why) => {
                         return Err(refused(
                             &self.nodes.settings.url,
-                            &lane.address,
+                            &pipeline.address,
                             doing,
                             &why,
                         ));
                     }
-                    Err(why) => self.end(lane, why, &mut again, said),
+                    Err(why) => self.end(pipeline, why, &mut again, said),
                 }
             }
-            lanes = Vec::with_capacity(next.len());
-            for mut lane in next {
+            pipelines = Vec::with_capacity(next.len());
+            for mut pipeline in next {
                 let url = &self.nodes.settings.url;
-                let moved = lane.drain(orders, &mut again, said, answered, &|address, error| {
-                    refused(url, address, doing, error)
-                })?;
-                if lane.has_done {
-                    self.used.insert(lane.address.clone());
+                let moved =
+                    pipeline.drain(commands, &mut again, said, answered, &|address, error| {
+                        refused(url, address, doing, error)
+                    })?;
+                if pipeline.has_done {
+                    self.used.insert(pipeline.address.clone());
                 }
-                match self.settle(moved, &mut lane, orders) {
-                    Ok(()) if lane.is_done() => {
-                        self.held.insert(lane.address, lane.connection);
+                match self.settle(moved, &mut pipeline, commands) {
+                    Ok(()) if pipeline.is_done() => {
+                        self.held.insert(pipeline.address, pipeline.connection);
                     }
-                    Ok(()) => lanes.push(lane),
-                    Err(why) => self.end(lane, why, &mut again, said),
+                    Ok(()) => pipelines.push(pipeline),
+                    Err(why) => self.end(pipeline, why, &mut again, said),
                 }
             }
         }
@@ -185,10 +188,10 @@ impl<'a> Flow<'a> {
     }
 
     /// Groups commands by the servers that they go to.
-    fn lanes(
+    fn pipelines(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         pending: Vec<Task>,
         again: &mut Again,
         said: &mut ServerErrors,
@@ -196,7 +199,7 @@ impl<'a> Flow<'a> {
         let topology = self.nodes.topology();
         let mut queues: BTreeMap<Arc<Address>, VecDeque<Task>> = BTreeMap::new();
         for task in pending {
-            let slot = orders.get(task.at).map(|order| order.slot);
+            let slot = commands.get(task.at).map(|command| command.slot);
             let master = slot.and_then(|slot| topology.master(slot));
             match task.ask.as_ref().or(master) {
                 Some(address) => match queues.get_mut(address) {
@@ -211,12 +214,12 @@ impl<'a> Flow<'a> {
                 }
             }
         }
-        let mut lanes = Vec::with_capacity(queues.len());
+        let mut pipelines = Vec::with_capacity(queues.len());
         for (address, queue) in queues {
             let held = self.held.remove(&address);
             let connection = held.map_or_else(|| self.nodes.connection(&address), Ok);
             match connection {
-                Ok(connection) => lanes.push(Pipeline::new(address, connection, queue)),
+                Ok(connection) => pipelines.push(Pipeline::new(address, connection, queue)),
                 Err(RedisError::Refused(error)) => {
                     return Err(refused(&self.nodes.settings.url, &address, doing, &error));
                 }
@@ -226,32 +229,32 @@ impl<'a> Flow<'a> {
                 }
             }
         }
-        Ok(lanes)
+        Ok(pipelines)
     }
 
-    /// Whether a lane may go on; else why not.
+    /// Whether a pipeline may go on; else why not.
     fn settle(
         &self,
         result: Result<(), RedisError>,
-        lane: &mut Pipeline,
-        orders: &Commands,
+        pipeline: &mut Pipeline,
+        commands: &Commands,
     ) -> Result<(), String> {
         match result {
             Ok(()) => Ok(()),
             Err(RedisError::Quiet) => {
                 let timeout = self.nodes.settings.timeout;
-                if lane.moved().elapsed() > timeout {
+                if pipeline.moved().elapsed() > timeout {
                     let seconds = timeout.as_secs_f64();
                     return Err(format!("it did not answer for {seconds} s"));
                 }
-                if lane.looked.elapsed() < SUSPECT {
+                if pipeline.looked.elapsed() < SUSPECT {
                     return Ok(());
                 }
-                lane.looked = Instant::now();
-                match self.is_replaced(&lane.address, |topology| {
-                    lane.tasks().all(|task| {
-                        let slot = orders.get(task.at).map(|order| order.slot);
-                        slot.and_then(|slot| topology.master(slot)) != Some(&lane.address)
+                pipeline.looked = Instant::now();
+                match self.is_replaced(&pipeline.address, |topology| {
+                    pipeline.tasks().all(|task| {
+                        let slot = commands.get(task.at).map(|command| command.slot);
+                        slot.and_then(|slot| topology.master(slot)) != Some(&pipeline.address)
                     })
                 }) {
                     true => Err("it does not answer, and others have its slots".into()),
@@ -278,14 +281,14 @@ impl<'a> Flow<'a> {
         is_gone(&self.nodes.topology())
     }
 
-    /// Gives a lane up whose connection is of no use.
-    fn end(&mut self, lane: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
+    /// Gives a pipeline up whose connection is of no use.
+    fn end(&mut self, pipeline: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
         self.has_lost = true;
-        self.has_repeated |= !lane.flying.is_empty();
-        self.nodes.forget(&lane.address);
-        said.note(&lane.address, why);
-        let flying = lane.flying.into_iter().flatten();
-        again.broken(&lane.address, flying.chain(lane.queue));
+        self.has_repeated |= !pipeline.flying.is_empty();
+        self.nodes.forget(&pipeline.address);
+        said.note(&pipeline.address, why);
+        let flying = pipeline.flying.into_iter().flatten();
+        again.broken(&pipeline.address, flying.chain(pipeline.queue));
     }
 
     /// Waits until as many replicas have what was written by this flow; gives how many have. None if a server was lost,
@@ -407,18 +410,18 @@ impl Drop for Flow<'_> {
 }
 
 /// With each task, all later ones of its slot, so that what comes later is also done later.
-fn with_later(tasks: Vec<Task>, orders: &Commands) -> Vec<Task> {
+fn with_later(tasks: Vec<Task>, commands: &Commands) -> Vec<Task> {
     let mut first: HashMap<u16, usize> = HashMap::new();
     let mut by_number: BTreeMap<usize, Task> = BTreeMap::new();
     for task in tasks {
-        if let Some(order) = orders.get(task.at) {
-            let earliest = first.entry(order.slot).or_insert(task.at);
+        if let Some(command) = commands.get(task.at) {
+            let earliest = first.entry(command.slot).or_insert(task.at);
             *earliest = (*earliest).min(task.at);
             by_number.insert(task.at, task);
         }
     }
-    for at in 0..orders.len() {
-        let slot = orders.get(at).map(|order| order.slot);
+    for at in 0..commands.len() {
+        let slot = commands.get(at).map(|command| command.slot);
         let earliest = slot.and_then(|slot| first.get(&slot));
         if earliest.is_some_and(|earliest| *earliest <= at) {
             by_number.entry(at).or_insert(Task { at, ask: None });

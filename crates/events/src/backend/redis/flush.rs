@@ -77,13 +77,13 @@ impl RedisBackend {
         flow: &mut Flow<'_>,
         slots: &[u16],
     ) -> Result<Vec<Persistence>, EventsError> {
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for slot in slots {
-            orders.command(*slot, &[b"INFO", b"persistence"]);
-            orders.command(*slot, &[b"INFO", b"server"]);
+            commands.command(*slot, &[b"INFO", b"persistence"]);
+            commands.command(*slot, &[b"INFO", b"server"]);
         }
         let mut found = vec![Persistence::default(); slots.len()];
-        flow.run(DOING, &orders, false, &mut |at, reply| {
+        flow.run(DOING, &commands, false, &mut |at, reply| {
             let text = reply.text();
             found
                 .get_mut(at / 2)
@@ -128,9 +128,9 @@ impl RedisBackend {
         let Some(mark) = self.nodes.known.mark() else {
             return Ok(());
         };
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HMGET", &mark.key, LAYOUT_FIELD, ID_FIELD]);
-        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HMGET", &mark.key, LAYOUT_FIELD, ID_FIELD]);
+        Flow::new(&self.nodes).run(DOING, &commands, false, &mut |_, reply| {
             let fields = reply.elements().into_iter().flatten();
             let fields = fields.map(|field| field.bytes().map(<[u8]>::to_vec));
             mark.check(fields.collect()).map_err(|trouble| {
@@ -155,11 +155,11 @@ impl RedisBackend {
     }
 
     fn ping(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for slot in slots {
-            orders.command(*slot, &[b"PING"]);
+            commands.command(*slot, &[b"PING"]);
         }
-        flow.run(DOING, &orders, false, &mut |_, _| Ok(()))
+        flow.run(DOING, &commands, false, &mut |_, _| Ok(()))
     }
 
     fn wait_for_all_logs(&self, slots: &[u16]) -> Result<(), EventsError> {
@@ -213,11 +213,11 @@ impl RedisBackend {
 
     fn wait_for_logs(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
         let millis = self.nodes.settings.timeout.as_millis().to_string();
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for slot in slots {
-            orders.command(*slot, &[b"WAITAOF", b"1", b"0", millis.as_bytes()]);
+            commands.command(*slot, &[b"WAITAOF", b"1", b"0", millis.as_bytes()]);
         }
-        flow.run(DOING, &orders, false, &mut |_, reply| {
+        flow.run(DOING, &commands, false, &mut |_, reply| {
             let first = reply.elements().and_then(|mut both| both.next());
             match first {
                 Some(super::resp::Reply::Number(1)) => Ok(()),

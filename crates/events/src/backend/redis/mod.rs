@@ -51,7 +51,7 @@ use emptied::Mark;
 use failure::refused;
 use keys::{FIRST_LAYOUT, ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
 use nodes::Nodes;
-use queues::Pipeline;
+use queues::Lane;
 use resp::{Commands, Reply};
 use settings::Settings;
 
@@ -67,7 +67,7 @@ pub struct RedisBackend {
     /// Who this is to queues.
     client: Uuid,
     /// The process that uses them, how many lanes there are, and those that nobody uses.
-    lanes: Mutex<(u32, u64, Vec<Pipeline>)>,
+    lanes: Mutex<(u32, u64, Vec<Lane>)>,
 }
 
 impl RedisBackend {
@@ -156,10 +156,10 @@ impl RedisBackend {
 
     /// Fails if the server is a replica, which takes no writes; not if it does not say.
     fn check_is_master(&self, key: &Tagged) -> Result<(), EventsError> {
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"INFO", b"replication"]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"INFO", b"replication"]);
         let mut is_replica = false;
-        let asked = Flow::new(&self.nodes).run("connect", &orders, false, &mut |_, reply| {
+        let asked = Flow::new(&self.nodes).run("connect", &commands, false, &mut |_, reply| {
             is_replica = reply.text().lines().any(|line| line == "role:slave");
             Ok(())
         });
@@ -178,10 +178,10 @@ impl RedisBackend {
         if wanted == 0 {
             return Ok(());
         }
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
         let mut flow = Flow::new(&self.nodes);
-        flow.run("look something up", &orders, false, &mut |_, _| Ok(()))?;
+        flow.run("look something up", &commands, false, &mut |_, _| Ok(()))?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n, &flow.lacking)),
             _ => Ok(()),
@@ -237,7 +237,7 @@ impl RedisBackend {
     fn surely<T>(
         &self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         take: &mut dyn FnMut(Reply<'_>) -> Result<T, EventsError>,
     ) -> Result<T, EventsError> {
         let wanted = self.nodes.settings.replicas;
@@ -245,7 +245,7 @@ impl RedisBackend {
         loop {
             let mut flow = Flow::new(&self.nodes);
             let mut taken = None;
-            flow.run(doing, orders, true, &mut |_, reply| {
+            flow.run(doing, commands, true, &mut |_, reply| {
                 taken = Some(take(reply)?);
                 Ok(())
             })?;
@@ -271,10 +271,10 @@ impl RedisBackend {
         kind: &str,
         field: &[u8],
     ) -> Result<Option<Vec<u8>>, EventsError> {
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HGET", &key.key(kind), field]);
         let mut found = None;
-        Flow::new(&self.nodes).run("look something up", &orders, false, &mut |_, reply| {
+        Flow::new(&self.nodes).run("look something up", &commands, false, &mut |_, reply| {
             found = reply.bytes().map(<[u8]>::to_vec);
             Ok(())
         })?;
@@ -293,23 +293,23 @@ impl RedisBackend {
         const DOING: &str = "note something";
         let take = &mut |reply: Reply<'_>| Ok(reply.bytes().map(<[u8]>::to_vec));
         let get = [b"HGET".as_slice(), &key.key(kind), field];
-        let mut orders = Commands::default();
-        orders.command(key.slot, &get);
-        if let Some(found) = self.surely(DOING, &orders, take)? {
+        let mut commands = Commands::default();
+        commands.command(key.slot, &get);
+        if let Some(found) = self.surely(DOING, &commands, take)? {
             return Ok(found);
         }
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
-        orders.command(key.slot, &get);
-        let found = self.surely(DOING, &orders, take)?;
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
+        commands.command(key.slot, &get);
+        let found = self.surely(DOING, &commands, take)?;
         found.ok_or_else(|| self.nonsense(DOING, Reply::Value(None)))
     }
 
     /// Commands of which only matters that they are done.
-    fn change(&self, doing: &str, orders: &Commands) -> Result<(), EventsError> {
-        match orders.is_empty() {
+    fn change(&self, doing: &str, commands: &Commands) -> Result<(), EventsError> {
+        match commands.is_empty() {
             true => Ok(()),
-            false => self.surely(doing, orders, &mut |_| Ok(())),
+            false => self.surely(doing, commands, &mut |_| Ok(())),
         }
     }
 
@@ -330,10 +330,10 @@ impl RedisBackend {
 
     /// The same as they are stored: what is deleted may be damaged.
     fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
-        let mut orders = Commands::default();
-        orders.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
+        let mut commands = Commands::default();
+        commands.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
         let mut found = Vec::new();
-        Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
+        Flow::new(&self.nodes).run("list products", &commands, false, &mut |_, reply| {
             let names = reply.elements().into_iter().flatten();
             found = names
                 .map(|name| name.bytes().unwrap_or_default().to_vec())
@@ -345,10 +345,10 @@ impl RedisBackend {
 
     /// The events that have a product, by the key of all products of its name.
     fn events_with(&self, keys: &ParentKeys, products: &[u8]) -> Result<Vec<u64>, EventsError> {
-        let mut orders = Commands::default();
-        orders.command(keys.slot, &[b"HKEYS", products]);
+        let mut commands = Commands::default();
+        commands.command(keys.slot, &[b"HKEYS", products]);
         let mut found = Vec::new();
-        Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
+        Flow::new(&self.nodes).run("list products", &commands, false, &mut |_, reply| {
             found.clear();
             for event in reply.elements().into_iter().flatten() {
                 let bytes = event.bytes().unwrap_or_default();
@@ -468,15 +468,15 @@ impl Backend for RedisBackend {
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
         self.may_write("remove containers")?;
         let keys = self.keys(parent);
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for numbers in numbers.chunks(write::MOST_FIELDS) {
-            orders.begin(keys.slot, 2 + numbers.len());
-            orders.arg(b"ZREM").arg(&keys.children());
+            commands.begin(keys.slot, 2 + numbers.len());
+            commands.arg(b"ZREM").arg(&keys.children());
             for number in numbers {
-                orders.arg(&number.to_be_bytes());
+                commands.arg(&number.to_be_bytes());
             }
         }
-        self.change("remove containers", &orders)
+        self.change("remove containers", &commands)
     }
 
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
@@ -492,17 +492,17 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let mut names = self.names_of(&keys)?;
         names.retain(|name| label.is_none_or(|label| name.label() == label));
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for name in &names {
             let args = [
                 b"HEXISTS".as_slice(),
                 &keys.products(name),
                 &event.to_be_bytes(),
             ];
-            orders.command(keys.slot, &args);
+            commands.command(keys.slot, &args);
         }
         let mut there = vec![false; names.len()];
-        Flow::new(&self.nodes).run("list products", &orders, false, &mut |at, reply| {
+        Flow::new(&self.nodes).run("list products", &commands, false, &mut |at, reply| {
             let is_there = self.truth("list products", reply)?;
             there
                 .get_mut(at)
@@ -518,14 +518,14 @@ impl Backend for RedisBackend {
         const DOING: &str = "count products";
         let keys = self.keys(parent);
         let names = self.names_of(&keys)?;
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for name in &names {
             let products = keys.products(name);
-            orders.command(keys.slot, &[b"HLEN", &products]);
-            orders.command(keys.slot, &[b"HEXISTS", &products, &ABSENT.to_be_bytes()]);
+            commands.command(keys.slot, &[b"HLEN", &products]);
+            commands.command(keys.slot, &[b"HEXISTS", &products, &ABSENT.to_be_bytes()]);
         }
-        let mut answers = vec![0; orders.len()];
-        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |at, reply| {
+        let mut answers = vec![0; commands.len()];
+        Flow::new(&self.nodes).run(DOING, &commands, false, &mut |at, reply| {
             let n = match reply {
                 Reply::Number(n) => n.unsigned_abs(),
                 reply => return Err(self.nonsense(DOING, reply)),
@@ -562,16 +562,16 @@ impl Backend for RedisBackend {
             Some(name) => vec![name.as_str().as_bytes().to_vec()],
             None => self.stored_names(&keys)?,
         };
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for name in &names {
             let args = [
                 b"HDEL".as_slice(),
                 &keys.products_named(name),
                 &event.to_be_bytes(),
             ];
-            orders.command(keys.slot, &args);
+            commands.command(keys.slot, &args);
         }
-        self.change("remove products", &orders)
+        self.change("remove products", &commands)
     }
 
     fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
@@ -581,15 +581,15 @@ impl Backend for RedisBackend {
         let products = keys.products(name);
         let events = self.events_with(&keys, &products)?;
         // By their events, and not the hash as a whole: somebody may store a product of the parent itself just now.
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for events in events.chunks(write::MOST_FIELDS) {
-            orders.begin(keys.slot, 2 + events.len());
-            orders.arg(b"HDEL").arg(&products);
+            commands.begin(keys.slot, 2 + events.len());
+            commands.arg(b"HDEL").arg(&products);
             for event in events {
-                orders.arg(&event.to_be_bytes());
+                commands.arg(&event.to_be_bytes());
             }
         }
-        self.change(DOING, &orders)?;
+        self.change(DOING, &commands)?;
         Ok(events.len() as u64)
     }
 
@@ -601,11 +601,11 @@ impl Backend for RedisBackend {
         // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {
-            let mut orders = Commands::default();
+            let mut commands = Commands::default();
             for key in &keys_now {
-                orders.command(keys.slot, &[b"UNLINK", key]);
+                commands.command(keys.slot, &[b"UNLINK", key]);
             }
-            self.change("remove a container's contents", &orders)?;
+            self.change("remove a container's contents", &commands)?;
         }
         Ok(())
     }
@@ -629,20 +629,20 @@ impl Backend for RedisBackend {
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
         self.may_write("note something")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
-        let mut orders = Commands::default();
-        orders.command(
+        let mut commands = Commands::default();
+        commands.command(
             notes.slot,
             &[b"HSET", &notes.key("h"), key.as_bytes(), value],
         );
-        self.change("note something", &orders)
+        self.change("note something", &commands)
     }
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
         self.may_write("forget a note")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
-        let mut orders = Commands::default();
-        orders.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
-        self.change("forget a note", &orders)
+        let mut commands = Commands::default();
+        commands.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
+        self.change("forget a note", &commands)
     }
 
     fn queues(&self) -> &dyn Queues {

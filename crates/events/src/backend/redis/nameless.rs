@@ -25,21 +25,21 @@ impl RedisBackend {
         }
         let named = self.named()?;
         found.retain(|_, parent| !named.contains(&parent.dataset));
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for (key, parent) in &found {
-            orders.command(self.keys(parent).slot, &[b"UNLINK", key]);
+            commands.command(self.keys(parent).slot, &[b"UNLINK", key]);
         }
-        self.change(DOING, &orders)?;
+        self.change(DOING, &commands)?;
         Ok(found.values().map(|parent| parent.dataset).collect())
     }
 
     /// The datasets that names lead to.
     fn named(&self) -> Result<HashSet<Uuid>, EventsError> {
         let key = self.datasets_key();
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HVALS", &key.key("u")]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HVALS", &key.key("u")]);
         let mut found = HashSet::new();
-        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
+        Flow::new(&self.nodes).run(DOING, &commands, false, &mut |_, reply| {
             for value in reply.elements().into_iter().flatten() {
                 let bytes = value.bytes().unwrap_or_default();
                 let entry = DataSetEntry::from_bytes(bytes).ok_or_else(|| EventsError::Key {
@@ -66,10 +66,10 @@ impl RedisBackend {
         let mut cursor = b"0".to_vec();
         let mut flow = Flow::new(&self.nodes);
         loop {
-            let mut orders = Commands::default();
+            let mut commands = Commands::default();
             let args = [b"SCAN".as_slice(), &cursor, b"MATCH", &pattern, b"COUNT"];
-            orders.command(slot, &[&args[..], &[count.as_bytes()]].concat());
-            flow.run(DOING, &orders, false, &mut |_, reply| {
+            commands.command(slot, &[&args[..], &[count.as_bytes()]].concat());
+            flow.run(DOING, &commands, false, &mut |_, reply| {
                 let mut parts = reply.elements().into_iter().flatten();
                 let next = parts
                     .next()

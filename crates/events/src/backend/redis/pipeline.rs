@@ -81,22 +81,22 @@ impl Pipeline {
     }
 
     /// Sends what there is room for.
-    pub fn fill(&mut self, orders: &Commands) -> Result<(), RedisError> {
+    pub fn fill(&mut self, commands: &Commands) -> Result<(), RedisError> {
         // Half a window at least at a time, so that small commands share a packet.
         if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
             while self.weight < WINDOW && self.flying.len() < MOST {
                 let Some(task) = self.queue.pop_front() else {
                     break;
                 };
-                let Some(order) = orders.get(task.at) else {
+                let Some(command) = commands.get(task.at) else {
                     continue;
                 };
                 if task.ask.is_some() {
                     self.connection.push(b"*1\r\n$6\r\nASKING\r\n");
                     self.flying.push_back(None);
                 }
-                self.connection.push(orders.packed(order));
-                self.weight += order.weight;
+                self.connection.push(commands.packed(command));
+                self.weight += command.weight;
                 self.flying.push_back(Some(task));
             }
         }
@@ -115,7 +115,7 @@ impl Pipeline {
     /// Waits for a reply, and takes those that have come.
     pub fn drain(
         &mut self,
-        orders: &Commands,
+        commands: &Commands,
         again: &mut Again,
         said: &mut ServerErrors,
         answered: &mut Answered<'_>,
@@ -136,7 +136,7 @@ impl Pipeline {
             let address = &self.address;
             let taken = self.connection.take(|reply| match (task, reply) {
                 (Some(task), Reply::Error(error)) => {
-                    let weight = orders.get(task.at).map_or(0, |order| order.weight);
+                    let weight = commands.get(task.at).map_or(0, |command| command.weight);
                     let error = String::from_utf8_lossy(error);
                     let passing =
                         passing(&error, address).ok_or_else(|| refused(address, &error))?;
@@ -147,7 +147,7 @@ impl Pipeline {
                 (Some(task), reply) => {
                     self.has_done = true;
                     answered(task.at, reply)?;
-                    Ok(orders.get(task.at).map_or(0, |order| order.weight))
+                    Ok(commands.get(task.at).map_or(0, |command| command.weight))
                 }
                 (None, _) => Ok(0),
             });

@@ -16,12 +16,12 @@ const LONGEST_LINE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub struct Commands {
     bytes: Vec<u8>,
-    list: Vec<Order>,
+    list: Vec<Command>,
 }
 
 /// One command.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct Command {
     /// The slot of its key.
     pub slot: u16,
     /// Where its bytes are.
@@ -41,7 +41,7 @@ impl Commands {
     /// Begins a command of so many arguments, its name among them, which [`Commands::arg`] adds.
     pub fn begin(&mut self, slot: u16, n_args: usize) -> &mut Self {
         let start = self.bytes.len();
-        self.list.push(Order {
+        self.list.push(Command {
             slot,
             range: start..start,
             weight: 0,
@@ -55,17 +55,17 @@ impl Commands {
         self.length(b'$', arg.len());
         self.bytes.extend_from_slice(arg);
         self.bytes.extend_from_slice(b"\r\n");
-        if let Some(order) = self.list.last_mut() {
-            order.range.end = self.bytes.len();
-            order.weight = order.range.len();
+        if let Some(command) = self.list.last_mut() {
+            command.range.end = self.bytes.len();
+            command.weight = command.range.len();
         }
         self
     }
 
     /// Says that the answer to the last command will have so many bytes, about.
     pub fn brings(&mut self, n_bytes: usize) {
-        if let Some(order) = self.list.last_mut() {
-            order.weight = order.range.len().max(n_bytes);
+        if let Some(command) = self.list.last_mut() {
+            command.weight = command.range.len().max(n_bytes);
         }
     }
 
@@ -77,13 +77,13 @@ impl Commands {
         }
     }
 
-    pub fn get(&self, at: usize) -> Option<&Order> {
+    pub fn get(&self, at: usize) -> Option<&Command> {
         self.list.get(at)
     }
 
     /// What goes over the wire.
-    pub fn packed(&self, order: &Order) -> &[u8] {
-        self.bytes.get(order.range.clone()).unwrap_or_default()
+    pub fn packed(&self, command: &Command) -> &[u8] {
+        self.bytes.get(command.range.clone()).unwrap_or_default()
     }
 
     pub fn len(&self) -> usize {
@@ -115,9 +115,9 @@ impl Commands {
 
 /// Packs one command.
 pub fn packed(args: &[&[u8]]) -> Vec<u8> {
-    let mut orders = Commands::default();
-    orders.command(0, args);
-    orders.bytes
+    let mut commands = Commands::default();
+    commands.command(0, args);
+    commands.bytes
 }
 
 /// Bytes that are no reply.
@@ -355,13 +355,16 @@ mod tests {
 
     #[test]
     fn commands_are_packed_as_redis_reads_them() {
-        let mut orders = Commands::default();
-        orders.command(7, &[b"GET", b"a\r\nb"]);
-        orders.command(8, &[b"PING"]);
-        let [first, second] = [0, 1].map(|at| orders.get(at).unwrap());
+        let mut commands = Commands::default();
+        commands.command(7, &[b"GET", b"a\r\nb"]);
+        commands.command(8, &[b"PING"]);
+        let [first, second] = [0, 1].map(|at| commands.get(at).unwrap());
         assert_eq!((first.slot, second.slot), (7, 8));
-        assert_eq!(orders.packed(first), b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n");
-        assert_eq!(orders.packed(second), b"*1\r\n$4\r\nPING\r\n");
+        assert_eq!(
+            commands.packed(first),
+            b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n"
+        );
+        assert_eq!(commands.packed(second), b"*1\r\n$4\r\nPING\r\n");
         assert_eq!(packed(&[&[0; 1234]]).len(), 4 + 7 + 1234 + 2);
     }
 

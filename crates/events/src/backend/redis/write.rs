@@ -265,7 +265,7 @@ fn entry(batch: &Batch, group: usize, entry: usize) -> Option<(&Products, u64, &
     Some((group, *event, batch.stored(range)))
 }
 
-fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &mut Commands) {
+fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, commands: &mut Commands) {
     let key = keys.products(&group.name);
     let mut rest = group.entries.as_slice();
     while !rest.is_empty() {
@@ -276,10 +276,10 @@ fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &m
         };
         let n = rest.iter().take(MOST_FIELDS).take_while(fits).count();
         let (now, later) = rest.split_at(n.max(1));
-        orders.begin(keys.slot, 2 + 2 * now.len());
-        orders.arg(b"HSET").arg(&key);
+        commands.begin(keys.slot, 2 + 2 * now.len());
+        commands.arg(b"HSET").arg(&key);
         for (event, range) in now {
-            orders.arg(&event.to_be_bytes()).arg(batch.stored(range));
+            commands.arg(&event.to_be_bytes()).arg(batch.stored(range));
         }
         rest = later;
     }
@@ -304,13 +304,13 @@ fn pack_keeping(
     }
 }
 
-fn pack_items(items: &Items, keys: &ParentKeys, orders: &mut Commands) {
+fn pack_items(items: &Items, keys: &ParentKeys, commands: &mut Commands) {
     let key = keys.children();
     for numbers in items.numbers.chunks(MOST_FIELDS) {
-        orders.begin(keys.slot, 2 + 2 * numbers.len());
-        orders.arg(b"ZADD").arg(&key);
+        commands.begin(keys.slot, 2 + 2 * numbers.len());
+        commands.arg(b"ZADD").arg(&key);
         for number in numbers {
-            orders.arg(b"0").arg(&number.to_be_bytes());
+            commands.arg(b"0").arg(&number.to_be_bytes());
         }
     }
 }
