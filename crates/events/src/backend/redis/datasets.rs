@@ -1,10 +1,10 @@
 //! The names of datasets: a hash says where each leads, and a sorted set has those that can be listed.
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::Tagged;
-use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
+use super::{Flow, RedisBackend};
 use crate::{DataSetEntry, DataSetPath, EventsError};
 
 /// Has a field of the hash another value, or none for an empty one, if it has the one that is expected. What is deleted first
@@ -17,7 +17,7 @@ return 1";
 
 impl RedisBackend {
     pub(super) fn datasets_key(&self) -> Tagged {
-        Tagged::datasets(&self.nodes.settings.prefix)
+        Tagged::datasets(&self.prefix)
     }
 
     pub(super) fn replace_entry(
@@ -82,7 +82,7 @@ impl RedisBackend {
             }
         }
         let mut found = vec![None; names.len()];
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         flow.run(doing, &commands, false, &mut |at, reply| {
             let places = found.iter_mut().zip(names).skip(at * MOST_FIELDS);
             let values = reply.elements().into_iter().flatten();
@@ -111,7 +111,7 @@ impl RedisBackend {
         // Bytes of UTF-8 are never 0xff: this is behind all that begins with the prefix.
         let to = [b"(".as_slice(), &prefix, &[0xff]].concat();
         let mut found = Vec::new();
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         while found.len() < limit {
             let n = (limit - found.len()).min(MOST_FIELDS);
             let count = n.to_string();

@@ -1,71 +1,66 @@
 //! `redis://` and `rediss://`: Redis Cluster, a single Redis, and Valkey.
 //!
-//! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
-//! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
-//! (`lane` is what goes to one) and again where a server says so, `eviction` turns away who would delete products, `emptied` who
-//! has lost them, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//! The crate `femtobarn-redis` sends commands and gives replies; this module knows what they mean. `settings` reads URLs,
+//! `keys` is the layout, and `write`, `read`, `datasets`, `queues`, `nameless` and `flush` say what is sent. `guard` refuses
+//! servers that would delete products (`eviction`) or have lost them (`emptied`). `failure` turns errors of the client into
+//! errors of the store, with advice.
 //!
 //! # Invariants
 //!
-//! - No command has two keys, and each may be done twice: slots may move, and servers take the place of others, meanwhile.
-//! - A password is in no error and no debug output.
+//! - No command has two keys, and each may be done twice, as the client wants it.
 //! - Nothing waits for a server longer than the settings say.
 
-mod cluster;
-mod connection;
 mod datasets;
 mod emptied;
 mod eviction;
 mod failure;
 mod flush;
-pub mod fuzz;
+mod guard;
 mod keys;
 mod nameless;
-mod nodes;
-mod pipeline;
 mod queues;
 mod read;
-mod resp;
 pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod write;
-
-/// The client, for programs that start and stop servers.
-pub mod client {
-    pub use super::connection::{Connection, RedisError};
-    pub use super::resp::Reply;
-    pub use super::settings::{Address, Settings};
-}
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
+
+use femtobarn_redis::{Client, Commands, Reply};
 
 use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, Mode, NameCount, Parent,
     ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
-use cluster::Flow;
-use emptied::Mark;
+use emptied::{Known, Mark};
 use failure::refused;
+use guard::StoreGuard;
 use keys::{FIRST_LAYOUT, ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
-use nodes::Nodes;
 use queues::Lane;
-use resp::{Commands, Reply};
 use settings::Settings;
+
+/// Commands on their way, with the errors of a store.
+type Flow<'a> = femtobarn_redis::Flow<'a, EventsError>;
 
 /// A store in a Redis.
 #[derive(Debug)]
 pub struct RedisBackend {
-    nodes: Nodes,
+    client: Client,
+    guard: Arc<StoreGuard>,
+    /// What all keys begin with.
+    prefix: String,
+    /// How many replicas must have what was written.
+    replicas: usize,
+    mode: Mode,
     is_durable: bool,
     /// Whether products are compressed, as in stores of the second layout.
     compresses: bool,
     /// How large products of a name are, so that answers have a size that suits.
     sizes: Mutex<HashMap<ProductName, usize>>,
     /// Who this is to queues.
-    client: Uuid,
+    producer: Uuid,
     /// The process that uses them, how many lanes there are, and those that nobody uses.
     lanes: Mutex<(u32, u64, Vec<Lane>)>,
 }
@@ -81,15 +76,24 @@ impl RedisBackend {
     }
 
     pub(crate) fn connect_with(settings: Settings) -> Result<Arc<Self>, EventsError> {
-        let client = Uuid::random().map_err(|error| {
-            EventsError::engine(&settings.url, "draw a number", error.to_string())
-        })?;
+        let url = settings.options.url.clone();
+        let producer = Uuid::random()
+            .map_err(|error| EventsError::engine(&url, "draw a number", error.to_string()))?;
+        let guard = Arc::new(StoreGuard {
+            url,
+            mode: settings.mode,
+            known: Known::default(),
+        });
         let mut backend = Self {
-            nodes: Nodes::connect(settings)?,
+            client: Client::connect(settings.options, guard.clone())?,
+            guard,
+            prefix: settings.prefix,
+            replicas: settings.replicas,
+            mode: settings.mode,
             is_durable: false,
             compresses: false,
             sizes: Mutex::default(),
-            client,
+            producer,
             lanes: Mutex::default(),
         };
         // First: a store is only made where all servers may be written.
@@ -110,13 +114,10 @@ impl RedisBackend {
 
     /// The layout of the store, which is made if it is not there and may be written.
     fn check_layout(&self) -> Result<Vec<u8>, EventsError> {
-        let key = Tagged::store(&self.nodes.settings.prefix);
-        let url = || self.nodes.settings.url.clone();
+        let key = Tagged::store(&self.prefix);
+        let url = || self.url().into();
         // What is there is only read: a server that is full, or a user who may only read, takes no writes.
-        let found = match (
-            self.field(&key, "h", LAYOUT_FIELD)?,
-            self.nodes.settings.mode,
-        ) {
+        let found = match (self.field(&key, "h", LAYOUT_FIELD)?, self.mode) {
             (None, Mode::Append) => {
                 self.check_can_make(&key)?;
                 Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?)
@@ -130,7 +131,7 @@ impl RedisBackend {
         match found {
             Some(found) if found == LAYOUT || found == FIRST_LAYOUT => {
                 let id = self.store_id(&key)?;
-                self.nodes.known.expect(Mark {
+                self.guard.known.expect(Mark {
                     key: key.key("h"),
                     layout: found.clone(),
                     id,
@@ -159,14 +160,14 @@ impl RedisBackend {
         let mut commands = Commands::default();
         commands.command(key.slot, &[b"INFO", b"replication"]);
         let mut is_replica = false;
-        let asked = Flow::new(&self.nodes).run("connect", &commands, false, &mut |_, reply| {
+        let asked = Flow::new(&self.client).run("connect", &commands, false, &mut |_, reply| {
             is_replica = reply.text().lines().any(|line| line == "role:slave");
             Ok(())
         });
-        match self.nodes.topology().master(key.slot) {
+        match self.client.topology().master(key.slot) {
             Some(node) if asked.is_ok() && is_replica => {
                 let said = "READONLY it is a replica";
-                Err(refused(&self.nodes.settings.url, node, "connect", said))
+                Err(refused(self.url(), node, "connect", said))
             }
             _ => Ok(()),
         }
@@ -174,13 +175,13 @@ impl RedisBackend {
 
     /// Fails if a new store could not be made whole, as replicas do not answer. Nothing is left then.
     fn check_can_make(&self, key: &Tagged) -> Result<(), EventsError> {
-        let wanted = self.nodes.settings.replicas;
+        let wanted = self.replicas;
         if wanted == 0 {
             return Ok(());
         }
         let mut commands = Commands::default();
         commands.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         flow.run("look something up", &commands, false, &mut |_, _| Ok(()))?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n, &flow.lacking)),
@@ -192,10 +193,10 @@ impl RedisBackend {
     /// written.
     fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
         let found = self.field(key, "h", ID_FIELD)?;
-        if found.is_some() || self.nodes.settings.mode == Mode::Read {
+        if found.is_some() || self.mode == Mode::Read {
             return Ok(found);
         }
-        let url = &self.nodes.settings.url;
+        let url = self.url();
         let drawn = Uuid::random()
             .map_err(|error| EventsError::engine(url, "draw a number", error.to_string()))?;
         let drawn = drawn.to_string();
@@ -204,14 +205,14 @@ impl RedisBackend {
     }
 
     fn keys(&self, parent: &Parent) -> ParentKeys {
-        ParentKeys::new(&self.nodes.settings.prefix, parent)
+        ParentKeys::new(&self.prefix, parent)
     }
 
     fn may_write(&self, doing: &'static str) -> Result<(), EventsError> {
-        match self.nodes.settings.mode {
+        match self.mode {
             Mode::Append => Ok(()),
             Mode::Read => Err(EventsError::ReadOnly {
-                url: self.nodes.settings.url.clone(),
+                url: self.url().into(),
                 doing,
             }),
         }
@@ -222,7 +223,7 @@ impl RedisBackend {
         let mut text = reply.text();
         text.truncate(text.floor_char_boundary(100));
         let source = format!("a server answers what makes no sense: {text:?}");
-        EventsError::engine(&self.nodes.settings.url, doing, source)
+        EventsError::engine(self.url(), doing, source)
     }
 
     fn truth(&self, doing: &str, reply: Reply<'_>) -> Result<bool, EventsError> {
@@ -240,10 +241,10 @@ impl RedisBackend {
         commands: &Commands,
         take: &mut dyn FnMut(Reply<'_>) -> Result<T, EventsError>,
     ) -> Result<T, EventsError> {
-        let wanted = self.nodes.settings.replicas;
+        let wanted = self.replicas;
         let started = std::time::Instant::now();
         loop {
-            let mut flow = Flow::new(&self.nodes);
+            let mut flow = Flow::new(&self.client);
             let mut taken = None;
             flow.run(doing, commands, true, &mut |_, reply| {
                 taken = Some(take(reply)?);
@@ -256,7 +257,7 @@ impl RedisBackend {
             match (n, taken) {
                 (Some(n), Some(taken)) if n >= wanted => return Ok(taken),
                 (Some(n), _) => return Err(self.too_few(wanted, n, &flow.lacking)),
-                (None, _) if started.elapsed() > self.nodes.settings.failover => {
+                (None, _) if started.elapsed() > self.client.options().failover => {
                     return Err(self.too_few(wanted, 0, &[]));
                 }
                 (None, _) => {}
@@ -274,7 +275,7 @@ impl RedisBackend {
         let mut commands = Commands::default();
         commands.command(key.slot, &[b"HGET", &key.key(kind), field]);
         let mut found = None;
-        Flow::new(&self.nodes).run("look something up", &commands, false, &mut |_, reply| {
+        Flow::new(&self.client).run("look something up", &commands, false, &mut |_, reply| {
             found = reply.bytes().map(<[u8]>::to_vec);
             Ok(())
         })?;
@@ -318,7 +319,7 @@ impl RedisBackend {
         let found = self.stored_names(keys)?;
         let names = found.iter().map(|bytes| {
             ProductName::from_bytes(bytes).ok_or_else(|| EventsError::Key {
-                url: self.nodes.settings.url.clone(),
+                url: self.url().into(),
                 table: "names of products",
                 key: format!("{:?}", String::from_utf8_lossy(bytes)),
             })
@@ -333,7 +334,7 @@ impl RedisBackend {
         let mut commands = Commands::default();
         commands.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
         let mut found = Vec::new();
-        Flow::new(&self.nodes).run("list products", &commands, false, &mut |_, reply| {
+        Flow::new(&self.client).run("list products", &commands, false, &mut |_, reply| {
             let names = reply.elements().into_iter().flatten();
             found = names
                 .map(|name| name.bytes().unwrap_or_default().to_vec())
@@ -348,12 +349,12 @@ impl RedisBackend {
         let mut commands = Commands::default();
         commands.command(keys.slot, &[b"HKEYS", products]);
         let mut found = Vec::new();
-        Flow::new(&self.nodes).run("list products", &commands, false, &mut |_, reply| {
+        Flow::new(&self.client).run("list products", &commands, false, &mut |_, reply| {
             found.clear();
             for event in reply.elements().into_iter().flatten() {
                 let bytes = event.bytes().unwrap_or_default();
                 found.push(keys::number(bytes).ok_or_else(|| EventsError::Key {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     table: "products",
                     key: format!("{:?}", String::from_utf8_lossy(bytes)),
                 })?);
@@ -366,7 +367,7 @@ impl RedisBackend {
 
     fn entry(&self, path: &[u8], value: &[u8]) -> Result<DataSetEntry, EventsError> {
         DataSetEntry::from_bytes(value).ok_or_else(|| EventsError::Key {
-            url: self.nodes.settings.url.clone(),
+            url: self.url().into(),
             table: "datasets",
             key: format!("{:?}", String::from_utf8_lossy(path)),
         })
@@ -375,7 +376,7 @@ impl RedisBackend {
 
 impl Backend for RedisBackend {
     fn url(&self) -> &str {
-        &self.nodes.settings.url
+        &self.client.options().url
     }
 
     fn is_durable(&self) -> bool {
@@ -387,12 +388,12 @@ impl Backend for RedisBackend {
     }
 
     fn n_targets(&self) -> usize {
-        self.nodes.topology().masters.len().max(1)
+        self.client.topology().masters.len().max(1)
     }
 
     fn target(&self, parent: &Parent) -> usize {
         let slot = self.keys(parent).slot;
-        self.nodes.topology().target(slot).unwrap_or_default()
+        self.client.topology().target(slot).unwrap_or_default()
     }
 
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
@@ -502,7 +503,7 @@ impl Backend for RedisBackend {
             commands.command(keys.slot, &args);
         }
         let mut there = vec![false; names.len()];
-        Flow::new(&self.nodes).run("list products", &commands, false, &mut |at, reply| {
+        Flow::new(&self.client).run("list products", &commands, false, &mut |at, reply| {
             let is_there = self.truth("list products", reply)?;
             there
                 .get_mut(at)
@@ -525,7 +526,7 @@ impl Backend for RedisBackend {
             commands.command(keys.slot, &[b"HEXISTS", &products, &ABSENT.to_be_bytes()]);
         }
         let mut answers = vec![0; commands.len()];
-        Flow::new(&self.nodes).run(DOING, &commands, false, &mut |at, reply| {
+        Flow::new(&self.client).run(DOING, &commands, false, &mut |at, reply| {
             let n = match reply {
                 Reply::Number(n) => n.unsigned_abs(),
                 reply => return Err(self.nonsense(DOING, reply)),
@@ -617,18 +618,18 @@ impl Backend for RedisBackend {
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
         self.may_write("note something")?;
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let notes = Tagged::notes(&self.prefix);
         self.first_of(&notes, "h", key.as_bytes(), value)
     }
 
     fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let notes = Tagged::notes(&self.prefix);
         self.field(&notes, "h", key.as_bytes())
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
         self.may_write("note something")?;
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let notes = Tagged::notes(&self.prefix);
         let mut commands = Commands::default();
         commands.command(
             notes.slot,
@@ -639,7 +640,7 @@ impl Backend for RedisBackend {
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
         self.may_write("forget a note")?;
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let notes = Tagged::notes(&self.prefix);
         let mut commands = Commands::default();
         commands.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
         self.change("forget a note", &commands)

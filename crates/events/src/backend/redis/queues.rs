@@ -13,10 +13,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::Tagged;
-use super::resp::{Commands, Reply};
+use super::{Flow, RedisBackend};
 use crate::forked::lock;
 use crate::{EventsError, Popped, Queues, Uuid};
 
@@ -79,7 +79,7 @@ pub struct Lane {
 
 impl RedisBackend {
     fn queue_key(&self, queue: &str) -> (Vec<u8>, u16) {
-        let tagged = Tagged::queue(&self.nodes.settings.prefix, queue);
+        let tagged = Tagged::queue(&self.prefix, queue);
         (tagged.key("q"), tagged.slot)
     }
 
@@ -93,7 +93,7 @@ impl RedisBackend {
         let mut lane = lanes.2.pop().unwrap_or_else(|| {
             lanes.1 += 1;
             Lane {
-                id: format!("{}-{process}-{}", self.client, lanes.1),
+                id: format!("{}-{process}-{}", self.producer, lanes.1),
                 number: 0,
             }
         });
@@ -188,7 +188,7 @@ impl Queues for RedisBackend {
         let mut commands = Commands::default();
         commands.command(slot, &[b"UNLINK", &key]);
         let mut was_there = false;
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         flow.run("destroy a queue", &commands, true, &mut |_, reply| {
             was_there |= reply == Reply::Number(1);
             Ok(())
@@ -236,7 +236,7 @@ impl Queues for RedisBackend {
         let mut commands = Commands::default();
         commands.command(slot, &[b"HMGET", &key, b"m", b"h", b"t"]);
         let mut n = None;
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         flow.run(DOING, &commands, false, &mut |_, reply| {
             let mut fields = reply.elements().into_iter().flatten().map(Reply::bytes);
             if fields.next().flatten().is_none() {

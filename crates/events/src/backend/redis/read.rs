@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::{ParentKeys, number};
-use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
+use super::{Flow, RedisBackend};
 use crate::forked::lock;
-use crate::{EventsError, Parent, ProductName, Scan, Visit, Wanted};
+use crate::{Backend, EventsError, Parent, ProductName, Scan, Visit, Wanted};
 
 /// How many bytes one answer should have.
 const ANSWER: usize = 1 << 20;
@@ -30,7 +30,7 @@ impl RedisBackend {
         wanted: &[Wanted<'_>],
         visit: &mut Visit<'_>,
     ) -> Result<(), EventsError> {
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         let mut parts = Vec::new();
         for (w, group) in wanted.iter().enumerate() {
             let mut from = 0;
@@ -141,7 +141,7 @@ impl RedisBackend {
         let mut found: Vec<Vec<u64>> = vec![Vec::new(); scans.len()];
         // Which are not at their end, and where they go on.
         let mut open: Vec<(usize, Scan)> = scans.iter().copied().enumerate().collect();
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         while !open.is_empty() {
             open.retain(|(_, scan)| scan.limit > 0);
             let mut commands = Commands::default();
@@ -200,7 +200,7 @@ impl RedisBackend {
             .map(|member| {
                 let bytes = member.bytes().unwrap_or_default();
                 number(bytes).ok_or_else(|| EventsError::Key {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     table: "containers",
                     key: format!(
                         "{:?} in {}",
@@ -229,7 +229,7 @@ impl RedisBackend {
             }
         }
         let mut there = vec![false; numbers.len()];
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         flow.run("look for containers", &commands, false, &mut |at, reply| {
             let scores = reply.elements().into_iter().flatten();
             let places = there.iter_mut().skip(at * MOST_FIELDS).take(MOST_FIELDS);
@@ -251,7 +251,7 @@ impl RedisBackend {
             commands.command(keys.slot, &args);
         }
         let mut n_bytes = 0;
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         flow.run("measure a dataset", &commands, false, &mut |_, reply| {
             match reply {
                 Reply::Number(n) => n_bytes += n.unsigned_abs(),

@@ -5,14 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Address, Commands, LONGEST_VALUE, Reply};
+
 use super::keys::ParentKeys;
-use super::resp::{Commands, LONGEST_VALUE, Reply};
-use super::settings::Address;
+use super::{Flow, RedisBackend};
 use crate::Refusal;
 use crate::batch::{Items, Products};
-use crate::{Batch, EventsError, Overwrite, Parent, ProductId, Written};
+use crate::{Backend, Batch, EventsError, Overwrite, Parent, ProductId, Written};
 
 /// No command has more fields or members.
 pub const MOST_FIELDS: usize = 1000;
@@ -38,11 +37,11 @@ impl RedisBackend {
         let started = Instant::now();
         let mut is_again = false;
         loop {
-            let mut flow = Flow::new(&self.nodes);
+            let mut flow = Flow::new(&self.client);
             let kept = self.send(&packed, &mut flow);
             let kept = kept.map_err(|error| name_largest(batch, error))?;
-            let patience = self.nodes.settings.failover + self.nodes.settings.timeout;
-            let has_enough = match self.nodes.settings.replicas {
+            let patience = self.client.options().failover + self.client.options().timeout;
+            let has_enough = match self.replicas {
                 // The products may be with a server whose place another took before the containers came: all is sent to
                 // that one, so that no event is there without them.
                 0 => !flow.has_lost || started.elapsed() > patience,
@@ -61,7 +60,7 @@ impl RedisBackend {
                 return Ok(self.written(batch, &kept));
             }
             if started.elapsed() > patience {
-                return Err(self.too_few(self.nodes.settings.replicas, 0, &[]));
+                return Err(self.too_few(self.replicas, 0, &[]));
             }
         }
     }
@@ -128,7 +127,7 @@ impl RedisBackend {
             let too_large = |(_, range): &&(u64, Range<usize>)| range.len() > LONGEST_VALUE;
             if let Some((event, range)) = group.entries.iter().find(too_large) {
                 return Err(EventsError::TooLarge {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     id: Box::new(product(group, *event)),
                     most: LONGEST_VALUE as u64,
                     found: range.len() as u64,
@@ -204,7 +203,7 @@ impl RedisBackend {
         advice: &'static str,
         lacking: &[Arc<Address>],
     ) -> EventsError {
-        let topology = self.nodes.topology();
+        let topology = self.client.topology();
         let lacking = match lacking {
             [] => &topology.masters,
             lacking => lacking,
@@ -212,7 +211,7 @@ impl RedisBackend {
         let mut nodes: Vec<_> = lacking.iter().map(|at| at.to_string()).collect();
         nodes.sort_unstable();
         EventsError::Refused {
-            url: self.nodes.settings.url.clone(),
+            url: self.url().into(),
             node: nodes.join(", "),
             doing: doing.into(),
             said,

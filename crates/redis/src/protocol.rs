@@ -12,7 +12,7 @@ const MOST_ELEMENTS: i64 = 1 << 24;
 /// No line of a reply (an error, a number) has more bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Commands, each for one slot, as they go over the wire.
+/// Commands, each for the slot of its key, as they are sent. They are numbered from 0.
 #[derive(Debug, Default)]
 pub struct Commands {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Commands {
 
 /// One command.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub(crate) struct Command {
     /// The slot of its key.
     pub slot: u16,
     /// Where its bytes are.
@@ -31,6 +31,7 @@ pub struct Command {
 }
 
 impl Commands {
+    /// No commands yet, with room for so many bytes of them.
     pub fn with_capacity(n_bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(n_bytes),
@@ -39,6 +40,7 @@ impl Commands {
     }
 
     /// Begins a command of so many arguments, its name among them, which [`Commands::arg`] adds.
+    #[inline]
     pub fn begin(&mut self, slot: u16, n_args: usize) -> &mut Self {
         let start = self.bytes.len();
         self.list.push(Command {
@@ -51,6 +53,7 @@ impl Commands {
     }
 
     /// Adds an argument to the last command.
+    #[inline]
     pub fn arg(&mut self, arg: &[u8]) -> &mut Self {
         self.length(b'$', arg.len());
         self.bytes.extend_from_slice(arg);
@@ -77,23 +80,26 @@ impl Commands {
         }
     }
 
-    pub fn get(&self, at: usize) -> Option<&Command> {
+    pub(crate) fn get(&self, at: usize) -> Option<&Command> {
         self.list.get(at)
     }
 
-    /// What goes over the wire.
-    pub fn packed(&self, command: &Command) -> &[u8] {
+    /// The bytes of a command, as they are sent.
+    pub(crate) fn packed(&self, command: &Command) -> &[u8] {
         self.bytes.get(command.range.clone()).unwrap_or_default()
     }
 
+    /// How many commands there are.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    #[inline]
     fn length(&mut self, sign: u8, mut n: usize) {
         let mut digits = [0; 20];
         let mut at = digits.len();
@@ -114,7 +120,7 @@ impl Commands {
 }
 
 /// Packs one command.
-pub fn packed(args: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn packed(args: &[&[u8]]) -> Vec<u8> {
     let mut commands = Commands::default();
     commands.command(0, args);
     commands.bytes
@@ -122,11 +128,11 @@ pub fn packed(args: &[&[u8]]) -> Vec<u8> {
 
 /// Bytes that are no reply.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NoReply(pub String);
+pub(crate) struct NoReply(pub String);
 
 /// How far a reply has come; goes on where it was when there are more bytes.
 #[derive(Debug)]
-pub struct Scan {
+pub(crate) struct Scan {
     at: usize,
     /// How many values are still to come.
     pending: i64,
@@ -259,7 +265,7 @@ pub struct Elements<'a> {
 
 impl<'a> Reply<'a> {
     /// The reply of bytes that [`Scan`] has found whole.
-    pub fn of(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<Self> {
         Some(Self::first(bytes)?.0)
     }
 
@@ -288,6 +294,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The bytes of a value or a word.
+    #[inline]
     pub fn bytes(self) -> Option<&'a [u8]> {
         match self {
             Self::Value(value) => value,
@@ -297,6 +304,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The elements of an array.
+    #[inline]
     pub fn elements(self) -> Option<Elements<'a>> {
         match self {
             Self::Array(elements) => Some(elements),
