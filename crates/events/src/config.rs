@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::units::parse_bytes;
+use femtobarn_redis::Address;
 use serde_json::{Map, Value};
 
-use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
+use crate::backend::redis_settings::{NAMES, Settings, unknown};
 use crate::connect::{check_there, open, would_make, would_make_in};
 use crate::{Backend, EventsError, Mode, RedisBackend};
 
@@ -115,7 +116,7 @@ impl Config {
     pub(crate) fn url(&self) -> &str {
         match &self.place {
             Place::Url(url) => url,
-            Place::Redis(settings) => &settings.url,
+            Place::Redis(settings) => &settings.options.url,
         }
     }
 
@@ -202,9 +203,9 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
     }
     match all.get("tls") {
         None | Some(Value::Bool(false)) => {}
-        Some(Value::Bool(true)) => settings.has_tls = true,
+        Some(Value::Bool(true)) => settings.options.has_tls = true,
         Some(Value::Object(tls)) => {
-            settings.has_tls = true;
+            settings.options.has_tls = true;
             if let Some(odd) = tls.keys().find(|name| !TLS.contains(&name.as_str())) {
                 return Err(format!("in tls: {}", unknown(odd, &TLS)));
             }
@@ -296,13 +297,26 @@ mod tests {
             r#"{"comment": "", "nodes": ["a:1", "b:2"], "tls": {"ca": "ca.pem"}, "user": "me", "prefix": "p:",
                 "write_concern": "replicas:1", "timeout": 2.5, "objects": "s3://bucket", "objects_over": "1MiB"}"#,
         );
-        let seeds: Vec<_> = found.seeds.iter().map(ToString::to_string).collect();
+        let seeds: Vec<_> = found
+            .options
+            .seeds
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(seeds, ["a:1", "b:2"]);
-        assert_eq!(found.url, "rediss://me@a:1,b:2/?prefix=p:");
-        assert_eq!((found.replicas, found.timeout.as_millis()), (1, 2500));
-        assert_eq!(found.ca.as_deref(), Some(Path::new("/x/ca.pem")));
+        assert_eq!(found.options.url, "rediss://me@a:1,b:2/?prefix=p:");
+        assert_eq!(
+            (found.replicas, found.options.timeout.as_millis()),
+            (1, 2500)
+        );
+        assert_eq!(found.options.ca.as_deref(), Some(Path::new("/x/ca.pem")));
         let found = settings(r#"{"url": "redis://c:3?prefix=q", "nodes": ["a:1", "c:3"]}"#);
-        let seeds: Vec<_> = found.seeds.iter().map(ToString::to_string).collect();
+        let seeds: Vec<_> = found
+            .options
+            .seeds
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(
             (seeds, found.prefix.as_str()),
             (vec!["c:3".into(), "a:1".into()], "q")

@@ -1,7 +1,7 @@
 //! What a process has opened is of no use to those that are forked from it, and is let go there without anything being written
 //! or waited for; but for stores in a Redis, whose locks are held only where no fork happens.
 
-pub use femtobarn_io::forked::{Locked, Process, lock};
+pub use femtobarn_io::forked::{Process, lock};
 
 use crate::EventsError;
 

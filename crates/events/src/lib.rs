@@ -36,10 +36,6 @@ mod writers;
 
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
-#[doc(hidden)]
-pub use backend::fuzz;
-#[doc(hidden)]
-pub use backend::redis_client as redis;
 pub use backend::{
     Backend, Compacted, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend,
     Scan, Visit, Wanted, Written, open_dir,

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use super::node::{Node, PATIENCE};
 use super::{Folder, LocalOptions};
 use femtobarn_events::EventsError;
+use femtobarn_redis::N_SLOTS;
 
 /// How many servers have products, and how many copies each of these has, where nobody says it.
 const NODES: usize = 3;
 const REPLICAS: usize = 0;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many slots there are.
-pub const SLOTS: usize = 16384;
+pub const SLOTS: usize = N_SLOTS as usize;
 /// Where ports are looked for: below those that the system gives to whoever connects to something, so that they are free
 /// when the servers are started again.
 const PORTS: (u16, u16) = (20_000, 32_000);

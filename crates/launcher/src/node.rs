@@ -10,7 +10,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::{LocalOptions, Shape};
 use femtobarn_events::EventsError;
-use femtobarn_events::redis::{Address, Connection, RedisError, Reply, Settings};
+use femtobarn_redis::{Address, Connection, Options, Reply, Secret};
 
 /// How long a server may take to start or to end.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ pub struct Node {
     pub address: Address,
     pub bus: u16,
     pub folder: PathBuf,
-    settings: Settings,
+    options: Options,
     /// What `redis.conf` says; nothing of one that is not there yet.
     config: String,
 }
@@ -73,15 +73,20 @@ impl Node {
         (address, bus): (Address, u16),
         password: &Path,
     ) -> Result<Self, EventsError> {
-        let mut settings = Settings::parse(&format!("redis://{address}"))?;
-        let set = settings.set("password_file", &password.display().to_string());
-        set.map_err(|why| EventsError::engine(&folder.display().to_string(), "read it", why))?;
-        (settings.user, settings.connect_timeout) = (None, ANSWER);
+        let password = Secret::of_file(password).map_err(|error| {
+            let why = format!("cannot read password_file={}: {error}", password.display());
+            EventsError::engine(&folder.display().to_string(), "read it", why)
+        })?;
+        let options = Options {
+            password: Some(password),
+            connect_timeout: ANSWER,
+            ..Options::new(format!("redis://{address}"), vec![address.clone()])
+        };
         Ok(Self {
             address,
             bus,
             folder,
-            settings,
+            options,
             config: String::new(),
         })
     }
@@ -123,7 +128,7 @@ impl Node {
 
     /// Its settings as a file.
     pub fn config(&self, options: &LocalOptions) -> String {
-        let password = self.settings.password.as_ref();
+        let password = self.options.password.as_ref();
         let password = password.map_or("", |password| password.0.as_str());
         let memory = options.memory.unwrap_or_default();
         let fsync = options.fsync.as_deref().unwrap_or("everysec");
@@ -194,7 +199,7 @@ impl Node {
     pub fn ask(&self, words: &[&str]) -> Result<String, String> {
         let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
         let until = Instant::now() + ANSWER;
-        let opened = Connection::open(&self.address, &self.settings, None);
+        let opened = Connection::open(&self.address, &self.options);
         let asked = opened.and_then(|mut connection| {
             connection.ask(&words, until, |reply| match reply {
                 Reply::Error(_) => Err(reply.text()),
@@ -204,11 +209,7 @@ impl Node {
                 }),
             })
         });
-        match asked {
-            Ok(said) => said,
-            Err(RedisError::Quiet) => Err("it does not answer".into()),
-            Err(RedisError::Broken(why) | RedisError::Refused(why)) => Err(why),
-        }
+        asked.map_err(|error| error.to_string())?
     }
 
     /// Does a command that has to go well.

@@ -8,6 +8,7 @@
 )]
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -937,7 +938,8 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
         Popped::Nothing
     );
     assert!(!backend.queues().put_back("none", b"x").unwrap());
-    // Two take what two push.
+    // Two take what two push, who begin before the first producer ends: the queue has not ended in between.
+    let (begun, all_begun) = channel();
     let taken = thread::scope(|scope| {
         let takers: Vec<_> = (0..2)
             .map(|_| {
@@ -954,9 +956,11 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
             })
             .collect();
         for thread in 0..2u8 {
+            let begun = begun.clone();
             scope.spawn(move || {
                 let producer = Uuid([2 + thread; 16]);
                 assert!(backend.queues().produce("q", producer, LONG).unwrap());
+                begun.send(()).unwrap();
                 for n in 0..50 {
                     assert!(backend.queues().push("q", &[n * 2 + thread]).unwrap());
                 }
@@ -964,7 +968,9 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
                 backend.queues().end_producing("q", producer).unwrap();
             });
         }
-        thread::sleep(SHORT);
+        for _ in 0..2 {
+            all_begun.recv_timeout(LONG).unwrap();
+        }
         backend.queues().end_producing("q", producer).unwrap();
         takers
             .into_iter()
@@ -973,7 +979,7 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
     });
     let mut sorted = taken;
     sorted.sort_unstable();
-    assert!(sorted.into_iter().eq(0..100));
+    assert_eq!(sorted, (0..100).collect::<Vec<_>>());
     // One name is the beginning of another.
     assert!(backend.queues().create("qq").unwrap());
     assert!(backend.queues().push("qq", b"other").unwrap());

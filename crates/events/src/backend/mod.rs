@@ -10,9 +10,8 @@ pub mod conformance;
 pub use dir::{Compacted, DirBackend, Mode, open as open_dir};
 pub(crate) use dir::{check_there as check_dir, compact as compact_dir};
 pub use memory::MemoryBackend;
-pub use redis::client as redis_client;
+pub use redis::RedisBackend;
 pub(crate) use redis::settings as redis_settings;
-pub use redis::{RedisBackend, fuzz};
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

@@ -1,10 +1,10 @@
 //! The names of datasets: a hash says where each leads, and a sorted set has those that can be listed.
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::Tagged;
-use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
+use super::{Flow, RedisBackend};
 use crate::{DataSetEntry, DataSetPath, EventsError};
 
 /// Has a field of the hash another value, or none for an empty one, if it has the one that is expected. What is deleted first
@@ -17,7 +17,7 @@ return 1";
 
 impl RedisBackend {
     pub(super) fn datasets_key(&self) -> Tagged {
-        Tagged::datasets(&self.nodes.settings.prefix)
+        Tagged::datasets(&self.prefix)
     }
 
     pub(super) fn replace_entry(
@@ -37,33 +37,33 @@ impl RedisBackend {
             &from,
             &to.unwrap_or_default(),
         ];
-        let mut orders = Commands::default();
-        orders.command(key.slot, &args);
-        self.change("remove a dataset", &orders)
+        let mut commands = Commands::default();
+        commands.command(key.slot, &args);
+        self.change("remove a dataset", &commands)
     }
 
     /// Has a dataset listed. One that is listed is left as it is, as a full server takes no `ZADD` of it.
     pub(super) fn list_dataset(&self, name: &[u8]) -> Result<(), EventsError> {
         let key = self.datasets_key();
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"ZMSCORE", &key.key("n"), name]);
-        let is_listed = self.surely("create a dataset", &orders, &mut |reply| {
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"ZMSCORE", &key.key("n"), name]);
+        let is_listed = self.surely("create a dataset", &commands, &mut |reply| {
             let mut scores = reply.elements().into_iter().flatten();
             Ok(scores.any(|score| score != Reply::Value(None)))
         })?;
         if is_listed {
             return Ok(());
         }
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"ZADD", &key.key("n"), b"0", name]);
-        self.change("create a dataset", &orders)
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"ZADD", &key.key("n"), b"0", name]);
+        self.change("create a dataset", &commands)
     }
 
     pub(super) fn unlist_dataset(&self, name: &[u8]) -> Result<(), EventsError> {
         let key = self.datasets_key();
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"ZREM", &key.key("n"), name]);
-        self.change("remove a dataset", &orders)
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"ZREM", &key.key("n"), name]);
+        self.change("remove a dataset", &commands)
     }
 
     /// Where names lead.
@@ -73,17 +73,17 @@ impl RedisBackend {
         names: &[Vec<u8>],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         let key = self.datasets_key();
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for names in names.chunks(MOST_FIELDS) {
-            orders.begin(key.slot, 2 + names.len());
-            orders.arg(b"HMGET").arg(&key.key("u"));
+            commands.begin(key.slot, 2 + names.len());
+            commands.arg(b"HMGET").arg(&key.key("u"));
             for name in names {
-                orders.arg(name);
+                commands.arg(name);
             }
         }
         let mut found = vec![None; names.len()];
-        let mut flow = Flow::new(&self.nodes);
-        flow.run(doing, &orders, false, &mut |at, reply| {
+        let mut flow = Flow::new(&self.client);
+        flow.run(doing, &commands, false, &mut |at, reply| {
             let places = found.iter_mut().zip(names).skip(at * MOST_FIELDS);
             let values = reply.elements().into_iter().flatten();
             for ((place, name), value) in places.zip(values) {
@@ -111,11 +111,11 @@ impl RedisBackend {
         // Bytes of UTF-8 are never 0xff: this is behind all that begins with the prefix.
         let to = [b"(".as_slice(), &prefix, &[0xff]].concat();
         let mut found = Vec::new();
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         while found.len() < limit {
             let n = (limit - found.len()).min(MOST_FIELDS);
             let count = n.to_string();
-            let mut orders = Commands::default();
+            let mut commands = Commands::default();
             let names_key = key.key("n");
             let args = [
                 b"ZRANGE",
@@ -127,9 +127,9 @@ impl RedisBackend {
                 b"0",
                 count.as_bytes(),
             ];
-            orders.command(key.slot, &args);
+            commands.command(key.slot, &args);
             let mut paths = Vec::new();
-            flow.run(DOING, &orders, false, &mut |_, reply| {
+            flow.run(DOING, &commands, false, &mut |_, reply| {
                 let members = reply.elements().into_iter().flatten();
                 paths.extend(members.filter_map(|member| member.bytes().map(<[u8]>::to_vec)));
                 Ok(())

@@ -12,11 +12,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use super::connection::{Connection, RedisError};
-use super::failure::{Passing, passing};
+use femtobarn_redis::{Address, Connection, ConnectionError, is_temporary};
+
 use super::keys::{ID_FIELD, LAYOUT_FIELD};
-use super::nodes::Nodes;
-use super::settings::Address;
 use crate::forked::lock;
 
 /// What the refusal begins with.
@@ -100,18 +98,18 @@ impl Start {
     }
 }
 
-impl Nodes {
+impl Known {
     /// Fails if a server has lost what it had; says whether that could be told, as it cannot before it is known what the
     /// store has noted.
-    pub(super) fn check_has_data(
+    pub fn check_has_data(
         &self,
         place: &Arc<Address>,
         connection: &mut Connection,
-    ) -> Result<bool, RedisError> {
-        let Some(mark) = self.known.mark.get() else {
+        until: Instant,
+    ) -> Result<bool, ConnectionError> {
+        let Some(mark) = self.mark.get() else {
             return Ok(false);
         };
-        let until = Instant::now() + self.settings.connect_timeout;
         let args = [b"HMGET".as_slice(), &mark.key, LAYOUT_FIELD, ID_FIELD];
         let found = connection.ask(&args, until, |reply| match reply.elements() {
             Some(fields) => Ok(fields
@@ -122,10 +120,8 @@ impl Nodes {
         match found {
             Ok(fields) => mark.check(fields)?,
             // Who has just been started may not have it yet, or not know yet that another has its place.
-            Err(said)
-                if passing(&said, place) == Some(Passing::Wait) && !said.contains("not served") =>
-            {
-                return Err(RedisError::Broken(said));
+            Err(said) if is_temporary(&said) && !said.contains("not served") => {
+                return Err(ConnectionError::Broken(said));
             }
             // Another server has it, or it cannot be asked for.
             Err(_) => {}
@@ -137,16 +133,16 @@ impl Nodes {
 
     /// Others of a cluster may have taken its place, which this client, or the server itself, does not know yet: so this is
     /// no reason not to ask again.
-    fn check_start(&self, place: &Arc<Address>, mut now: Start) -> Result<(), RedisError> {
+    fn check_start(&self, place: &Arc<Address>, mut now: Start) -> Result<(), ConnectionError> {
         if now.is_loading {
-            return Err(RedisError::Broken("LOADING it reads its data".into()));
+            return Err(ConnectionError::Broken("LOADING it reads its data".into()));
         }
-        let mut starts = lock(&self.known.starts);
+        let mut starts = lock(&self.starts);
         if let Some(before) = starts.get(place) {
             if before.run_id == now.run_id {
                 now.has_keys |= before.has_keys;
             } else if before.has_keys && now.is_master && !now.has_keys {
-                return Err(RedisError::Broken(
+                return Err(ConnectionError::Broken(
                     "it was restarted without its data: what it had is gone (bring its data back, or connect to the \
                      store again)"
                         .into(),
@@ -164,7 +160,7 @@ impl Nodes {
 
 impl Mark {
     /// Fails if a server that has this key has other values of its fields.
-    pub fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), RedisError> {
+    pub fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), ConnectionError> {
         let mut fields = fields.into_iter().map(Option::unwrap_or_default);
         let (layout, id) = (fields.next(), fields.next());
         let has_id = |own| id.as_ref() == Some(own);
@@ -172,7 +168,7 @@ impl Mark {
             return Ok(());
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Err(RedisError::Refused(format!(
+        Err(ConnectionError::Refused(format!(
             "{EMPTIED} {} has id {:?}, and not {:?}",
             text(&self.key),
             text(&id.unwrap_or_default()),

@@ -1,89 +1,36 @@
-//! What a server does when its memory is full: whether it deletes products, and how full it is.
+//! Whether a server deletes products when its memory is full.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use super::connection::{Connection, RedisError};
-use super::failure::is_without_memory;
-use super::nodes::Nodes;
-use super::settings::Address;
-use crate::Refusal;
-use crate::{EventsError, Mode};
+use femtobarn_redis::{Address, Connection, ConnectionError};
+
+use crate::Mode;
 
 /// What a server that does so says of itself: the beginning of it.
 pub const POLICY: &str = "maxmemory_policy:";
 
-impl Nodes {
-    /// Refuses a server that would delete what is written to it. One that is only read may have done so: that is told.
-    /// What an ACL does not let us ask is not known.
-    pub(super) fn check_eviction(
-        &self,
-        place: &Arc<Address>,
-        connection: &mut Connection,
-    ) -> Result<(), RedisError> {
-        let until = Instant::now() + self.settings.connect_timeout;
-        let found = connection.ask(&[b"INFO", b"memory"], until, |reply| {
-            evicting(&reply.text()).map(str::to_owned)
-        })?;
-        match (found, self.settings.mode) {
-            (None, _) => Ok(()),
-            (Some(line), Mode::Append) => Err(RedisError::Refused(line)),
-            (Some(line), Mode::Read) => {
-                let url = &self.settings.url;
-                let text = format!(
-                    "{url}: {place} says {line:?}: when its memory is full, it deletes products, and some may be gone"
-                );
-                femtobarn_io::notice(&format!("{url} {place}"), &text);
-                Ok(())
-            }
+/// Refuses a server that would delete what is written to it. One that is only read may have done so: that is told.
+/// What an ACL does not let us ask is not known.
+pub fn check_eviction(
+    (url, mode): (&str, Mode),
+    node: &Address,
+    connection: &mut Connection,
+    until: Instant,
+) -> Result<(), ConnectionError> {
+    let found = connection.ask(&[b"INFO", b"memory"], until, |reply| {
+        evicting(&reply.text()).map(str::to_owned)
+    })?;
+    match (found, mode) {
+        (None, _) => Ok(()),
+        (Some(line), Mode::Append) => Err(ConnectionError::Refused(line)),
+        (Some(line), Mode::Read) => {
+            let text = format!(
+                "{url}: {node} says {line:?}: when its memory is full, it deletes products, and some may be gone"
+            );
+            femtobarn_io::notice(&format!("{url} {node}"), &text);
+            Ok(())
         }
     }
-}
-
-impl Nodes {
-    /// Adds to the error of a server without memory how much it has, and how much of it is used, if it says so.
-    pub(super) fn say_how_full(&self, error: EventsError) -> EventsError {
-        match error {
-            EventsError::Refused {
-                url,
-                node,
-                doing,
-                mut said,
-                advice,
-                refusal: refusal @ Refusal::Full,
-            } if is_without_memory(&said) => {
-                let place = Address::parse(&node).map(Arc::new);
-                if let Some(text) = place.and_then(|place| self.memory_of(&place)) {
-                    said = format!("{said} ({text})");
-                }
-                EventsError::Refused {
-                    url,
-                    node,
-                    doing,
-                    said,
-                    advice,
-                    refusal,
-                }
-            }
-            error => error,
-        }
-    }
-
-    fn memory_of(&self, place: &Arc<Address>) -> Option<String> {
-        let until = Instant::now() + self.settings.connect_timeout;
-        let mut connection = self.any_connection(place).ok()?;
-        let info = connection.ask(&[b"INFO", b"memory"], until, |reply| reply.text());
-        let text = used(&info.ok()?);
-        self.give_back(place, connection);
-        text
-    }
-}
-
-/// What of its memory a server uses, as `INFO memory` says.
-fn used(info: &str) -> Option<String> {
-    let value = |name| info.lines().find_map(|line| line.strip_prefix(name));
-    let (used, limit) = (value("used_memory_human:")?, value("maxmemory_human:")?);
-    Some(format!("{used} used, maxmemory is {limit}"))
 }
 
 /// The line of `INFO memory` by which any key may be deleted to make room. None if memory has no limit, or only keys with a

@@ -1,71 +1,34 @@
-//! What a server's refusals mean: which of them pass, and what the others are to people.
+//! What the errors of the client mean to people, and what to do.
+
+use femtobarn_redis::{Address, RedisError, is_out_of_memory, is_too_large};
 
 use super::emptied::EMPTIED;
 use super::eviction::POLICY;
-use super::settings::Address;
 use crate::{EventsError, Refusal};
 
 /// What the error of a server without memory begins with.
 const NO_MEMORY: &str = "OOM";
 
-/// Whether a server says that it has no memory left; before version 7, the error of a script has these words in it.
-pub fn is_without_memory(said: &str) -> bool {
-    said.starts_with(NO_MEMORY) || said.contains(": -OOM ")
-}
-
-/// What a server says when it cannot do a thing at the moment, or at that place.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Passing {
-    /// The slot is another's from now on.
-    Moved(u16, Address),
-    /// This key is another's already, the slot not yet.
-    Ask(Address),
-    /// Wait and try again.
-    Wait,
-}
-
-/// What is passing of a refusal; none if it will be repeated. An address without a host is on that of the server asked.
-pub fn passing(error: &str, asked: &Address) -> Option<Passing> {
-    let mut words = error.split(' ');
-    let word = words.next()?;
-    let place = |text: Option<&str>| {
-        let text = text?;
-        let local = |port: &str| {
-            Some(Address {
-                host: asked.host.clone(),
-                port: port.parse().ok()?,
-            })
-        };
-        match text.rsplit_once(':')? {
-            ("" | "?", port) => local(port),
-            // IPv6 comes without brackets.
-            (host, port) => Address::parse(&format!("[{host}]:{port}")),
+impl From<RedisError> for EventsError {
+    fn from(error: RedisError) -> Self {
+        match error {
+            RedisError::Unreachable { url, doing, said } => Self::Unreachable { url, doing, said },
+            RedisError::Refused {
+                url,
+                node,
+                doing,
+                said,
+            } => refused(&url, &node, &doing, &said),
+            error @ RedisError::Tls { .. } => Self::Usage {
+                what: error.to_string(),
+            },
         }
-    };
-    match word {
-        "MOVED" => {
-            let slot = words.next()?.parse().ok()?;
-            Some(Passing::Moved(slot, place(words.next())?))
-        }
-        "ASK" => {
-            words.next()?;
-            Some(Passing::Ask(place(words.next())?))
-        }
-        "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "BUSY" | "NOREPLICAS" => {
-            Some(Passing::Wait)
-        }
-        _ => None,
     }
-}
-
-/// Whether it says that a value has more bytes than `proto-max-bulk-len`.
-pub fn is_too_large(said: &str) -> bool {
-    said.starts_with("ERR Protocol error: invalid bulk length")
 }
 
 /// The error of a refusal.
 pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsError {
-    let word = match is_without_memory(said) {
+    let word = match is_out_of_memory(said) {
         true => NO_MEMORY,
         false => said.split(' ').next().unwrap_or_default(),
     };
@@ -141,26 +104,73 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirections_say_where() {
-        let asked = Address::parse("here:1").unwrap();
-        let at = |text: &str| Address::parse(text).unwrap();
-        for (error, found) in [
+    fn errors_of_the_client_have_kinds_and_say_what_to_do() {
+        let url = || "redis://a/".to_owned();
+        let refused = |said: &str| RedisError::Refused {
+            url: url(),
+            node: Address::parse("a").unwrap(),
+            doing: "write".into(),
+            said: said.into(),
+        };
+        let files = RedisError::Tls {
+            url: url(),
+            why: "x has no certificates".into(),
+        };
+        let unreachable = RedisError::Unreachable {
+            url: url(),
+            doing: "write".into(),
+            said: "a:6379: it does not answer".into(),
+        };
+        for (error, kind, words) in [
             (
-                "MOVED 3999 10.0.0.1:6381",
-                Some(Passing::Moved(3999, at("10.0.0.1:6381"))),
+                files,
+                "usage",
+                "redis://a/: no TLS without its files: x has no certificates",
             ),
             (
-                "MOVED 3999 ::1:6381",
-                Some(Passing::Moved(3999, at("[::1]:6381"))),
+                unreachable,
+                "store-unreachable",
+                "redis://a/: cannot write: no server did it: a:6379: it does not answer",
             ),
-            ("MOVED 1 :6380", Some(Passing::Moved(1, at("here:6380")))),
-            ("ASK 1 ?:6380", Some(Passing::Ask(at("here:6380")))),
-            ("CLUSTERDOWN Hash slot not served", Some(Passing::Wait)),
-            ("MOVED x y", None),
-            ("MOVED", None),
-            ("OOM command not allowed", None),
+            (
+                refused("NOAUTH Authentication required."),
+                "store-denied",
+                "redis://a/: cannot write: a:6379 says \"NOAUTH Authentication required.\": give a password",
+            ),
+            (
+                refused("ERR Error running script: -OOM command: -OOM not allowed"),
+                "store-full",
+                "fb store rm",
+            ),
+            (
+                refused("OOM not allowed (5M used, maxmemory is 4M)"),
+                "store-full",
+                "CONFIG SET maxmemory",
+            ),
+            (refused("READONLY no"), "read-only", "connect to its master"),
+            (refused("NOPERM no"), "store-denied", "mode=r"),
+            (refused("WRONGTYPE no"), "key-damaged", "another prefix"),
+            (
+                refused("ERR Protocol error: invalid bulk length"),
+                "product-too-large",
+                "proto-max-bulk-len",
+            ),
+            (
+                refused("maxmemory_policy:allkeys-lru"),
+                "store-evicts",
+                "noeviction",
+            ),
+            (refused("EMPTIED {store}h"), "store-emptied", "begin anew"),
+            (
+                refused("ERR max number of clients reached"),
+                "store-full",
+                "maxclients",
+            ),
+            (refused("ERR whatever"), "store-engine", "the server's log"),
         ] {
-            assert_eq!(passing(error, &asked), found, "{error}");
+            let error = EventsError::from(error);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
 }

@@ -3,15 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Address, Commands, Reply};
+
 use super::failure::refused;
 use super::keys::{ID_FIELD, LAYOUT_FIELD, Tagged};
-use super::pipeline::words;
-use super::resp::Commands;
-use super::settings::Address;
-use crate::EventsError;
-use crate::Refusal;
+use super::{Flow, RedisBackend};
+use crate::{Backend, EventsError, Refusal};
 
 const DOING: &str = "flush";
 /// How often a server is asked whether its log is written.
@@ -58,32 +55,19 @@ impl Persistence {
 }
 
 impl RedisBackend {
-    /// One slot of each master.
-    pub(super) fn slots(&self) -> Vec<u16> {
-        let topology = self.nodes.topology();
-        let mut slots = vec![None; topology.masters.len()];
-        for slot in 0..super::keys::N_SLOTS {
-            let place = topology.target(slot).and_then(|at| slots.get_mut(at));
-            place
-                .into_iter()
-                .for_each(|first| *first = first.or(Some(slot)));
-        }
-        slots.into_iter().flatten().collect()
-    }
-
     /// What the masters say of themselves.
     fn persistence(
         &self,
         flow: &mut Flow<'_>,
         slots: &[u16],
     ) -> Result<Vec<Persistence>, EventsError> {
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for slot in slots {
-            orders.command(*slot, &[b"INFO", b"persistence"]);
-            orders.command(*slot, &[b"INFO", b"server"]);
+            commands.command(*slot, &[b"INFO", b"persistence"]);
+            commands.command(*slot, &[b"INFO", b"server"]);
         }
         let mut found = vec![Persistence::default(); slots.len()];
-        flow.run(DOING, &orders, false, &mut |at, reply| {
+        flow.run(DOING, &commands, false, &mut |at, reply| {
             let text = reply.text();
             found
                 .get_mut(at / 2)
@@ -96,8 +80,8 @@ impl RedisBackend {
 
     /// Whether all masters keep a log; not if they will not say. Fails if one would delete products.
     pub(super) fn has_logs(&self) -> Result<bool, EventsError> {
-        let slots = self.slots();
-        match self.persistence(&mut Flow::new(&self.nodes), &slots) {
+        let slots = self.client.topology().a_slot_of_each();
+        match self.persistence(&mut Flow::new(&self.client), &slots) {
             Ok(found) => Ok(found.iter().all(|of| of.has_log)),
             Err(error) if error.kind() == Refusal::Evicts.kind() => Err(error),
             Err(_) => Ok(false),
@@ -110,34 +94,34 @@ impl RedisBackend {
     /// Each server is asked something, also if nothing is to be waited for: one that was restarted without its data is
     /// noticed when it is connected to anew. And the one that has the store's number is asked for it.
     pub(super) fn make_durable(&self) -> Result<(), EventsError> {
-        let slots = self.slots();
+        let slots = self.client.topology().a_slot_of_each();
         self.check_mark()?;
         match self.is_durable {
             true => self.wait_for_all_logs(&slots)?,
-            false => self.ping(&mut Flow::new(&self.nodes), &slots)?,
+            false => self.ping(&mut Flow::new(&self.client), &slots)?,
         }
         self.wait_for_replicas(&slots)?;
-        self.nodes
+        self.guard
             .known
             .note_flushed()
             .map_or(Ok(()), |node| Err(self.restarted(&node)))
     }
 
     fn check_mark(&self) -> Result<(), EventsError> {
-        let key = Tagged::store(&self.nodes.settings.prefix);
-        let Some(mark) = self.nodes.known.mark() else {
+        let key = Tagged::store(&self.prefix);
+        let Some(mark) = self.guard.known.mark() else {
             return Ok(());
         };
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HMGET", &mark.key, LAYOUT_FIELD, ID_FIELD]);
-        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HMGET", &mark.key, LAYOUT_FIELD, ID_FIELD]);
+        Flow::new(&self.client).run(DOING, &commands, false, &mut |_, reply| {
             let fields = reply.elements().into_iter().flatten();
             let fields = fields.map(|field| field.bytes().map(<[u8]>::to_vec));
             mark.check(fields.collect()).map_err(|trouble| {
-                let (topology, url) = (self.nodes.topology(), &self.nodes.settings.url);
+                let (topology, url) = (self.client.topology(), self.url());
                 match topology.master(key.slot) {
-                    Some(node) => refused(url, node, DOING, &words(trouble)),
-                    None => EventsError::engine(url, DOING, words(trouble)),
+                    Some(node) => refused(url, node, DOING, &trouble.to_string()),
+                    None => EventsError::engine(url, DOING, trouble.to_string()),
                 }
             })
         })
@@ -145,7 +129,7 @@ impl RedisBackend {
 
     fn restarted(&self, node: &Address) -> EventsError {
         EventsError::Refused {
-            url: self.nodes.settings.url.clone(),
+            url: self.url().into(),
             node: node.to_string(),
             doing: DOING.into(),
             said: "it was started anew after something was written to it, and keeps no log".into(),
@@ -155,15 +139,15 @@ impl RedisBackend {
     }
 
     fn ping(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for slot in slots {
-            orders.command(*slot, &[b"PING"]);
+            commands.command(*slot, &[b"PING"]);
         }
-        flow.run(DOING, &orders, false, &mut |_, _| Ok(()))
+        flow.run(DOING, &commands, false, &mut |_, _| Ok(()))
     }
 
     fn wait_for_all_logs(&self, slots: &[u16]) -> Result<(), EventsError> {
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         let found = self.persistence(&mut flow, slots)?;
         let with = |has_waitaof| {
             let all = slots.iter().zip(&found);
@@ -185,7 +169,7 @@ impl RedisBackend {
         let started = Instant::now();
         first.retain(|(_, of)| of.waiting > 0);
         while !first.is_empty() {
-            if started.elapsed() > self.nodes.settings.timeout {
+            if started.elapsed() > self.client.options().timeout {
                 return Err(self.too_slow());
             }
             thread::sleep(PAUSE);
@@ -208,19 +192,19 @@ impl RedisBackend {
 
     fn too_slow(&self) -> EventsError {
         let source = "a server did not write its log in time: is its disk full, or slow?";
-        EventsError::engine(&self.nodes.settings.url, DOING, source)
+        EventsError::engine(self.url(), DOING, source)
     }
 
     fn wait_for_logs(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
-        let millis = self.nodes.settings.timeout.as_millis().to_string();
-        let mut orders = Commands::default();
+        let millis = self.client.options().timeout.as_millis().to_string();
+        let mut commands = Commands::default();
         for slot in slots {
-            orders.command(*slot, &[b"WAITAOF", b"1", b"0", millis.as_bytes()]);
+            commands.command(*slot, &[b"WAITAOF", b"1", b"0", millis.as_bytes()]);
         }
-        flow.run(DOING, &orders, false, &mut |_, reply| {
+        flow.run(DOING, &commands, false, &mut |_, reply| {
             let first = reply.elements().and_then(|mut both| both.next());
             match first {
-                Some(super::resp::Reply::Number(1)) => Ok(()),
+                Some(Reply::Number(1)) => Ok(()),
                 _ => Err(self.too_slow()),
             }
         })
@@ -228,11 +212,11 @@ impl RedisBackend {
 
     /// What is waited for is all that a server has done before the last command on this connection, for whomever.
     fn wait_for_replicas(&self, slots: &[u16]) -> Result<(), EventsError> {
-        let wanted = self.nodes.settings.replicas;
+        let wanted = self.replicas;
         if wanted == 0 {
             return Ok(());
         }
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         self.ping(&mut flow, slots)?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n >= wanted => Ok(()),

@@ -3,6 +3,8 @@
 //! A parent's key is its hash tag, in hexadecimal since a tag ends at the first brace: its children, the names of its
 //! products and the products are in one slot.
 
+use femtobarn_redis::slot;
+
 use crate::{Descriptor, Parent, ProductName};
 
 /// The version of the layout, as the store notes it.
@@ -14,9 +16,6 @@ pub const LAYOUT_FIELD: &[u8] = b"layout";
 
 /// The field with the number by which the store is known again.
 pub const ID_FIELD: &[u8] = b"id";
-
-/// How many slots a cluster has.
-pub const N_SLOTS: u16 = 16384;
 
 /// The keys of one parent.
 pub struct ParentKeys {
@@ -32,7 +31,7 @@ impl ParentKeys {
         stem.push(b'{');
         let start = stem.len();
         push_hex(&mut stem, &parent.to_bytes());
-        let slot = crc16(stem.get(start..).unwrap_or_default()) % N_SLOTS;
+        let slot = slot(stem.get(start..).unwrap_or_default());
         stem.push(b'}');
         Self { stem, slot }
     }
@@ -82,7 +81,7 @@ impl Tagged {
     fn new(prefix: &str, tag: &[u8]) -> Self {
         Self {
             stem: [prefix.as_bytes(), b"{", tag, b"}"].concat(),
-            slot: crc16(tag) % N_SLOTS,
+            slot: slot(tag),
         }
     }
 
@@ -125,29 +124,13 @@ fn push_hex(to: &mut Vec<u8>, bytes: &[u8]) {
     );
 }
 
-/// CRC-16 as Redis Cluster has it (XMODEM: polynomial 0x1021, from 0).
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, &byte| {
-        (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| {
-            let shifted = crc << 1;
-            if crc & 0x8000 == 0 {
-                shifted
-            } else {
-                shifted ^ 0x1021
-            }
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Uuid;
 
     #[test]
-    fn slots_are_those_of_redis() {
-        // From Redis Cluster's specification, and CLUSTER KEYSLOT.
-        assert_eq!(crc16(b"123456789"), 0x31c3);
+    fn the_slot_of_a_key_is_that_of_its_tag() {
         assert_eq!(Tagged::new("", b"user1000").slot, 3443);
         assert_eq!(Tagged::new("a:", b"user1000").slot, 3443);
     }

@@ -1,73 +1,68 @@
 //! `redis://` and `rediss://`: Redis Cluster, a single Redis, and Valkey.
 //!
-//! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
-//! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
-//! (`lane` is what goes to one) and again where a server says so, `eviction` turns away who would delete products, `emptied` who
-//! has lost them, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//! The crate `femtobarn-redis` sends commands and gives replies; this module knows what they mean. `settings` reads URLs,
+//! `keys` is the layout, and `write`, `read`, `datasets`, `queues`, `nameless` and `flush` say what is sent. `guard` refuses
+//! servers that would delete products (`eviction`) or have lost them (`emptied`). `failure` turns errors of the client into
+//! errors of the store, with advice.
 //!
 //! # Invariants
 //!
-//! - No command has two keys, and each may be done twice: slots may move, and servers take the place of others, meanwhile.
-//! - A password is in no error and no debug output.
+//! - No command has two keys, and each may be done twice, as the client wants it.
 //! - Nothing waits for a server longer than the settings say.
 
-mod cluster;
-mod connection;
 mod datasets;
 mod emptied;
 mod eviction;
 mod failure;
 mod flush;
-pub mod fuzz;
+mod guard;
 mod keys;
 mod nameless;
-mod nodes;
-mod pipeline;
 mod queues;
 mod read;
-mod resp;
 pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod write;
-
-/// The client, for programs that start and stop servers.
-pub mod client {
-    pub use super::connection::{Connection, RedisError};
-    pub use super::resp::Reply;
-    pub use super::settings::{Address, Settings};
-}
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
+
+use femtobarn_redis::{Client, Commands, Reply};
 
 use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, Mode, NameCount, Parent,
     ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
-use cluster::Flow;
-use emptied::Mark;
+use emptied::{Known, Mark};
 use failure::refused;
+use guard::StoreGuard;
 use keys::{FIRST_LAYOUT, ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
-use nodes::Nodes;
-use queues::Pipeline;
-use resp::{Commands, Reply};
+use queues::Lane;
 use settings::Settings;
+
+/// Commands on their way, with the errors of a store.
+type Flow<'a> = femtobarn_redis::Flow<'a, EventsError>;
 
 /// A store in a Redis.
 #[derive(Debug)]
 pub struct RedisBackend {
-    nodes: Nodes,
+    client: Client,
+    guard: Arc<StoreGuard>,
+    /// What all keys begin with.
+    prefix: String,
+    /// How many replicas must have what was written.
+    replicas: usize,
+    mode: Mode,
     is_durable: bool,
     /// Whether products are compressed, as in stores of the second layout.
     compresses: bool,
     /// How large products of a name are, so that answers have a size that suits.
     sizes: Mutex<HashMap<ProductName, usize>>,
     /// Who this is to queues.
-    client: Uuid,
+    producer: Uuid,
     /// The process that uses them, how many lanes there are, and those that nobody uses.
-    lanes: Mutex<(u32, u64, Vec<Pipeline>)>,
+    lanes: Mutex<(u32, u64, Vec<Lane>)>,
 }
 
 impl RedisBackend {
@@ -81,15 +76,24 @@ impl RedisBackend {
     }
 
     pub(crate) fn connect_with(settings: Settings) -> Result<Arc<Self>, EventsError> {
-        let client = Uuid::random().map_err(|error| {
-            EventsError::engine(&settings.url, "draw a number", error.to_string())
-        })?;
+        let url = settings.options.url.clone();
+        let producer = Uuid::random()
+            .map_err(|error| EventsError::engine(&url, "draw a number", error.to_string()))?;
+        let guard = Arc::new(StoreGuard {
+            url,
+            mode: settings.mode,
+            known: Known::default(),
+        });
         let mut backend = Self {
-            nodes: Nodes::connect(settings)?,
+            client: Client::connect(settings.options, guard.clone())?,
+            guard,
+            prefix: settings.prefix,
+            replicas: settings.replicas,
+            mode: settings.mode,
             is_durable: false,
             compresses: false,
             sizes: Mutex::default(),
-            client,
+            producer,
             lanes: Mutex::default(),
         };
         // First: a store is only made where all servers may be written.
@@ -110,13 +114,10 @@ impl RedisBackend {
 
     /// The layout of the store, which is made if it is not there and may be written.
     fn check_layout(&self) -> Result<Vec<u8>, EventsError> {
-        let key = Tagged::store(&self.nodes.settings.prefix);
-        let url = || self.nodes.settings.url.clone();
+        let key = Tagged::store(&self.prefix);
+        let url = || self.url().into();
         // What is there is only read: a server that is full, or a user who may only read, takes no writes.
-        let found = match (
-            self.field(&key, "h", LAYOUT_FIELD)?,
-            self.nodes.settings.mode,
-        ) {
+        let found = match (self.field(&key, "h", LAYOUT_FIELD)?, self.mode) {
             (None, Mode::Append) => {
                 self.check_can_make(&key)?;
                 Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?)
@@ -130,7 +131,7 @@ impl RedisBackend {
         match found {
             Some(found) if found == LAYOUT || found == FIRST_LAYOUT => {
                 let id = self.store_id(&key)?;
-                self.nodes.known.expect(Mark {
+                self.guard.known.expect(Mark {
                     key: key.key("h"),
                     layout: found.clone(),
                     id,
@@ -156,17 +157,17 @@ impl RedisBackend {
 
     /// Fails if the server is a replica, which takes no writes; not if it does not say.
     fn check_is_master(&self, key: &Tagged) -> Result<(), EventsError> {
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"INFO", b"replication"]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"INFO", b"replication"]);
         let mut is_replica = false;
-        let asked = Flow::new(&self.nodes).run("connect", &orders, false, &mut |_, reply| {
+        let asked = Flow::new(&self.client).run("connect", &commands, false, &mut |_, reply| {
             is_replica = reply.text().lines().any(|line| line == "role:slave");
             Ok(())
         });
-        match self.nodes.topology().master(key.slot) {
+        match self.client.topology().master(key.slot) {
             Some(node) if asked.is_ok() && is_replica => {
                 let said = "READONLY it is a replica";
-                Err(refused(&self.nodes.settings.url, node, "connect", said))
+                Err(refused(self.url(), node, "connect", said))
             }
             _ => Ok(()),
         }
@@ -174,14 +175,14 @@ impl RedisBackend {
 
     /// Fails if a new store could not be made whole, as replicas do not answer. Nothing is left then.
     fn check_can_make(&self, key: &Tagged) -> Result<(), EventsError> {
-        let wanted = self.nodes.settings.replicas;
+        let wanted = self.replicas;
         if wanted == 0 {
             return Ok(());
         }
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("look something up", &orders, false, &mut |_, _| Ok(()))?;
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
+        let mut flow = Flow::new(&self.client);
+        flow.run("look something up", &commands, false, &mut |_, _| Ok(()))?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n, &flow.lacking)),
             _ => Ok(()),
@@ -192,10 +193,10 @@ impl RedisBackend {
     /// written.
     fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
         let found = self.field(key, "h", ID_FIELD)?;
-        if found.is_some() || self.nodes.settings.mode == Mode::Read {
+        if found.is_some() || self.mode == Mode::Read {
             return Ok(found);
         }
-        let url = &self.nodes.settings.url;
+        let url = self.url();
         let drawn = Uuid::random()
             .map_err(|error| EventsError::engine(url, "draw a number", error.to_string()))?;
         let drawn = drawn.to_string();
@@ -204,14 +205,14 @@ impl RedisBackend {
     }
 
     fn keys(&self, parent: &Parent) -> ParentKeys {
-        ParentKeys::new(&self.nodes.settings.prefix, parent)
+        ParentKeys::new(&self.prefix, parent)
     }
 
     fn may_write(&self, doing: &'static str) -> Result<(), EventsError> {
-        match self.nodes.settings.mode {
+        match self.mode {
             Mode::Append => Ok(()),
             Mode::Read => Err(EventsError::ReadOnly {
-                url: self.nodes.settings.url.clone(),
+                url: self.url().into(),
                 doing,
             }),
         }
@@ -222,7 +223,7 @@ impl RedisBackend {
         let mut text = reply.text();
         text.truncate(text.floor_char_boundary(100));
         let source = format!("a server answers what makes no sense: {text:?}");
-        EventsError::engine(&self.nodes.settings.url, doing, source)
+        EventsError::engine(self.url(), doing, source)
     }
 
     fn truth(&self, doing: &str, reply: Reply<'_>) -> Result<bool, EventsError> {
@@ -237,15 +238,15 @@ impl RedisBackend {
     fn surely<T>(
         &self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         take: &mut dyn FnMut(Reply<'_>) -> Result<T, EventsError>,
     ) -> Result<T, EventsError> {
-        let wanted = self.nodes.settings.replicas;
+        let wanted = self.replicas;
         let started = std::time::Instant::now();
         loop {
-            let mut flow = Flow::new(&self.nodes);
+            let mut flow = Flow::new(&self.client);
             let mut taken = None;
-            flow.run(doing, orders, true, &mut |_, reply| {
+            flow.run(doing, commands, true, &mut |_, reply| {
                 taken = Some(take(reply)?);
                 Ok(())
             })?;
@@ -256,7 +257,7 @@ impl RedisBackend {
             match (n, taken) {
                 (Some(n), Some(taken)) if n >= wanted => return Ok(taken),
                 (Some(n), _) => return Err(self.too_few(wanted, n, &flow.lacking)),
-                (None, _) if started.elapsed() > self.nodes.settings.failover => {
+                (None, _) if started.elapsed() > self.client.options().failover => {
                     return Err(self.too_few(wanted, 0, &[]));
                 }
                 (None, _) => {}
@@ -271,10 +272,10 @@ impl RedisBackend {
         kind: &str,
         field: &[u8],
     ) -> Result<Option<Vec<u8>>, EventsError> {
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HGET", &key.key(kind), field]);
         let mut found = None;
-        Flow::new(&self.nodes).run("look something up", &orders, false, &mut |_, reply| {
+        Flow::new(&self.client).run("look something up", &commands, false, &mut |_, reply| {
             found = reply.bytes().map(<[u8]>::to_vec);
             Ok(())
         })?;
@@ -293,23 +294,23 @@ impl RedisBackend {
         const DOING: &str = "note something";
         let take = &mut |reply: Reply<'_>| Ok(reply.bytes().map(<[u8]>::to_vec));
         let get = [b"HGET".as_slice(), &key.key(kind), field];
-        let mut orders = Commands::default();
-        orders.command(key.slot, &get);
-        if let Some(found) = self.surely(DOING, &orders, take)? {
+        let mut commands = Commands::default();
+        commands.command(key.slot, &get);
+        if let Some(found) = self.surely(DOING, &commands, take)? {
             return Ok(found);
         }
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
-        orders.command(key.slot, &get);
-        let found = self.surely(DOING, &orders, take)?;
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
+        commands.command(key.slot, &get);
+        let found = self.surely(DOING, &commands, take)?;
         found.ok_or_else(|| self.nonsense(DOING, Reply::Value(None)))
     }
 
     /// Commands of which only matters that they are done.
-    fn change(&self, doing: &str, orders: &Commands) -> Result<(), EventsError> {
-        match orders.is_empty() {
+    fn change(&self, doing: &str, commands: &Commands) -> Result<(), EventsError> {
+        match commands.is_empty() {
             true => Ok(()),
-            false => self.surely(doing, orders, &mut |_| Ok(())),
+            false => self.surely(doing, commands, &mut |_| Ok(())),
         }
     }
 
@@ -318,7 +319,7 @@ impl RedisBackend {
         let found = self.stored_names(keys)?;
         let names = found.iter().map(|bytes| {
             ProductName::from_bytes(bytes).ok_or_else(|| EventsError::Key {
-                url: self.nodes.settings.url.clone(),
+                url: self.url().into(),
                 table: "names of products",
                 key: format!("{:?}", String::from_utf8_lossy(bytes)),
             })
@@ -330,10 +331,10 @@ impl RedisBackend {
 
     /// The same as they are stored: what is deleted may be damaged.
     fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
-        let mut orders = Commands::default();
-        orders.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
+        let mut commands = Commands::default();
+        commands.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
         let mut found = Vec::new();
-        Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
+        Flow::new(&self.client).run("list products", &commands, false, &mut |_, reply| {
             let names = reply.elements().into_iter().flatten();
             found = names
                 .map(|name| name.bytes().unwrap_or_default().to_vec())
@@ -345,15 +346,15 @@ impl RedisBackend {
 
     /// The events that have a product, by the key of all products of its name.
     fn events_with(&self, keys: &ParentKeys, products: &[u8]) -> Result<Vec<u64>, EventsError> {
-        let mut orders = Commands::default();
-        orders.command(keys.slot, &[b"HKEYS", products]);
+        let mut commands = Commands::default();
+        commands.command(keys.slot, &[b"HKEYS", products]);
         let mut found = Vec::new();
-        Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
+        Flow::new(&self.client).run("list products", &commands, false, &mut |_, reply| {
             found.clear();
             for event in reply.elements().into_iter().flatten() {
                 let bytes = event.bytes().unwrap_or_default();
                 found.push(keys::number(bytes).ok_or_else(|| EventsError::Key {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     table: "products",
                     key: format!("{:?}", String::from_utf8_lossy(bytes)),
                 })?);
@@ -366,7 +367,7 @@ impl RedisBackend {
 
     fn entry(&self, path: &[u8], value: &[u8]) -> Result<DataSetEntry, EventsError> {
         DataSetEntry::from_bytes(value).ok_or_else(|| EventsError::Key {
-            url: self.nodes.settings.url.clone(),
+            url: self.url().into(),
             table: "datasets",
             key: format!("{:?}", String::from_utf8_lossy(path)),
         })
@@ -375,7 +376,7 @@ impl RedisBackend {
 
 impl Backend for RedisBackend {
     fn url(&self) -> &str {
-        &self.nodes.settings.url
+        &self.client.options().url
     }
 
     fn is_durable(&self) -> bool {
@@ -387,12 +388,12 @@ impl Backend for RedisBackend {
     }
 
     fn n_targets(&self) -> usize {
-        self.nodes.topology().masters.len().max(1)
+        self.client.topology().masters.len().max(1)
     }
 
     fn target(&self, parent: &Parent) -> usize {
         let slot = self.keys(parent).slot;
-        self.nodes.topology().target(slot).unwrap_or_default()
+        self.client.topology().target(slot).unwrap_or_default()
     }
 
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
@@ -468,15 +469,15 @@ impl Backend for RedisBackend {
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
         self.may_write("remove containers")?;
         let keys = self.keys(parent);
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for numbers in numbers.chunks(write::MOST_FIELDS) {
-            orders.begin(keys.slot, 2 + numbers.len());
-            orders.arg(b"ZREM").arg(&keys.children());
+            commands.begin(keys.slot, 2 + numbers.len());
+            commands.arg(b"ZREM").arg(&keys.children());
             for number in numbers {
-                orders.arg(&number.to_be_bytes());
+                commands.arg(&number.to_be_bytes());
             }
         }
-        self.change("remove containers", &orders)
+        self.change("remove containers", &commands)
     }
 
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
@@ -492,17 +493,17 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let mut names = self.names_of(&keys)?;
         names.retain(|name| label.is_none_or(|label| name.label() == label));
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for name in &names {
             let args = [
                 b"HEXISTS".as_slice(),
                 &keys.products(name),
                 &event.to_be_bytes(),
             ];
-            orders.command(keys.slot, &args);
+            commands.command(keys.slot, &args);
         }
         let mut there = vec![false; names.len()];
-        Flow::new(&self.nodes).run("list products", &orders, false, &mut |at, reply| {
+        Flow::new(&self.client).run("list products", &commands, false, &mut |at, reply| {
             let is_there = self.truth("list products", reply)?;
             there
                 .get_mut(at)
@@ -518,14 +519,14 @@ impl Backend for RedisBackend {
         const DOING: &str = "count products";
         let keys = self.keys(parent);
         let names = self.names_of(&keys)?;
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for name in &names {
             let products = keys.products(name);
-            orders.command(keys.slot, &[b"HLEN", &products]);
-            orders.command(keys.slot, &[b"HEXISTS", &products, &ABSENT.to_be_bytes()]);
+            commands.command(keys.slot, &[b"HLEN", &products]);
+            commands.command(keys.slot, &[b"HEXISTS", &products, &ABSENT.to_be_bytes()]);
         }
-        let mut answers = vec![0; orders.len()];
-        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |at, reply| {
+        let mut answers = vec![0; commands.len()];
+        Flow::new(&self.client).run(DOING, &commands, false, &mut |at, reply| {
             let n = match reply {
                 Reply::Number(n) => n.unsigned_abs(),
                 reply => return Err(self.nonsense(DOING, reply)),
@@ -562,16 +563,16 @@ impl Backend for RedisBackend {
             Some(name) => vec![name.as_str().as_bytes().to_vec()],
             None => self.stored_names(&keys)?,
         };
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for name in &names {
             let args = [
                 b"HDEL".as_slice(),
                 &keys.products_named(name),
                 &event.to_be_bytes(),
             ];
-            orders.command(keys.slot, &args);
+            commands.command(keys.slot, &args);
         }
-        self.change("remove products", &orders)
+        self.change("remove products", &commands)
     }
 
     fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
@@ -581,15 +582,15 @@ impl Backend for RedisBackend {
         let products = keys.products(name);
         let events = self.events_with(&keys, &products)?;
         // By their events, and not the hash as a whole: somebody may store a product of the parent itself just now.
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for events in events.chunks(write::MOST_FIELDS) {
-            orders.begin(keys.slot, 2 + events.len());
-            orders.arg(b"HDEL").arg(&products);
+            commands.begin(keys.slot, 2 + events.len());
+            commands.arg(b"HDEL").arg(&products);
             for event in events {
-                orders.arg(&event.to_be_bytes());
+                commands.arg(&event.to_be_bytes());
             }
         }
-        self.change(DOING, &orders)?;
+        self.change(DOING, &commands)?;
         Ok(events.len() as u64)
     }
 
@@ -601,11 +602,11 @@ impl Backend for RedisBackend {
         // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {
-            let mut orders = Commands::default();
+            let mut commands = Commands::default();
             for key in &keys_now {
-                orders.command(keys.slot, &[b"UNLINK", key]);
+                commands.command(keys.slot, &[b"UNLINK", key]);
             }
-            self.change("remove a container's contents", &orders)?;
+            self.change("remove a container's contents", &commands)?;
         }
         Ok(())
     }
@@ -617,32 +618,32 @@ impl Backend for RedisBackend {
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
         self.may_write("note something")?;
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let notes = Tagged::notes(&self.prefix);
         self.first_of(&notes, "h", key.as_bytes(), value)
     }
 
     fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let notes = Tagged::notes(&self.prefix);
         self.field(&notes, "h", key.as_bytes())
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
         self.may_write("note something")?;
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
-        let mut orders = Commands::default();
-        orders.command(
+        let notes = Tagged::notes(&self.prefix);
+        let mut commands = Commands::default();
+        commands.command(
             notes.slot,
             &[b"HSET", &notes.key("h"), key.as_bytes(), value],
         );
-        self.change("note something", &orders)
+        self.change("note something", &commands)
     }
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
         self.may_write("forget a note")?;
-        let notes = Tagged::notes(&self.nodes.settings.prefix);
-        let mut orders = Commands::default();
-        orders.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
-        self.change("forget a note", &orders)
+        let notes = Tagged::notes(&self.prefix);
+        let mut commands = Commands::default();
+        commands.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
+        self.change("forget a note", &commands)
     }
 
     fn queues(&self) -> &dyn Queues {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::parent_of;
-use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
-use crate::{DataSetEntry, EventsError, Parent, Uuid};
+use super::{Flow, RedisBackend};
+use crate::{Backend, DataSetEntry, EventsError, Parent, Uuid};
 
 const DOING: &str = "remove what is left of deleted datasets";
 
@@ -16,7 +16,7 @@ impl RedisBackend {
     pub(super) fn remove_unnamed(&self) -> Result<BTreeSet<Uuid>, EventsError> {
         let named = self.named()?;
         let mut found: BTreeMap<Vec<u8>, Parent> = BTreeMap::new();
-        for slot in self.slots() {
+        for slot in self.client.topology().a_slot_of_each() {
             self.keys_of_datasets(slot, &mut |key, parent| {
                 if !named.contains(&parent.dataset) {
                     found.insert(key.to_vec(), parent);
@@ -25,25 +25,25 @@ impl RedisBackend {
         }
         let named = self.named()?;
         found.retain(|_, parent| !named.contains(&parent.dataset));
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for (key, parent) in &found {
-            orders.command(self.keys(parent).slot, &[b"UNLINK", key]);
+            commands.command(self.keys(parent).slot, &[b"UNLINK", key]);
         }
-        self.change(DOING, &orders)?;
+        self.change(DOING, &commands)?;
         Ok(found.values().map(|parent| parent.dataset).collect())
     }
 
     /// The datasets that names lead to.
     fn named(&self) -> Result<HashSet<Uuid>, EventsError> {
         let key = self.datasets_key();
-        let mut orders = Commands::default();
-        orders.command(key.slot, &[b"HVALS", &key.key("u")]);
+        let mut commands = Commands::default();
+        commands.command(key.slot, &[b"HVALS", &key.key("u")]);
         let mut found = HashSet::new();
-        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
+        Flow::new(&self.client).run(DOING, &commands, false, &mut |_, reply| {
             for value in reply.elements().into_iter().flatten() {
                 let bytes = value.bytes().unwrap_or_default();
                 let entry = DataSetEntry::from_bytes(bytes).ok_or_else(|| EventsError::Key {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     table: "datasets",
                     key: format!("of the value {:?}", String::from_utf8_lossy(bytes)),
                 })?;
@@ -60,16 +60,16 @@ impl RedisBackend {
         slot: u16,
         visit: &mut dyn FnMut(&[u8], Parent),
     ) -> Result<(), EventsError> {
-        let prefix = &self.nodes.settings.prefix;
+        let prefix = &self.prefix;
         let pattern = [&escaped(prefix.as_bytes()), b"{*".as_slice()].concat();
         let count = MOST_FIELDS.to_string();
         let mut cursor = b"0".to_vec();
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         loop {
-            let mut orders = Commands::default();
+            let mut commands = Commands::default();
             let args = [b"SCAN".as_slice(), &cursor, b"MATCH", &pattern, b"COUNT"];
-            orders.command(slot, &[&args[..], &[count.as_bytes()]].concat());
-            flow.run(DOING, &orders, false, &mut |_, reply| {
+            commands.command(slot, &[&args[..], &[count.as_bytes()]].concat());
+            flow.run(DOING, &commands, false, &mut |_, reply| {
                 let mut parts = reply.elements().into_iter().flatten();
                 let next = parts
                     .next()

@@ -13,10 +13,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::Tagged;
-use super::resp::{Commands, Reply};
+use super::{Flow, RedisBackend};
 use crate::forked::lock;
 use crate::{EventsError, Popped, Queues, Uuid};
 
@@ -72,19 +72,19 @@ return 1";
 
 /// One after another, what this process does with queues.
 #[derive(Debug)]
-pub struct Pipeline {
+pub struct Lane {
     id: String,
     number: u64,
 }
 
 impl RedisBackend {
     fn queue_key(&self, queue: &str) -> (Vec<u8>, u16) {
-        let tagged = Tagged::queue(&self.nodes.settings.prefix, queue);
+        let tagged = Tagged::queue(&self.prefix, queue);
         (tagged.key("q"), tagged.slot)
     }
 
     /// A lane that nobody uses at the moment. A process that was forked must not use those of the one it comes from.
-    fn lane(&self) -> Pipeline {
+    fn lane(&self) -> Lane {
         let mut lanes = lock(&self.lanes);
         let process = std::process::id();
         if lanes.0 != process {
@@ -92,8 +92,8 @@ impl RedisBackend {
         }
         let mut lane = lanes.2.pop().unwrap_or_else(|| {
             lanes.1 += 1;
-            Pipeline {
-                id: format!("{}-{process}-{}", self.client, lanes.1),
+            Lane {
+                id: format!("{}-{process}-{}", self.producer, lanes.1),
                 number: 0,
             }
         });
@@ -101,7 +101,7 @@ impl RedisBackend {
         lane
     }
 
-    fn keep_lane(&self, lane: Pipeline) {
+    fn keep_lane(&self, lane: Lane) {
         let mut lanes = lock(&self.lanes);
         if lanes.0 == std::process::id() {
             lanes.2.push(lane);
@@ -117,17 +117,17 @@ impl RedisBackend {
         take: impl Fn(Reply<'_>) -> Result<T, EventsError>,
     ) -> Result<T, EventsError> {
         let (key, slot) = self.queue_key(queue);
-        let mut orders = Commands::default();
-        orders.begin(slot, 4 + args.len());
-        orders
+        let mut commands = Commands::default();
+        commands.begin(slot, 4 + args.len());
+        commands
             .arg(b"EVAL")
             .arg(script.as_bytes())
             .arg(b"1")
             .arg(&key);
         for arg in args {
-            orders.arg(arg);
+            commands.arg(arg);
         }
-        self.surely(doing, &orders, &mut |reply| take(reply))
+        self.surely(doing, &commands, &mut |reply| take(reply))
     }
 
     fn lease(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
@@ -155,7 +155,7 @@ impl RedisBackend {
         added
     }
 
-    fn take(&self, queue: &str, lane: &Pipeline) -> Result<Popped, EventsError> {
+    fn take(&self, queue: &str, lane: &Lane) -> Result<Popped, EventsError> {
         const DOING: &str = "take from a queue";
         let number = lane.number.to_string();
         let args = [lane.id.as_bytes(), number.as_bytes()];
@@ -175,21 +175,21 @@ impl Queues for RedisBackend {
         let lane = self.lane();
         let token = format!("{}:{}", lane.id, lane.number);
         self.keep_lane(lane);
-        let mut orders = Commands::default();
-        orders.command(slot, &[b"HSETNX", &key, b"m", token.as_bytes()]);
-        orders.command(slot, &[b"HGET", &key, b"m"]);
-        self.surely("create a queue", &orders, &mut |reply| {
+        let mut commands = Commands::default();
+        commands.command(slot, &[b"HSETNX", &key, b"m", token.as_bytes()]);
+        commands.command(slot, &[b"HGET", &key, b"m"]);
+        self.surely("create a queue", &commands, &mut |reply| {
             Ok(reply.bytes() == Some(token.as_bytes()))
         })
     }
 
     fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
         let (key, slot) = self.queue_key(queue);
-        let mut orders = Commands::default();
-        orders.command(slot, &[b"UNLINK", &key]);
+        let mut commands = Commands::default();
+        commands.command(slot, &[b"UNLINK", &key]);
         let mut was_there = false;
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("destroy a queue", &orders, true, &mut |_, reply| {
+        let mut flow = Flow::new(&self.client);
+        flow.run("destroy a queue", &commands, true, &mut |_, reply| {
             was_there |= reply == Reply::Number(1);
             Ok(())
         })?;
@@ -233,11 +233,11 @@ impl Queues for RedisBackend {
     fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         const DOING: &str = "count what is in a queue";
         let (key, slot) = self.queue_key(queue);
-        let mut orders = Commands::default();
-        orders.command(slot, &[b"HMGET", &key, b"m", b"h", b"t"]);
+        let mut commands = Commands::default();
+        commands.command(slot, &[b"HMGET", &key, b"m", b"h", b"t"]);
         let mut n = None;
-        let mut flow = Flow::new(&self.nodes);
-        flow.run(DOING, &orders, false, &mut |_, reply| {
+        let mut flow = Flow::new(&self.client);
+        flow.run(DOING, &commands, false, &mut |_, reply| {
             let mut fields = reply.elements().into_iter().flatten().map(Reply::bytes);
             if fields.next().flatten().is_none() {
                 return Ok(());

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Commands, Reply};
+
 use super::keys::{ParentKeys, number};
-use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
+use super::{Flow, RedisBackend};
 use crate::forked::lock;
-use crate::{EventsError, Parent, ProductName, Scan, Visit, Wanted};
+use crate::{Backend, EventsError, Parent, ProductName, Scan, Visit, Wanted};
 
 /// How many bytes one answer should have.
 const ANSWER: usize = 1 << 20;
@@ -30,7 +30,7 @@ impl RedisBackend {
         wanted: &[Wanted<'_>],
         visit: &mut Visit<'_>,
     ) -> Result<(), EventsError> {
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         let mut parts = Vec::new();
         for (w, group) in wanted.iter().enumerate() {
             let mut from = 0;
@@ -60,7 +60,7 @@ impl RedisBackend {
         parts: &[Part],
         visit: &mut Visit<'_>,
     ) -> Result<(), EventsError> {
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         let mut keys = None;
         for (w, events) in parts {
             let Some(group) = wanted.get(*w) else {
@@ -71,16 +71,16 @@ impl RedisBackend {
                 Some((parent, keys)) if parent == group.parent => keys,
                 _ => self.keys(&group.parent),
             };
-            orders.begin(of.slot, 2 + events.len());
-            orders.arg(b"HMGET").arg(&of.products(group.name));
+            commands.begin(of.slot, 2 + events.len());
+            commands.arg(b"HMGET").arg(&of.products(group.name));
             for event in events {
-                orders.arg(&event.to_be_bytes());
+                commands.arg(&event.to_be_bytes());
             }
             let size = self.size_of(group.name).unwrap_or(ANSWER / PROBE);
-            orders.brings(events.len() * (size + ENTRY));
+            commands.brings(events.len() * (size + ENTRY));
             keys = Some((group.parent, of));
         }
-        flow.run("load products", &orders, false, &mut |at, reply| {
+        flow.run("load products", &commands, false, &mut |at, reply| {
             let part = parts
                 .get(at)
                 .and_then(|part| Some((part, wanted.get(part.0)?)));
@@ -141,10 +141,10 @@ impl RedisBackend {
         let mut found: Vec<Vec<u64>> = vec![Vec::new(); scans.len()];
         // Which are not at their end, and where they go on.
         let mut open: Vec<(usize, Scan)> = scans.iter().copied().enumerate().collect();
-        let mut flow = Flow::new(&self.nodes);
+        let mut flow = Flow::new(&self.client);
         while !open.is_empty() {
             open.retain(|(_, scan)| scan.limit > 0);
-            let mut orders = Commands::default();
+            let mut commands = Commands::default();
             for (_, scan) in &open {
                 let keys = self.keys(&scan.parent);
                 let from = [b"[".as_slice(), &scan.from.to_be_bytes()].concat();
@@ -160,11 +160,11 @@ impl RedisBackend {
                     b"0",
                     n.as_bytes(),
                 ];
-                orders.command(keys.slot, &args);
-                orders.brings(scan.limit.min(PAGE) * ENTRY);
+                commands.command(keys.slot, &args);
+                commands.brings(scan.limit.min(PAGE) * ENTRY);
             }
             let mut next = Vec::new();
-            flow.run("list containers", &orders, false, &mut |at, reply| {
+            flow.run("list containers", &commands, false, &mut |at, reply| {
                 let Some(&(which, scan)) = open.get(at) else {
                     return Ok(());
                 };
@@ -200,7 +200,7 @@ impl RedisBackend {
             .map(|member| {
                 let bytes = member.bytes().unwrap_or_default();
                 number(bytes).ok_or_else(|| EventsError::Key {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     table: "containers",
                     key: format!(
                         "{:?} in {}",
@@ -220,17 +220,17 @@ impl RedisBackend {
         numbers: &[u64],
     ) -> Result<Vec<bool>, EventsError> {
         let keys = self.keys(parent);
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for numbers in numbers.chunks(MOST_FIELDS) {
-            orders.begin(keys.slot, 2 + numbers.len());
-            orders.arg(b"ZMSCORE").arg(&keys.children());
+            commands.begin(keys.slot, 2 + numbers.len());
+            commands.arg(b"ZMSCORE").arg(&keys.children());
             for number in numbers {
-                orders.arg(&number.to_be_bytes());
+                commands.arg(&number.to_be_bytes());
             }
         }
         let mut there = vec![false; numbers.len()];
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("look for containers", &orders, false, &mut |at, reply| {
+        let mut flow = Flow::new(&self.client);
+        flow.run("look for containers", &commands, false, &mut |at, reply| {
             let scores = reply.elements().into_iter().flatten();
             let places = there.iter_mut().skip(at * MOST_FIELDS).take(MOST_FIELDS);
             for (place, score) in places.zip(scores) {
@@ -245,14 +245,14 @@ impl RedisBackend {
     pub(super) fn memory_of(&self, keys: &ParentKeys) -> Result<u64, EventsError> {
         let products = self.stored_names(keys)?;
         let products = products.iter().map(|name| keys.products_named(name));
-        let mut orders = Commands::default();
+        let mut commands = Commands::default();
         for key in [keys.children(), keys.names()].into_iter().chain(products) {
             let args = [b"MEMORY".as_slice(), b"USAGE", &key, b"SAMPLES", b"100"];
-            orders.command(keys.slot, &args);
+            commands.command(keys.slot, &args);
         }
         let mut n_bytes = 0;
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("measure a dataset", &orders, false, &mut |_, reply| {
+        let mut flow = Flow::new(&self.client);
+        flow.run("measure a dataset", &commands, false, &mut |_, reply| {
             match reply {
                 Reply::Number(n) => n_bytes += n.unsigned_abs(),
                 // The key does not exist.

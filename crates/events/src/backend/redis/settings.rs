@@ -3,16 +3,13 @@
 //! `redis://[user[:password]@]host[:port][,host[:port]…]/[?name=value&…]`, or `rediss://` for TLS. Each name is also a
 //! variable, `FEMTOBARN_STORE_` and the name in capitals, which the URL overrules.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use femtobarn_io::nearest;
+use femtobarn_redis::{Address, Options, Secret};
 
 use crate::{EventsError, Mode};
-
-/// The port of a host that has none in the URL.
-const PORT: u16 = 6379;
 
 /// What can be set, and what it means.
 pub const NAMES: [&str; 13] = [
@@ -31,86 +28,15 @@ pub const NAMES: [&str; 13] = [
     "mode",
 ];
 
-/// A password, which is in no message.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
-/// Where a server listens.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Address {
-    /// Its name or number, without the brackets of IPv6.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-}
-
-impl Address {
-    /// That of `host:port`, or of `host` alone.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (host, port) = rest.split_once(']')?;
-                (host, port.strip_prefix(':'))
-            }
-            None => match text.rsplit_once(':') {
-                Some((host, _)) if host.contains(':') => return None,
-                Some((host, port)) => (host, Some(port)),
-                None => (text, None),
-            },
-        };
-        let port = port.map_or(Some(PORT), |port| port.parse().ok());
-        let host = (!host.is_empty()).then(|| host.to_owned());
-        Some(Self {
-            host: host?,
-            port: port.filter(|&port| port != 0)?,
-        })
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
-        }
-    }
-}
-
 /// How a Redis is asked, and what is expected of it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The URL as messages show it: without a password.
-    pub url: String,
-    /// Who is asked first.
-    pub seeds: Vec<Address>,
-    /// Whether by TLS.
-    pub has_tls: bool,
-    /// Who we are: an ACL user, or none for the default one.
-    pub user: Option<String>,
-    /// Its password.
-    pub password: Option<Secret>,
+    /// How its servers are reached.
+    pub options: Options,
     /// What all keys begin with.
     pub prefix: String,
-    /// How long a connection may take.
-    pub connect_timeout: Duration,
-    /// How long an answer may take.
-    pub timeout: Duration,
-    /// How long to wait for a cluster that puts itself right.
-    pub failover: Duration,
     /// How many replicas must have what was written.
     pub replicas: usize,
-    /// How many connections to a server are kept for later.
-    pub connections: usize,
-    /// Whose certificates are trusted; the system's if none.
-    pub ca: Option<PathBuf>,
-    /// Our own certificate, and its key.
-    pub identity: (Option<PathBuf>, Option<PathBuf>),
     /// Whether it may be written.
     pub mode: Mode,
 }
@@ -132,13 +58,13 @@ impl Settings {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, EventsError> {
         let mut settings = Self::new(url);
-        let shown = settings.url.clone();
+        let shown = settings.options.url.clone();
         let bad = |why: String| EventsError::Url {
             url: shown.clone(),
             why,
         };
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        settings.has_tls = match scheme {
+        settings.options.has_tls = match scheme {
             "redis" | "valkey" => false,
             "rediss" | "valkeys" => true,
             _ => return Err(bad("it begins with neither redis:// nor rediss://".into())),
@@ -171,6 +97,7 @@ impl Settings {
         for host in hosts.split(',') {
             let seed = Address::parse(host);
             settings
+                .options
                 .seeds
                 .push(seed.ok_or_else(|| bad(format!("{host:?} is no host:port")))?);
         }
@@ -185,19 +112,9 @@ impl Settings {
 
     fn new(url: &str) -> Self {
         Self {
-            url: shown(url),
-            seeds: Vec::new(),
-            has_tls: false,
-            user: None,
-            password: None,
+            options: Options::new(shown(url), Vec::new()),
             prefix: String::new(),
-            connect_timeout: Duration::from_secs(10),
-            timeout: Duration::from_secs(60),
-            failover: Duration::from_secs(30),
             replicas: 0,
-            connections: 16,
-            ca: None,
-            identity: (None, None),
             mode: Mode::Append,
         }
     }
@@ -210,10 +127,10 @@ impl Settings {
         let decode =
             |text: &str| decoded(text).ok_or("user or password is wrongly percent-encoded");
         if !user.is_empty() {
-            self.user = Some(decode(user)?);
+            self.options.user = Some(decode(user)?);
         }
         if let Some(password) = password {
-            self.password = Some(Secret(decode(password)?));
+            self.options.password = Some(Secret(decode(password)?));
         }
         Ok(())
     }
@@ -221,19 +138,23 @@ impl Settings {
     /// Adds who is to be asked, too, and has the URL say so; for a configuration, whose parts it has in one.
     pub fn add_seeds(&mut self, seeds: Vec<Address>) {
         for seed in seeds {
-            if !self.seeds.contains(&seed) {
-                self.seeds.push(seed);
+            if !self.options.seeds.contains(&seed) {
+                self.options.seeds.push(seed);
             }
         }
-        let scheme = if self.has_tls { "rediss" } else { "redis" };
-        let user = self.user.iter().map(|user| format!("{user}@"));
-        let hosts: Vec<_> = self.seeds.iter().map(ToString::to_string).collect();
+        let scheme = if self.options.has_tls {
+            "rediss"
+        } else {
+            "redis"
+        };
+        let user = self.options.user.iter().map(|user| format!("{user}@"));
+        let hosts: Vec<_> = self.options.seeds.iter().map(ToString::to_string).collect();
         let prefix = match self.prefix.as_str() {
             "" => String::new(),
             prefix => format!("?prefix={prefix}"),
         };
         let user: String = user.collect();
-        self.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
+        self.options.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
     }
 
     /// Sets one of [`NAMES`]; what is wrong with it, in words.
@@ -241,20 +162,20 @@ impl Settings {
         let path = || Some(PathBuf::from(value));
         match name {
             "prefix" => self.prefix = prefix(value)?,
-            "user" => self.user = Some(value.into()),
-            "password" => self.password = Some(Secret(value.into())),
-            "password_file" => self.password = Some(password_of(value)?),
-            "connect_timeout" => self.connect_timeout = seconds(name, value)?,
-            "timeout" => self.timeout = seconds(name, value)?,
-            "failover" => self.failover = seconds(name, value)?,
+            "user" => self.options.user = Some(value.into()),
+            "password" => self.options.password = Some(Secret(value.into())),
+            "password_file" => self.options.password = Some(password_of(value)?),
+            "connect_timeout" => self.options.connect_timeout = seconds(name, value)?,
+            "timeout" => self.options.timeout = seconds(name, value)?,
+            "failover" => self.options.failover = seconds(name, value)?,
             "write_concern" => self.replicas = replicas(value)?,
             "connections" => {
                 let n = value.parse();
-                self.connections = n.map_err(|_| format!("{name}={value} is no number"))?;
+                self.options.connections = n.map_err(|_| format!("{name}={value} is no number"))?;
             }
-            "ca" => self.ca = path(),
-            "cert" => self.identity.0 = path(),
-            "key" => self.identity.1 = path(),
+            "ca" => self.options.ca = path(),
+            "cert" => self.options.identity.0 = path(),
+            "key" => self.options.identity.1 = path(),
             "mode" => {
                 self.mode = match value {
                     "r" => Mode::Read,
@@ -322,9 +243,8 @@ fn prefix(value: &str) -> Result<String, String> {
 }
 
 fn password_of(path: &str) -> Result<Secret, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read password_file={path}: {error}"))?;
-    Ok(Secret(text.trim_end_matches(['\r', '\n']).into()))
+    Secret::of_file(Path::new(path))
+        .map_err(|error| format!("cannot read password_file={path}: {error}"))
 }
 
 fn seconds(name: &str, value: &str) -> Result<Duration, String> {
@@ -374,13 +294,18 @@ mod tests {
             "rediss://me:p%40ss@a,b:7000,[::1]:7001/?prefix=x:&timeout=2.5s&write_concern=replicas:2&mode=r",
         )
         .unwrap();
-        let seeds: Vec<_> = settings.seeds.iter().map(ToString::to_string).collect();
+        let seeds: Vec<_> = settings
+            .options
+            .seeds
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(seeds, ["a:6379", "b:7000", "[::1]:7001"]);
-        assert!(settings.has_tls && settings.mode == Mode::Read);
-        assert_eq!(settings.user.as_deref(), Some("me"));
-        assert_eq!(settings.password, Some(Secret("p@ss".into())));
+        assert!(settings.options.has_tls && settings.mode == Mode::Read);
+        assert_eq!(settings.options.user.as_deref(), Some("me"));
+        assert_eq!(settings.options.password, Some(Secret("p@ss".into())));
         assert_eq!((settings.prefix.as_str(), settings.replicas), ("x:", 2));
-        assert_eq!(settings.timeout, Duration::from_millis(2500));
+        assert_eq!(settings.options.timeout, Duration::from_millis(2500));
     }
 
     #[test]
@@ -391,8 +316,8 @@ mod tests {
             _ => None,
         };
         let settings = Settings::parse_with("redis://a/?timeout=8", &variable).unwrap();
-        assert_eq!(settings.timeout, Duration::from_secs(8));
-        assert_eq!(settings.password, Some(Secret("secret".into())));
+        assert_eq!(settings.options.timeout, Duration::from_secs(8));
+        assert_eq!(settings.options.password, Some(Secret("secret".into())));
     }
 
     #[test]

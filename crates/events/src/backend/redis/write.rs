@@ -5,14 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::RedisBackend;
-use super::cluster::Flow;
+use femtobarn_redis::{Address, Commands, LONGEST_VALUE, Reply};
+
 use super::keys::ParentKeys;
-use super::resp::{Commands, LONGEST_VALUE, Reply};
-use super::settings::Address;
+use super::{Flow, RedisBackend};
 use crate::Refusal;
 use crate::batch::{Items, Products};
-use crate::{Batch, EventsError, Overwrite, Parent, ProductId, Written};
+use crate::{Backend, Batch, EventsError, Overwrite, Parent, ProductId, Written};
 
 /// No command has more fields or members.
 pub const MOST_FIELDS: usize = 1000;
@@ -38,11 +37,11 @@ impl RedisBackend {
         let started = Instant::now();
         let mut is_again = false;
         loop {
-            let mut flow = Flow::new(&self.nodes);
+            let mut flow = Flow::new(&self.client);
             let kept = self.send(&packed, &mut flow);
             let kept = kept.map_err(|error| name_largest(batch, error))?;
-            let patience = self.nodes.settings.failover + self.nodes.settings.timeout;
-            let has_enough = match self.nodes.settings.replicas {
+            let patience = self.client.options().failover + self.client.options().timeout;
+            let has_enough = match self.replicas {
                 // The products may be with a server whose place another took before the containers came: all is sent to
                 // that one, so that no event is there without them.
                 0 => !flow.has_lost || started.elapsed() > patience,
@@ -61,7 +60,7 @@ impl RedisBackend {
                 return Ok(self.written(batch, &kept));
             }
             if started.elapsed() > patience {
-                return Err(self.too_few(self.nodes.settings.replicas, 0, &[]));
+                return Err(self.too_few(self.replicas, 0, &[]));
             }
         }
     }
@@ -128,7 +127,7 @@ impl RedisBackend {
             let too_large = |(_, range): &&(u64, Range<usize>)| range.len() > LONGEST_VALUE;
             if let Some((event, range)) = group.entries.iter().find(too_large) {
                 return Err(EventsError::TooLarge {
-                    url: self.nodes.settings.url.clone(),
+                    url: self.url().into(),
                     id: Box::new(product(group, *event)),
                     most: LONGEST_VALUE as u64,
                     found: range.len() as u64,
@@ -204,7 +203,7 @@ impl RedisBackend {
         advice: &'static str,
         lacking: &[Arc<Address>],
     ) -> EventsError {
-        let topology = self.nodes.topology();
+        let topology = self.client.topology();
         let lacking = match lacking {
             [] => &topology.masters,
             lacking => lacking,
@@ -212,7 +211,7 @@ impl RedisBackend {
         let mut nodes: Vec<_> = lacking.iter().map(|at| at.to_string()).collect();
         nodes.sort_unstable();
         EventsError::Refused {
-            url: self.nodes.settings.url.clone(),
+            url: self.url().into(),
             node: nodes.join(", "),
             doing: doing.into(),
             said,
@@ -265,7 +264,7 @@ fn entry(batch: &Batch, group: usize, entry: usize) -> Option<(&Products, u64, &
     Some((group, *event, batch.stored(range)))
 }
 
-fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &mut Commands) {
+fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, commands: &mut Commands) {
     let key = keys.products(&group.name);
     let mut rest = group.entries.as_slice();
     while !rest.is_empty() {
@@ -276,10 +275,10 @@ fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &m
         };
         let n = rest.iter().take(MOST_FIELDS).take_while(fits).count();
         let (now, later) = rest.split_at(n.max(1));
-        orders.begin(keys.slot, 2 + 2 * now.len());
-        orders.arg(b"HSET").arg(&key);
+        commands.begin(keys.slot, 2 + 2 * now.len());
+        commands.arg(b"HSET").arg(&key);
         for (event, range) in now {
-            orders.arg(&event.to_be_bytes()).arg(batch.stored(range));
+            commands.arg(&event.to_be_bytes()).arg(batch.stored(range));
         }
         rest = later;
     }
@@ -304,13 +303,13 @@ fn pack_keeping(
     }
 }
 
-fn pack_items(items: &Items, keys: &ParentKeys, orders: &mut Commands) {
+fn pack_items(items: &Items, keys: &ParentKeys, commands: &mut Commands) {
     let key = keys.children();
     for numbers in items.numbers.chunks(MOST_FIELDS) {
-        orders.begin(keys.slot, 2 + 2 * numbers.len());
-        orders.arg(b"ZADD").arg(&key);
+        commands.begin(keys.slot, 2 + 2 * numbers.len());
+        commands.arg(b"ZADD").arg(&key);
         for number in numbers {
-            orders.arg(b"0").arg(&number.to_be_bytes());
+            commands.arg(b"0").arg(&number.to_be_bytes());
         }
     }
 }

@@ -102,15 +102,12 @@ fn check_acknowledged(store: &RedisBackend, acknowledged: &[(Parent, u64)]) {
 
 /// Moves the slot of a parent to another master, key by key.
 fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
-    let topology = store.nodes.topology();
+    let topology = store.client.topology();
     let slot = store.keys(parent).slot;
     let masters = &topology.masters;
     // Who has it, as the servers say: others may have moved it since.
-    let mut said = super::super::nodes::ServerErrors::default();
-    store
-        .nodes
-        .refresh(topology.generation, None, None, &mut said);
-    let from = store.nodes.topology().master(slot).unwrap().clone();
+    let fresh = Client::connect(store.client.options().clone(), Arc::new(())).unwrap();
+    let from = fresh.topology().master(slot).unwrap().clone();
     let others: Vec<_> = masters.iter().filter(|at| **at != from).collect();
     move_slot_to(slot, &from, others[turn % others.len()]);
 }
@@ -359,8 +356,8 @@ fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged(
     let seeds = servers.endpoint.clone();
     let address = |n: usize| Address::parse(seeds.split(',').nth(n).unwrap()).unwrap();
     let ask_at = |at: &Address, words: &[&str]| {
-        let settings = Settings::parse(&format!("redis://{at}/")).unwrap();
-        let mut connection = Connection::open(at, &settings, None).unwrap();
+        let options = Options::new("redis://", vec![at.clone()]);
+        let mut connection = Connection::open(at, &options).unwrap();
         ask(&mut connection, words)
     };
     let options = "write_concern=replicas:1&failover=20&timeout=10";
@@ -414,7 +411,7 @@ fn a_new_master_without_a_replica_is_told_at_once() {
     write(0).0.unwrap();
     // One that was a replica is a master without slots and replicas from now on, and gets a slot.
     let slot = store.keys(&parent).slot;
-    let topology = store.nodes.topology();
+    let topology = store.client.topology();
     let from = topology.master(slot).unwrap();
     let replica = |is_right: fn(bool) -> bool| {
         let is_one = |port: &&u16| {

@@ -116,7 +116,7 @@ fn servers_of_a_cluster_that_come_back_empty_are_told() {
     let slot = Tagged::store("").slot;
     for has_mark in [false, true] {
         let store = open(if has_mark { "a:" } else { "b:" });
-        let topology = store.nodes.topology();
+        let topology = store.client.topology();
         let first = topology.master(slot).unwrap().clone();
         let is_wanted = |run: &u64| {
             let at = topology.master(store.keys(&Parent::run(Uuid([1; 16]), *run)).slot);

@@ -1,6 +1,5 @@
 //! What goes wrong is said, in time, and without secrets.
 
-use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -93,35 +92,6 @@ fn passwords_that_are_wrong_or_missing_are_named_and_not_shown() {
     let store = RedisBackend::connect(&format!("redis://{node}?password_file={}", file.display()));
     let shown = format!("{:?}", store.unwrap());
     assert!(!shown.contains("right"), "{shown}");
-}
-
-#[test]
-fn what_is_no_redis_or_does_not_answer_is_said_in_time() {
-    let dead = femtobarn_testkit::free_port();
-    let two = format!("redis://127.0.0.1:{dead},localhost:{dead}");
-    refuses(
-        &two,
-        "store-unreachable",
-        &["127.0.0.1", "localhost", "refused"],
-    );
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let silent = format!("redis://127.0.0.1:{port}?connect_timeout=1");
-    refuses(&silent, "store-unreachable", &["it does not answer"]);
-    let answers = thread::spawn(move || {
-        // The first is the one that was left without an answer.
-        for stream in listener.incoming().take(2) {
-            let mut stream = stream.unwrap();
-            let _ = stream.read(&mut [0; 100]);
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        }
-    });
-    refuses(
-        &url(port),
-        "store-unreachable",
-        &["no Redis", "HTTP/1.1 400"],
-    );
-    answers.join().unwrap();
 }
 
 #[test]
@@ -457,7 +427,7 @@ fn each_server_of_a_cluster_is_asked_whether_it_deletes_products() {
         return;
     };
     let store = RedisBackend::connect(&url(servers.port)).unwrap();
-    let masters = store.nodes.topology().masters.clone();
+    let masters = store.client.topology().masters.clone();
     let last = masters.iter().find(|at| at.port != servers.port).unwrap();
     for (name, value) in [("maxmemory-policy", "allkeys-lfu"), ("maxmemory", "1gb")] {
         assert_eq!(tell(last.port, &["CONFIG", "SET", name, value]), "OK");
@@ -726,7 +696,7 @@ fn values_that_are_too_large_are_named() {
     };
     let store = RedisBackend::connect(&format!("{}?failover=5", url(servers.port))).unwrap();
     // More than any server takes as it comes is not sent.
-    let large = vec![7; super::super::resp::LONGEST_VALUE + 1];
+    let large = vec![7; femtobarn_redis::LONGEST_VALUE + 1];
     let error = store.write(&batch(5..6, &large)).unwrap_err();
     drop(large);
     assert_eq!(error.kind(), "product-too-large", "{error}");

@@ -3,16 +3,14 @@
 mod cluster;
 mod emptied;
 mod faults;
-mod tls;
 mod users;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use femtobarn_redis::{Address, Connection, Options};
 use femtobarn_testkit::{Servers, can_start_redis};
 
-use super::connection::Connection;
-use super::settings::Address;
 use super::*;
 use crate::conformance;
 
@@ -33,8 +31,9 @@ fn told() -> String {
 
 /// Sends a server one command; what it answers, with the elements of arrays between spaces.
 fn tell(port: u16, words: &[&str]) -> String {
-    let settings = Settings::parse(&url(port)).unwrap();
-    let mut connection = Connection::open(&settings.seeds[0], &settings, None).unwrap();
+    let address = Address::parse(&format!("127.0.0.1:{port}")).unwrap();
+    let options = Options::new(url(port), Vec::new());
+    let mut connection = Connection::open(&address, &options).unwrap();
     ask(&mut connection, words)
 }
 
@@ -132,7 +131,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     };
     write(1).unwrap();
     let master = store
-        .nodes
+        .client
         .topology()
         .master(store.keys(&parents[0]).slot)
         .unwrap()
@@ -146,7 +145,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     // Its replica has none itself: all is written, and that it is not safe is said.
     let error = write(2).unwrap_err();
     assert_eq!(error.kind(), "too-few-replicas", "{error}");
-    let topology = store.nodes.topology();
+    let topology = store.client.topology();
     let named = |at: &&Arc<Address>| error.to_string().contains(&format!("{at} says"));
     let lacking = topology.master(store.keys(&parents[0]).slot).unwrap();
     assert!(named(&lacking), "{error}");
@@ -161,12 +160,4 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     for parent in &parents {
         assert_eq!(store.contains(parent, &[1, 2, 3]).unwrap(), [true; 3]);
     }
-}
-
-#[test]
-fn addresses_are_read_as_they_are_written() {
-    for text in ["127.0.0.1:7000", "a.b:1", "[::1]:7000"] {
-        assert_eq!(Address::parse(text).unwrap().to_string(), text);
-    }
-    assert_eq!(Address::parse("::1"), None);
 }

@@ -1,6 +1,6 @@
 //! One connection to one server: TCP or TLS, and who we are.
 //!
-//! What the server does not take or give within [`SLICE`] is a [`RedisError::Quiet`], after which the caller may look
+//! What the server does not take or give within [`SLICE`] is a [`ConnectionError::Quiet`], after which the caller may look
 //! whether to go on, and call again: nothing is lost.
 
 use std::fmt;
@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::resp::{Reply, Scan, packed};
-use super::settings::{Address, Settings};
-use super::tls;
+use crate::protocol::{Scan, packed};
+use crate::{Address, ConnectionError, Options, Reply, tls};
 
 /// How long a wait lasts until the caller may look around.
-pub const SLICE: Duration = Duration::from_millis(500);
+const SLICE: Duration = Duration::from_millis(500);
 /// How much is read at once.
 const READ: usize = 256 << 10;
 /// More memory than that is given back when a reply was taken.
@@ -28,23 +27,12 @@ const KEPT: usize = 8 << 20;
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 const SPEAKS_TLS: &str = "if this is its port for TLS, connect by rediss://";
 
-/// What a connection has come to.
-#[derive(Debug)]
-pub enum RedisError {
-    /// Nothing moved for a while.
-    Quiet,
-    /// It is of no use any more, for what is said.
-    Broken(String),
-    /// The server does not want us.
-    Refused(String),
-}
-
 enum Transport {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-/// One connection.
+/// One connection to one server.
 pub struct Connection {
     way: Transport,
     /// What is still to be sent, from `sent` on.
@@ -56,9 +44,9 @@ pub struct Connection {
     end: usize,
     scan: Scan,
     /// When something went or came last.
-    pub moved: Instant,
-    /// Whether its server is known to have what it had.
-    pub is_checked: bool,
+    pub(crate) moved: Instant,
+    /// Whether the guard has checked it.
+    pub(crate) is_checked: bool,
     /// What it means most likely if it ends before anything has come.
     silence: Option<&'static str>,
 }
@@ -70,27 +58,40 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects, and says who we are.
-    pub fn open(
+    /// Connects to a server, with TLS and authentication as the options say. A client is not needed for it.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer within [`Options::connect_timeout`], or refuses.
+    pub fn open(address: &Address, options: &Options) -> Result<Self, ConnectionError> {
+        let tls = match options.has_tls {
+            true => Some(tls::config(options).map_err(ConnectionError::Broken)?),
+            false => None,
+        };
+        Self::open_with(address, options, tls.as_ref())
+    }
+
+    /// The same, with the TLS that a client has set up.
+    pub(crate) fn open_with(
         address: &Address,
-        settings: &Settings,
+        options: &Options,
         tls: Option<&Arc<ClientConfig>>,
-    ) -> Result<Self, RedisError> {
-        let until = Instant::now() + settings.connect_timeout;
+    ) -> Result<Self, ConnectionError> {
+        let until = Instant::now() + options.connect_timeout;
         let stream = connect(address, until)?;
-        let broken = |error: std::io::Error| RedisError::Broken(error.to_string());
+        let broken = |error: std::io::Error| ConnectionError::Broken(error.to_string());
         stream.set_nodelay(true).map_err(broken)?;
         stream.set_read_timeout(Some(SLICE)).map_err(broken)?;
         stream.set_write_timeout(Some(SLICE)).map_err(broken)?;
         let way = match tls {
             Some(config) => {
-                let cause = |error: &std::io::Error| tls::cause(error, settings);
+                let cause = |error: &std::io::Error| tls::cause(error, options);
                 Transport::Tls(Box::new(secure(address, config, stream, until, &cause)?))
             }
             None => Transport::Plain(stream),
         };
         let silence = match &way {
-            Transport::Tls(_) => tls::of_ours(settings),
+            Transport::Tls(_) => tls::of_ours(options),
             Transport::Plain(_) => SPEAKS_TLS,
         };
         let mut connection = Self {
@@ -105,15 +106,15 @@ impl Connection {
             is_checked: false,
             silence: Some(silence),
         };
-        connection.say_who(settings, until)?;
+        connection.say_who(options, until)?;
         Ok(connection)
     }
 
-    fn say_who(&mut self, settings: &Settings, until: Instant) -> Result<(), RedisError> {
-        let (user, password) = (&settings.user, &settings.password);
+    fn say_who(&mut self, options: &Options, until: Instant) -> Result<(), ConnectionError> {
+        let (user, password) = (&options.user, &options.password);
         let Some(password) = password else {
             return match user {
-                Some(user) => Err(RedisError::Refused(format!(
+                Some(user) => Err(ConnectionError::Refused(format!(
                     "NOAUTH user {user:?} has no password"
                 ))),
                 None => Ok(()),
@@ -123,18 +124,24 @@ impl Connection {
         args.extend(user.as_ref().map(|user| user.as_bytes()));
         args.push(password.0.as_bytes());
         self.ask(&args, until, |reply| match reply {
-            Reply::Error(said) => Err(RedisError::Refused(String::from_utf8_lossy(said).into())),
+            Reply::Error(said) => Err(ConnectionError::Refused(
+                String::from_utf8_lossy(said).into(),
+            )),
             _ => Ok(()),
         })?
     }
 
     /// Sends one command and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// If it has not come by `until`, or the connection breaks. What the server answers, also an error, is given to `take`.
     pub fn ask<T>(
         &mut self,
         args: &[&[u8]],
         until: Instant,
         take: impl FnOnce(Reply<'_>) -> T,
-    ) -> Result<T, RedisError> {
+    ) -> Result<T, ConnectionError> {
         self.push(&packed(args));
         self.patiently(until, Self::flush)?;
         self.patiently(until, Self::receive)?;
@@ -144,13 +151,13 @@ impl Connection {
     fn patiently(
         &mut self,
         until: Instant,
-        mut work: impl FnMut(&mut Self) -> Result<(), RedisError>,
-    ) -> Result<(), RedisError> {
+        mut work: impl FnMut(&mut Self) -> Result<(), ConnectionError>,
+    ) -> Result<(), ConnectionError> {
         loop {
             match work(self) {
-                Err(RedisError::Quiet) if Instant::now() < until => {}
-                Err(RedisError::Quiet) => {
-                    return Err(RedisError::Broken("it does not answer".into()));
+                Err(ConnectionError::Quiet) if Instant::now() < until => {}
+                Err(ConnectionError::Quiet) => {
+                    return Err(ConnectionError::Broken("it does not answer".into()));
                 }
                 done => return done,
             }
@@ -158,17 +165,17 @@ impl Connection {
     }
 
     /// Notes bytes that are to be sent.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
     /// How many bytes are still to be sent.
-    pub fn unsent(&self) -> usize {
+    pub(crate) fn unsent(&self) -> usize {
         self.out.len() - self.sent
     }
 
     /// Sends what is noted.
-    pub fn flush(&mut self) -> Result<(), RedisError> {
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
             let sent = self.way.write(rest);
@@ -185,22 +192,22 @@ impl Connection {
     }
 
     /// Says what it means that a connection has ended before anything has come.
-    fn explained(&self, trouble: RedisError) -> RedisError {
+    fn explained(&self, trouble: ConnectionError) -> ConnectionError {
         match (trouble, self.silence) {
-            (RedisError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
-                RedisError::Broken(format!("{why}, before it has answered: {silence}"))
+            (ConnectionError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
+                ConnectionError::Broken(format!("{why}, before it has answered: {silence}"))
             }
             (trouble, _) => trouble,
         }
     }
 
     /// Waits until a reply is whole.
-    pub fn receive(&mut self) -> Result<(), RedisError> {
+    pub(crate) fn receive(&mut self) -> Result<(), ConnectionError> {
         while !self.has_reply()? {
             self.make_room();
             let room = self.input.get_mut(self.end..).unwrap_or_default();
             let read = match self.way.read(room) {
-                Ok(0) => Err(RedisError::Broken("it closed the connection".into())),
+                Ok(0) => Err(ConnectionError::Broken("it closed the connection".into())),
                 read => read,
             };
             self.end += read.map_err(|trouble| self.explained(trouble))?;
@@ -212,7 +219,7 @@ impl Connection {
 
     /// The error that a server has said before it closed a connection to which can be written no more. What it has answered
     /// before is lost.
-    pub fn last_words(&mut self) -> Option<String> {
+    pub(crate) fn last_words(&mut self) -> Option<String> {
         let until = Instant::now() + SLICE;
         loop {
             self.patiently(until, Self::receive).ok()?;
@@ -228,12 +235,14 @@ impl Connection {
     }
 
     /// Whether a reply is whole already.
-    pub fn has_reply(&mut self) -> Result<bool, RedisError> {
+    pub(crate) fn has_reply(&mut self) -> Result<bool, ConnectionError> {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
         match self.scan.whole(bytes) {
             Ok(whole) => Ok(whole.is_some()),
-            Err(_) if bytes.starts_with(&TLS_ALERT) => Err(RedisError::Broken(SPEAKS_TLS.into())),
-            Err(found) => Err(RedisError::Broken(format!(
+            Err(_) if bytes.starts_with(&TLS_ALERT) => {
+                Err(ConnectionError::Broken(SPEAKS_TLS.into()))
+            }
+            Err(found) => Err(ConnectionError::Broken(format!(
                 "it is no Redis, or damaged: it says {}",
                 found.0
             ))),
@@ -241,12 +250,15 @@ impl Connection {
     }
 
     /// Gives the reply that is whole.
-    pub fn take<T>(&mut self, take: impl FnOnce(Reply<'_>) -> T) -> Result<T, RedisError> {
+    pub(crate) fn take<T>(
+        &mut self,
+        take: impl FnOnce(Reply<'_>) -> T,
+    ) -> Result<T, ConnectionError> {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
         let whole = self.scan.whole(bytes).ok().flatten();
         let reply = whole.and_then(|whole| Some((Reply::of(bytes.get(..whole)?)?, whole)));
         let Some((reply, whole)) = reply else {
-            return Err(RedisError::Broken("it is no Redis, or damaged".into()));
+            return Err(ConnectionError::Broken("it is no Redis, or damaged".into()));
         };
         let taken = take(reply);
         self.scan = Scan::default();
@@ -273,34 +285,34 @@ impl Connection {
     }
 
     /// Whether nothing is on its way: a connection that may be used by others.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.unsent() == 0 && self.start == self.end
     }
 }
 
 impl Transport {
-    fn write(&mut self, bytes: &[u8]) -> Result<usize, RedisError> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, ConnectionError> {
         loop {
             let written = match self {
                 Self::Plain(stream) => stream.write(bytes),
                 Self::Tls(stream) => stream.write(bytes),
             };
             match written {
-                Ok(0) => return Err(RedisError::Broken("it takes nothing".into())),
+                Ok(0) => return Err(ConnectionError::Broken("it takes nothing".into())),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 written => return written.map_err(trouble),
             }
         }
     }
 
-    fn flush(&mut self) -> Result<(), RedisError> {
+    fn flush(&mut self) -> Result<(), ConnectionError> {
         match self {
             Self::Plain(_) => Ok(()),
             Self::Tls(stream) => stream.flush().map_err(trouble),
         }
     }
 
-    fn read(&mut self, room: &mut [u8]) -> Result<usize, RedisError> {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, ConnectionError> {
         loop {
             let read = match self {
                 Self::Plain(stream) => stream.read(room),
@@ -314,14 +326,14 @@ impl Transport {
     }
 }
 
-fn trouble(error: std::io::Error) -> RedisError {
+fn trouble(error: std::io::Error) -> ConnectionError {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => RedisError::Quiet,
-        _ => RedisError::Broken(error.to_string()),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => ConnectionError::Quiet,
+        _ => ConnectionError::Broken(error.to_string()),
     }
 }
 
-fn connect(address: &Address, until: Instant) -> Result<TcpStream, RedisError> {
+fn connect(address: &Address, until: Instant) -> Result<TcpStream, ConnectionError> {
     let found = addresses(address, until, |host, port| {
         Ok((host, port).to_socket_addrs()?.collect())
     })?;
@@ -334,7 +346,7 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, RedisError> {
             Err(error) => last = error.to_string(),
         }
     }
-    Err(RedisError::Broken(last))
+    Err(ConnectionError::Broken(last))
 }
 
 /// The addresses of a host. What the system takes to look for them nothing bounds but its configuration: it is done by a
@@ -343,7 +355,7 @@ fn addresses(
     address: &Address,
     until: Instant,
     look: impl FnOnce(&str, u16) -> std::io::Result<Vec<SocketAddr>> + Send + 'static,
-) -> Result<Vec<SocketAddr>, RedisError> {
+) -> Result<Vec<SocketAddr>, ConnectionError> {
     let Address { host, port } = address.clone();
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(ip, port)]);
@@ -353,7 +365,7 @@ fn addresses(
     let thread = thread::Builder::new().name(name).spawn(move || {
         let _ = sender.send(look(&host, port)); // nobody may wait any more
     });
-    let broken = |why: String| RedisError::Broken(format!("no address: {why}"));
+    let broken = |why: String| ConnectionError::Broken(format!("no address: {why}"));
     thread.map_err(|error| broken(error.to_string()))?;
     match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
         Ok(found) => found.map_err(|error| broken(error.to_string())),
@@ -368,8 +380,8 @@ fn secure(
     stream: TcpStream,
     until: Instant,
     cause: &dyn Fn(&std::io::Error) -> Option<String>,
-) -> Result<StreamOwned<ClientConnection, TcpStream>, RedisError> {
-    let broken = |error: String| RedisError::Broken(format!("TLS: {error}"));
+) -> Result<StreamOwned<ClientConnection, TcpStream>, ConnectionError> {
+    let broken = |error: String| ConnectionError::Broken(format!("TLS: {error}"));
     let name =
         ServerName::try_from(address.host.clone()).map_err(|error| broken(error.to_string()))?;
     let tls =
@@ -378,7 +390,7 @@ fn secure(
     while stream.conn.is_handshaking() {
         match stream.conn.complete_io(&mut stream.sock) {
             Ok(_) => {}
-            Err(error) if matches!(trouble_of(&error), RedisError::Quiet) => {
+            Err(error) if matches!(trouble_of(&error), ConnectionError::Quiet) => {
                 if Instant::now() >= until {
                     let why =
                         "it does not answer: if this is not its port for TLS, connect by redis://";
@@ -386,7 +398,7 @@ fn secure(
                 }
             }
             Err(error) => {
-                let why = cause(&error).map(RedisError::Broken);
+                let why = cause(&error).map(ConnectionError::Broken);
                 return Err(why.unwrap_or_else(|| broken(error.to_string())));
             }
         }
@@ -394,10 +406,12 @@ fn secure(
     Ok(stream)
 }
 
-fn trouble_of(error: &std::io::Error) -> RedisError {
+fn trouble_of(error: &std::io::Error) -> ConnectionError {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => RedisError::Quiet,
-        _ => RedisError::Broken(String::new()),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
+            ConnectionError::Quiet
+        }
+        _ => ConnectionError::Broken(String::new()),
     }
 }
 
@@ -414,7 +428,7 @@ mod tests {
             thread::sleep(Duration::from_secs(20));
             Ok(Vec::new())
         };
-        let Err(RedisError::Broken(why)) = addresses(&host, until, hangs) else {
+        let Err(ConnectionError::Broken(why)) = addresses(&host, until, hangs) else {
             panic!("it has an address");
         };
         assert!(why.contains("name service"), "{why}");

@@ -4,19 +4,32 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::cluster::Answered;
-use super::connection::{Connection, RedisError};
-use super::failure::{Passing, is_too_large, passing};
-use super::nodes::ServerErrors;
-use super::resp::{Commands, Reply};
-use super::settings::Address;
-use crate::EventsError;
+use crate::client::ServerErrors;
+use crate::refusal::{Passing, is_too_large, passing};
+use crate::{Address, Commands, Connection, ConnectionError, RedisError, Reply};
 
 /// How many bytes may be on their way to and from a server at once: with more, what comes is in no cache any more (4 MiB
 /// halve the speed of loads of 800 B).
 const WINDOW: usize = 1 << 20;
 /// And how many commands.
 const MOST: usize = 2000;
+
+/// Why sending commands has ended early.
+pub enum Stop {
+    /// Whoever takes the replies wants no more of them.
+    Taker,
+    /// An error of the servers.
+    Error(RedisError),
+}
+
+impl From<RedisError> for Stop {
+    fn from(error: RedisError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Is given each reply, with the number of its command; says whether to go on.
+pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), Stop> + 'a;
 
 /// One command that is to be sent.
 #[derive(Clone)]
@@ -81,32 +94,32 @@ impl Pipeline {
     }
 
     /// Sends what there is room for.
-    pub fn fill(&mut self, orders: &Commands) -> Result<(), RedisError> {
+    pub fn fill(&mut self, commands: &Commands) -> Result<(), ConnectionError> {
         // Half a window at least at a time, so that small commands share a packet.
         if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
             while self.weight < WINDOW && self.flying.len() < MOST {
                 let Some(task) = self.queue.pop_front() else {
                     break;
                 };
-                let Some(order) = orders.get(task.at) else {
+                let Some(command) = commands.get(task.at) else {
                     continue;
                 };
                 if task.ask.is_some() {
                     self.connection.push(b"*1\r\n$6\r\nASKING\r\n");
                     self.flying.push_back(None);
                 }
-                self.connection.push(orders.packed(order));
-                self.weight += order.weight;
+                self.connection.push(commands.packed(command));
+                self.weight += command.weight;
                 self.flying.push_back(Some(task));
             }
         }
         match self.connection.flush() {
             // What cannot be sent at the moment may still be answered.
-            Err(RedisError::Quiet) => Ok(()),
+            Err(ConnectionError::Quiet) => Ok(()),
             // Of what is too large, a server takes the beginning, says so, and closes.
-            Err(RedisError::Broken(why)) => match self.connection.last_words() {
-                Some(said) if is_too_large(&said) => Err(RedisError::Refused(said)),
-                _ => Err(RedisError::Broken(why)),
+            Err(ConnectionError::Broken(why)) => match self.connection.last_words() {
+                Some(said) if is_too_large(&said) => Err(ConnectionError::Refused(said)),
+                _ => Err(ConnectionError::Broken(why)),
             },
             flushed => flushed,
         }
@@ -115,12 +128,12 @@ impl Pipeline {
     /// Waits for a reply, and takes those that have come.
     pub fn drain(
         &mut self,
-        orders: &Commands,
+        commands: &Commands,
         again: &mut Again,
         said: &mut ServerErrors,
         answered: &mut Answered<'_>,
-        refused: &dyn Fn(&Address, &str) -> EventsError,
-    ) -> Result<Result<(), RedisError>, EventsError> {
+        refused: &dyn Fn(&Address, &str) -> RedisError,
+    ) -> Result<Result<(), ConnectionError>, Stop> {
         if self.flying.is_empty() {
             return Ok(Ok(()));
         }
@@ -129,25 +142,25 @@ impl Pipeline {
         }
         loop {
             let Some(task) = self.flying.pop_front() else {
-                return Ok(Err(RedisError::Broken(
+                return Ok(Err(ConnectionError::Broken(
                     "it says more than it was asked".into(),
                 )));
             };
             let address = &self.address;
             let taken = self.connection.take(|reply| match (task, reply) {
                 (Some(task), Reply::Error(error)) => {
-                    let weight = orders.get(task.at).map_or(0, |order| order.weight);
+                    let weight = commands.get(task.at).map_or(0, |command| command.weight);
                     let error = String::from_utf8_lossy(error);
                     let passing =
                         passing(&error, address).ok_or_else(|| refused(address, &error))?;
                     again.passing(passing, task);
                     said.note(address, error.into_owned());
-                    Ok(weight)
+                    Ok::<_, Stop>(weight)
                 }
                 (Some(task), reply) => {
                     self.has_done = true;
                     answered(task.at, reply)?;
-                    Ok(orders.get(task.at).map_or(0, |order| order.weight))
+                    Ok(commands.get(task.at).map_or(0, |command| command.weight))
                 }
                 (None, _) => Ok(0),
             });
@@ -187,13 +200,5 @@ impl Again {
             }
         };
         self.tasks.push(Task { ask, ..task });
-    }
-}
-
-/// What a connection has come to, in words.
-pub fn words(trouble: RedisError) -> String {
-    match trouble {
-        RedisError::Quiet => "it does not answer".into(),
-        RedisError::Broken(why) | RedisError::Refused(why) => why,
     }
 }

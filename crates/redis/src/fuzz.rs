@@ -1,9 +1,9 @@
 //! The body of the fuzz target, as a function so that tests can replay its corpus.
 
-use super::failure::{is_too_large, passing};
-use super::nodes::Topology;
-use super::resp::{Reply, Scan};
-use super::settings::Address;
+use crate::protocol::Scan;
+use crate::refusal::{is_out_of_memory, is_too_large, passing};
+use crate::topology::Topology;
+use crate::{Address, Reply};
 
 /// How deep arrays are looked into: servers nest them three deep.
 const DEEPEST: usize = 4;
@@ -59,7 +59,11 @@ fn walk(reply: Reply<'_>, n_bytes: usize) {
                 host: "h".into(),
                 port: 1,
             };
-            let _ = (passing(&said, &asked), is_too_large(&said));
+            let _ = (
+                passing(&said, &asked),
+                is_too_large(&said),
+                is_out_of_memory(&said),
+            );
         }
         assert!(reply.bytes().is_none_or(|bytes| bytes.len() <= n_bytes));
         drop(text);

@@ -4,17 +4,17 @@
 //! is known per key, not per slot, until the last has moved.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, RedisError};
-use super::failure::{is_too_large, refused};
-use super::nodes::{Nodes, ServerErrors};
-use super::pipeline::{Again, Pipeline, Task, words};
-use super::resp::{Commands, Reply, packed};
-use super::settings::Address;
-use crate::EventsError;
+use crate::client::{Client, ServerErrors};
+use crate::pipeline::{Again, Answered, Pipeline, Stop, Task};
+use crate::protocol::packed;
+use crate::refusal::is_too_large;
+use crate::topology::Topology;
+use crate::{Address, Commands, Connection, ConnectionError, RedisError, Reply};
 
 /// How long a server may be quiet until the others are asked whether it is still one of them.
 const SUSPECT: Duration = Duration::from_millis(1500);
@@ -24,12 +24,10 @@ const SOON: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 
-/// Is given each reply, with the number of its command.
-pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), EventsError> + 'a;
-
-/// Connections that are used for one thing after another.
-pub struct Flow<'a> {
-    nodes: &'a Nodes,
+/// Commands on their way to the servers of a client, by connections that are held for one call after another. Whoever takes
+/// replies may fail with an error of type `E`, which errors of the client become, too.
+pub struct Flow<'a, E> {
+    client: &'a Client,
     held: HashMap<Arc<Address>, Connection>,
     /// Servers that have done something, and not only said who has the slot.
     used: HashSet<Arc<Address>>,
@@ -39,68 +37,85 @@ pub struct Flow<'a> {
     pub has_repeated: bool,
     /// Servers of which too few replicas had what was written, when that was asked last.
     pub lacking: Vec<Arc<Address>>,
+    error: PhantomData<fn() -> E>,
 }
 
-impl<'a> Flow<'a> {
-    pub fn new(nodes: &'a Nodes) -> Self {
+impl<'a, E: From<RedisError>> Flow<'a, E> {
+    /// Holds no connection yet.
+    pub fn new(client: &'a Client) -> Self {
         Self {
-            nodes,
+            client,
             held: HashMap::new(),
             used: HashSet::new(),
             has_lost: false,
             has_repeated: false,
             lacking: Vec::new(),
+            error: PhantomData,
         }
     }
 
-    /// Sends commands and takes their replies, in any order; each is answered once. With `in_order`, of two with one key
-    /// the later is done last.
+    /// Sends commands and gives `answered` each reply with the number of its command, in any order. Each is answered once,
+    /// unless `in_order` says that of two with one key the later must be done last: then it may be done, and answered, again.
+    /// `doing` says in errors what is being done.
     ///
     /// # Errors
     ///
-    /// What a server refuses, and if none could be had within the time that is set.
+    /// What a server refuses, if none could be had within the time that the options allow, and the first error of
+    /// `answered`, after which no more replies are taken.
     pub fn run(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         in_order: bool,
-        answered: &mut Answered<'_>,
-    ) -> Result<(), EventsError> {
-        let done = self.run_all(doing, orders, in_order, answered);
-        done.map_err(|error| self.nodes.say_how_full(error))
+        answered: &mut dyn FnMut(usize, Reply<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut failed = None;
+        let done = self.run_all(doing, commands, in_order, &mut |at, reply| {
+            answered(at, reply).map_err(|error| {
+                failed = Some(error);
+                Stop::Taker
+            })
+        });
+        match (failed, done) {
+            (Some(error), _) => Err(error),
+            (None, Err(Stop::Error(error))) => Err(self.client.say_how_full(error).into()),
+            (None, Ok(()) | Err(Stop::Taker)) => Ok(()),
+        }
     }
 
     fn run_all(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         in_order: bool,
         answered: &mut Answered<'_>,
-    ) -> Result<(), EventsError> {
-        let mut pending: Vec<_> = (0..orders.len()).map(|at| Task { at, ask: None }).collect();
+    ) -> Result<(), Stop> {
+        let mut pending: Vec<_> = (0..commands.len())
+            .map(|at| Task { at, ask: None })
+            .collect();
         let mut progress = Instant::now();
         let mut pause = FIRST_PAUSE;
         let mut said = ServerErrors::default();
         while !pending.is_empty() {
             let n = pending.len();
-            let seen = self.nodes.topology().generation;
-            let mut again = self.round(doing, orders, pending, answered, &mut said)?;
+            let seen = self.client.topology().generation;
+            let mut again = self.round(doing, commands, pending, answered, &mut said)?;
             if in_order {
                 let used = self.used.iter();
-                used.for_each(|at| self.nodes.known.note_written(at));
+                used.for_each(|at| self.client.guard().written(at));
             }
             if again.tasks.is_empty() {
                 break;
             }
             if in_order {
-                again.tasks = with_later(again.tasks, orders);
+                again.tasks = with_later(again.tasks, commands);
                 self.has_repeated = true;
             }
             if again.tasks.len() < n {
                 (progress, pause) = (Instant::now(), FIRST_PAUSE);
-            } else if progress.elapsed() > self.patience(&again.tasks, orders) {
-                self.nodes.give_up(self.masters(&again.tasks, orders));
-                return Err(self.nodes.unreachable(doing, &said));
+            } else if progress.elapsed() > self.patience(&again.tasks, commands) {
+                self.client.give_up(self.masters(&again.tasks, commands));
+                return Err(self.client.unreachable(doing, &said).into());
             }
             if again.must_wait {
                 thread::sleep(pause);
@@ -108,30 +123,30 @@ impl<'a> Flow<'a> {
             }
             if again.must_refresh {
                 let (knows, suspect) = (again.knows.as_ref(), again.suspect.as_ref());
-                self.nodes.refresh(seen, knows, suspect, &mut said);
+                self.client.refresh(seen, knows, suspect, &mut said);
             }
             again.tasks.sort_by_key(|task| task.at);
             pending = again.tasks;
         }
-        self.nodes.note_answered(self.held.keys());
+        self.client.note_answered(self.held.keys());
         Ok(())
     }
 
     /// For how long no command that is left needs to be answered, until all are given up: not long again if all are for
     /// servers that were given up of late.
-    fn patience(&self, left: &[Task], orders: &Commands) -> Duration {
-        let failover = self.nodes.settings.failover;
-        match self.nodes.were_given_up(&self.masters(left, orders)) {
+    fn patience(&self, left: &[Task], commands: &Commands) -> Duration {
+        let failover = self.client.options().failover;
+        match self.client.were_given_up(&self.masters(left, commands)) {
             true => failover.min(SOON),
             false => failover,
         }
     }
 
     /// The servers that have the keys of some commands, as far as is known.
-    fn masters(&self, tasks: &[Task], orders: &Commands) -> BTreeSet<Arc<Address>> {
-        let topology = self.nodes.topology();
-        let slots = tasks.iter().filter_map(|task| orders.get(task.at));
-        let masters = slots.filter_map(|order| topology.master(order.slot));
+    fn masters(&self, tasks: &[Task], commands: &Commands) -> BTreeSet<Arc<Address>> {
+        let topology = self.client.topology();
+        let slots = tasks.iter().filter_map(|task| commands.get(task.at));
+        let masters = slots.filter_map(|command| topology.master(command.slot));
         masters.cloned().collect()
     }
 
@@ -139,45 +154,40 @@ impl<'a> Flow<'a> {
     fn round(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         pending: Vec<Task>,
         answered: &mut Answered<'_>,
         said: &mut ServerErrors,
-    ) -> Result<Again, EventsError> {
+    ) -> Result<Again, Stop> {
         let mut again = Again::default();
-        let mut lanes = self.lanes(doing, orders, pending, &mut again, said)?;
-        while !lanes.is_empty() {
-            let mut next = Vec::with_capacity(lanes.len());
-            for mut lane in lanes {
-                let filled = lane.fill(orders);
-                match self.settle(filled, &mut lane, orders) {
-                    Ok(()) => next.push(lane),
+        let mut pipelines = self.pipelines(doing, commands, pending, &mut again, said)?;
+        while !pipelines.is_empty() {
+            let mut next = Vec::with_capacity(pipelines.len());
+            for mut pipeline in pipelines {
+                let filled = pipeline.fill(commands);
+                match self.settle(filled, &mut pipeline, commands) {
+                    Ok(()) => next.push(pipeline),
                     Err(why) if is_too_large(&why) => {
-                        return Err(refused(
-                            &self.nodes.settings.url,
-                            &lane.address,
-                            doing,
-                            &why,
-                        ));
+                        return Err(self.client.refused(&pipeline.address, doing, why).into());
                     }
-                    Err(why) => self.end(lane, why, &mut again, said),
+                    Err(why) => self.end(pipeline, why, &mut again, said),
                 }
             }
-            lanes = Vec::with_capacity(next.len());
-            for mut lane in next {
-                let url = &self.nodes.settings.url;
-                let moved = lane.drain(orders, &mut again, said, answered, &|address, error| {
-                    refused(url, address, doing, error)
-                })?;
-                if lane.has_done {
-                    self.used.insert(lane.address.clone());
+            pipelines = Vec::with_capacity(next.len());
+            for mut pipeline in next {
+                let refused = |address: &Address, error: &str| {
+                    self.client.refused(address, doing, error.into())
+                };
+                let moved = pipeline.drain(commands, &mut again, said, answered, &refused)?;
+                if pipeline.has_done {
+                    self.used.insert(pipeline.address.clone());
                 }
-                match self.settle(moved, &mut lane, orders) {
-                    Ok(()) if lane.is_done() => {
-                        self.held.insert(lane.address, lane.connection);
+                match self.settle(moved, &mut pipeline, commands) {
+                    Ok(()) if pipeline.is_done() => {
+                        self.held.insert(pipeline.address, pipeline.connection);
                     }
-                    Ok(()) => lanes.push(lane),
-                    Err(why) => self.end(lane, why, &mut again, said),
+                    Ok(()) => pipelines.push(pipeline),
+                    Err(why) => self.end(pipeline, why, &mut again, said),
                 }
             }
         }
@@ -185,18 +195,18 @@ impl<'a> Flow<'a> {
     }
 
     /// Groups commands by the servers that they go to.
-    fn lanes(
+    fn pipelines(
         &mut self,
         doing: &str,
-        orders: &Commands,
+        commands: &Commands,
         pending: Vec<Task>,
         again: &mut Again,
         said: &mut ServerErrors,
-    ) -> Result<Vec<Pipeline>, EventsError> {
-        let topology = self.nodes.topology();
+    ) -> Result<Vec<Pipeline>, RedisError> {
+        let topology = self.client.topology();
         let mut queues: BTreeMap<Arc<Address>, VecDeque<Task>> = BTreeMap::new();
         for task in pending {
-            let slot = orders.get(task.at).map(|order| order.slot);
+            let slot = commands.get(task.at).map(|command| command.slot);
             let master = slot.and_then(|slot| topology.master(slot));
             match task.ask.as_ref().or(master) {
                 Some(address) => match queues.get_mut(address) {
@@ -211,99 +221,99 @@ impl<'a> Flow<'a> {
                 }
             }
         }
-        let mut lanes = Vec::with_capacity(queues.len());
+        let mut pipelines = Vec::with_capacity(queues.len());
         for (address, queue) in queues {
             let held = self.held.remove(&address);
-            let connection = held.map_or_else(|| self.nodes.connection(&address), Ok);
+            let connection = held.map_or_else(|| self.client.connection(&address), Ok);
             match connection {
-                Ok(connection) => lanes.push(Pipeline::new(address, connection, queue)),
-                Err(RedisError::Refused(error)) => {
-                    return Err(refused(&self.nodes.settings.url, &address, doing, &error));
+                Ok(connection) => pipelines.push(Pipeline::new(address, connection, queue)),
+                Err(ConnectionError::Refused(error)) => {
+                    return Err(self.client.refused(&address, doing, error));
                 }
                 Err(trouble) => {
                     again.broken(&address, queue);
-                    said.note(&address, words(trouble));
+                    said.note(&address, trouble.to_string());
                 }
             }
         }
-        Ok(lanes)
+        Ok(pipelines)
     }
 
-    /// Whether a lane may go on; else why not.
+    /// Whether a pipeline may go on; else why not.
     fn settle(
         &self,
-        result: Result<(), RedisError>,
-        lane: &mut Pipeline,
-        orders: &Commands,
+        result: Result<(), ConnectionError>,
+        pipeline: &mut Pipeline,
+        commands: &Commands,
     ) -> Result<(), String> {
         match result {
             Ok(()) => Ok(()),
-            Err(RedisError::Quiet) => {
-                let timeout = self.nodes.settings.timeout;
-                if lane.moved().elapsed() > timeout {
+            Err(ConnectionError::Quiet) => {
+                let timeout = self.client.options().timeout;
+                if pipeline.moved().elapsed() > timeout {
                     let seconds = timeout.as_secs_f64();
                     return Err(format!("it did not answer for {seconds} s"));
                 }
-                if lane.looked.elapsed() < SUSPECT {
+                if pipeline.looked.elapsed() < SUSPECT {
                     return Ok(());
                 }
-                lane.looked = Instant::now();
-                match self.is_replaced(&lane.address, |topology| {
-                    lane.tasks().all(|task| {
-                        let slot = orders.get(task.at).map(|order| order.slot);
-                        slot.and_then(|slot| topology.master(slot)) != Some(&lane.address)
+                pipeline.looked = Instant::now();
+                match self.is_replaced(&pipeline.address, |topology| {
+                    pipeline.tasks().all(|task| {
+                        let slot = commands.get(task.at).map(|command| command.slot);
+                        slot.and_then(|slot| topology.master(slot)) != Some(&pipeline.address)
                     })
                 }) {
                     true => Err("it does not answer, and others have its slots".into()),
                     false => Ok(()),
                 }
             }
-            Err(trouble) => Err(words(trouble)),
+            Err(trouble) => Err(trouble.to_string()),
         }
     }
 
     /// Whether the others say that a server which is quiet is not to be waited for.
-    fn is_replaced(
-        &self,
-        address: &Address,
-        is_gone: impl Fn(&super::nodes::Topology) -> bool,
-    ) -> bool {
-        let topology = self.nodes.topology();
+    fn is_replaced(&self, address: &Address, is_gone: impl Fn(&Topology) -> bool) -> bool {
+        let topology = self.client.topology();
         if !topology.is_cluster {
             return false;
         }
         let mut said = ServerErrors::default();
-        self.nodes
+        self.client
             .refresh(topology.generation, None, Some(address), &mut said);
-        is_gone(&self.nodes.topology())
+        is_gone(&self.client.topology())
     }
 
-    /// Gives a lane up whose connection is of no use.
-    fn end(&mut self, lane: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
+    /// Gives a pipeline up whose connection is of no use.
+    fn end(&mut self, pipeline: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
         self.has_lost = true;
-        self.has_repeated |= !lane.flying.is_empty();
-        self.nodes.forget(&lane.address);
-        said.note(&lane.address, why);
-        let flying = lane.flying.into_iter().flatten();
-        again.broken(&lane.address, flying.chain(lane.queue));
+        self.has_repeated |= !pipeline.flying.is_empty();
+        self.client.forget(&pipeline.address);
+        said.note(&pipeline.address, why);
+        let flying = pipeline.flying.into_iter().flatten();
+        again.broken(&pipeline.address, flying.chain(pipeline.queue));
     }
 
     /// Waits until as many replicas have what was written by this flow; gives how many have. None if a server was lost,
-    /// so that nobody can tell. What it waits for is told soon; once it was in vain, it does not wait long for a while.
-    pub fn wait_for_replicas(&mut self, wanted: usize) -> Result<Option<usize>, EventsError> {
-        let settings = &self.nodes.settings;
-        let patience = settings.failover.min(settings.timeout);
+    /// so that nobody can tell. The guard is told soon for whom it waits; once it was in vain, it does not wait long for a while.
+    ///
+    /// # Errors
+    ///
+    /// If a server refuses to say so.
+    pub fn wait_for_replicas(&mut self, wanted: usize) -> Result<Option<usize>, E> {
+        let options = self.client.options();
+        let patience = options.failover.min(options.timeout);
         let mut fewest = self.count_replicas(wanted, patience.min(SOON))?;
         let is_lacking = !self.has_lost && !self.lacking.is_empty();
-        if is_lacking && patience > SOON && !self.nodes.has_waited_in_vain() {
-            self.tell_lacking(wanted, patience);
+        if is_lacking && patience > SOON && !self.client.has_waited_in_vain() {
+            self.client.guard().lacking(wanted, &self.lacking, patience);
             fewest = self.count_replicas(wanted, patience - SOON)?;
-            self.nodes.note_waited(!self.lacking.is_empty());
+            self.client.note_waited(!self.lacking.is_empty());
         }
         Ok((!self.has_lost).then_some(fewest))
     }
 
-    fn count_replicas(&mut self, wanted: usize, patience: Duration) -> Result<usize, EventsError> {
+    fn count_replicas(&mut self, wanted: usize, patience: Duration) -> Result<usize, RedisError> {
         let (n, millis) = (wanted.to_string(), patience.as_millis().to_string());
         let wait = packed(&[b"WAIT", n.as_bytes(), millis.as_bytes()]);
         let answers = self.ask_all(&wait, patience)?;
@@ -313,24 +323,12 @@ impl<'a> Flow<'a> {
         Ok(fewest.unwrap_or(usize::MAX))
     }
 
-    fn tell_lacking(&self, wanted: usize, patience: Duration) {
-        let url = &self.nodes.settings.url;
-        let mut lacking: Vec<_> = self.lacking.iter().map(|at| at.to_string()).collect();
-        lacking.sort_unstable();
-        let (lacking, seconds) = (lacking.join(", "), patience.as_secs_f64());
-        let text = format!(
-            "{url}: waiting up to {seconds:.0} s for replicas of {lacking}: write_concern=replicas:{wanted} wants {wanted} of \
-             each server; start them, or add them. A new server gets its replica first, and slots afterwards"
-        );
-        femtobarn_io::notice(&format!("{url} replicas"), &text);
-    }
-
     /// Sends one command to all servers that were used; gives the numbers that they answer, but for those that were lost.
     fn ask_all(
         &mut self,
         command: &[u8],
         patience: Duration,
-    ) -> Result<Vec<(Arc<Address>, usize)>, EventsError> {
+    ) -> Result<Vec<(Arc<Address>, usize)>, RedisError> {
         let mut answers = Vec::new();
         let mut waiting = Vec::new();
         let used = &self.used;
@@ -338,7 +336,7 @@ impl<'a> Flow<'a> {
         for (address, mut connection) in held {
             connection.push(command);
             match connection.flush() {
-                Ok(()) | Err(RedisError::Quiet) => waiting.push((address, connection)),
+                Ok(()) | Err(ConnectionError::Quiet) => waiting.push((address, connection)),
                 Err(_) => self.has_lost = true,
             }
         }
@@ -348,10 +346,9 @@ impl<'a> Flow<'a> {
                     answers.push((address.clone(), n));
                     self.held.insert(address, connection);
                 }
-                Err(RedisError::Refused(error)) => {
-                    let url = &self.nodes.settings.url;
+                Err(ConnectionError::Refused(error)) => {
                     let doing = "ask replicas for what was written";
-                    return Err(refused(url, &address, doing, &error));
+                    return Err(self.client.refused(&address, doing, error));
                 }
                 Err(_) => self.has_lost = true,
             }
@@ -364,20 +361,20 @@ impl<'a> Flow<'a> {
         address: &Address,
         connection: &mut Connection,
         patience: Duration,
-    ) -> Result<usize, RedisError> {
+    ) -> Result<usize, ConnectionError> {
         let until = Instant::now() + patience + SUSPECT;
         let mut looked = Instant::now();
         loop {
             match connection.flush().and_then(|()| connection.receive()) {
                 Ok(()) => break,
-                Err(RedisError::Quiet) if Instant::now() < until => {
+                Err(ConnectionError::Quiet) if Instant::now() < until => {
                     if looked.elapsed() > SUSPECT {
                         looked = Instant::now();
                         let is_gone = self.is_replaced(address, |topology| {
                             topology.masters.iter().all(|master| **master != *address)
                         });
                         if is_gone {
-                            return Err(RedisError::Quiet);
+                            return Err(ConnectionError::Quiet);
                         }
                     }
                 }
@@ -392,33 +389,33 @@ impl<'a> Flow<'a> {
                 _ => Ok(0),
             },
             // It has become a replica meanwhile.
-            Reply::Error(error) if error.starts_with(b"UNBLOCKED") => Err(RedisError::Quiet),
-            reply => Err(RedisError::Refused(reply.text())),
+            Reply::Error(error) if error.starts_with(b"UNBLOCKED") => Err(ConnectionError::Quiet),
+            reply => Err(ConnectionError::Refused(reply.text())),
         })?
     }
 }
 
-impl Drop for Flow<'_> {
+impl<E> Drop for Flow<'_, E> {
     fn drop(&mut self) {
         for (address, connection) in self.held.drain() {
-            self.nodes.give_back(&address, connection);
+            self.client.give_back(&address, connection);
         }
     }
 }
 
 /// With each task, all later ones of its slot, so that what comes later is also done later.
-fn with_later(tasks: Vec<Task>, orders: &Commands) -> Vec<Task> {
+fn with_later(tasks: Vec<Task>, commands: &Commands) -> Vec<Task> {
     let mut first: HashMap<u16, usize> = HashMap::new();
     let mut by_number: BTreeMap<usize, Task> = BTreeMap::new();
     for task in tasks {
-        if let Some(order) = orders.get(task.at) {
-            let earliest = first.entry(order.slot).or_insert(task.at);
+        if let Some(command) = commands.get(task.at) {
+            let earliest = first.entry(command.slot).or_insert(task.at);
             *earliest = (*earliest).min(task.at);
             by_number.insert(task.at, task);
         }
     }
-    for at in 0..orders.len() {
-        let slot = orders.get(at).map(|order| order.slot);
+    for at in 0..commands.len() {
+        let slot = commands.get(at).map(|command| command.slot);
         let earliest = slot.and_then(|slot| first.get(&slot));
         if earliest.is_some_and(|earliest| *earliest <= at) {
             by_number.entry(at).or_insert(Task { at, ask: None });

@@ -12,16 +12,16 @@ const MOST_ELEMENTS: i64 = 1 << 24;
 /// No line of a reply (an error, a number) has more bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Commands, each for one slot, as they go over the wire.
+/// Commands, each for the slot of its key, as they are sent. They are numbered from 0.
 #[derive(Debug, Default)]
 pub struct Commands {
     bytes: Vec<u8>,
-    list: Vec<Order>,
+    list: Vec<Command>,
 }
 
 /// One command.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub(crate) struct Command {
     /// The slot of its key.
     pub slot: u16,
     /// Where its bytes are.
@@ -31,6 +31,7 @@ pub struct Order {
 }
 
 impl Commands {
+    /// No commands yet, with room for so many bytes of them.
     pub fn with_capacity(n_bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(n_bytes),
@@ -39,9 +40,10 @@ impl Commands {
     }
 
     /// Begins a command of so many arguments, its name among them, which [`Commands::arg`] adds.
+    #[inline]
     pub fn begin(&mut self, slot: u16, n_args: usize) -> &mut Self {
         let start = self.bytes.len();
-        self.list.push(Order {
+        self.list.push(Command {
             slot,
             range: start..start,
             weight: 0,
@@ -51,21 +53,22 @@ impl Commands {
     }
 
     /// Adds an argument to the last command.
+    #[inline]
     pub fn arg(&mut self, arg: &[u8]) -> &mut Self {
         self.length(b'$', arg.len());
         self.bytes.extend_from_slice(arg);
         self.bytes.extend_from_slice(b"\r\n");
-        if let Some(order) = self.list.last_mut() {
-            order.range.end = self.bytes.len();
-            order.weight = order.range.len();
+        if let Some(command) = self.list.last_mut() {
+            command.range.end = self.bytes.len();
+            command.weight = command.range.len();
         }
         self
     }
 
     /// Says that the answer to the last command will have so many bytes, about.
     pub fn brings(&mut self, n_bytes: usize) {
-        if let Some(order) = self.list.last_mut() {
-            order.weight = order.range.len().max(n_bytes);
+        if let Some(command) = self.list.last_mut() {
+            command.weight = command.range.len().max(n_bytes);
         }
     }
 
@@ -77,23 +80,26 @@ impl Commands {
         }
     }
 
-    pub fn get(&self, at: usize) -> Option<&Order> {
+    pub(crate) fn get(&self, at: usize) -> Option<&Command> {
         self.list.get(at)
     }
 
-    /// What goes over the wire.
-    pub fn packed(&self, order: &Order) -> &[u8] {
-        self.bytes.get(order.range.clone()).unwrap_or_default()
+    /// The bytes of a command, as they are sent.
+    pub(crate) fn packed(&self, command: &Command) -> &[u8] {
+        self.bytes.get(command.range.clone()).unwrap_or_default()
     }
 
+    /// How many commands there are.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    #[inline]
     fn length(&mut self, sign: u8, mut n: usize) {
         let mut digits = [0; 20];
         let mut at = digits.len();
@@ -114,19 +120,19 @@ impl Commands {
 }
 
 /// Packs one command.
-pub fn packed(args: &[&[u8]]) -> Vec<u8> {
-    let mut orders = Commands::default();
-    orders.command(0, args);
-    orders.bytes
+pub(crate) fn packed(args: &[&[u8]]) -> Vec<u8> {
+    let mut commands = Commands::default();
+    commands.command(0, args);
+    commands.bytes
 }
 
 /// Bytes that are no reply.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NoReply(pub String);
+pub(crate) struct NoReply(pub String);
 
 /// How far a reply has come; goes on where it was when there are more bytes.
 #[derive(Debug)]
-pub struct Scan {
+pub(crate) struct Scan {
     at: usize,
     /// How many values are still to come.
     pending: i64,
@@ -259,7 +265,7 @@ pub struct Elements<'a> {
 
 impl<'a> Reply<'a> {
     /// The reply of bytes that [`Scan`] has found whole.
-    pub fn of(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<Self> {
         Some(Self::first(bytes)?.0)
     }
 
@@ -288,6 +294,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The bytes of a value or a word.
+    #[inline]
     pub fn bytes(self) -> Option<&'a [u8]> {
         match self {
             Self::Value(value) => value,
@@ -297,6 +304,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The elements of an array.
+    #[inline]
     pub fn elements(self) -> Option<Elements<'a>> {
         match self {
             Self::Array(elements) => Some(elements),
@@ -355,13 +363,16 @@ mod tests {
 
     #[test]
     fn commands_are_packed_as_redis_reads_them() {
-        let mut orders = Commands::default();
-        orders.command(7, &[b"GET", b"a\r\nb"]);
-        orders.command(8, &[b"PING"]);
-        let [first, second] = [0, 1].map(|at| orders.get(at).unwrap());
+        let mut commands = Commands::default();
+        commands.command(7, &[b"GET", b"a\r\nb"]);
+        commands.command(8, &[b"PING"]);
+        let [first, second] = [0, 1].map(|at| commands.get(at).unwrap());
         assert_eq!((first.slot, second.slot), (7, 8));
-        assert_eq!(orders.packed(first), b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n");
-        assert_eq!(orders.packed(second), b"*1\r\n$4\r\nPING\r\n");
+        assert_eq!(
+            commands.packed(first),
+            b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n"
+        );
+        assert_eq!(commands.packed(second), b"*1\r\n$4\r\nPING\r\n");
         assert_eq!(packed(&[&[0; 1234]]).len(), 4 + 7 + 1234 + 2);
     }
 

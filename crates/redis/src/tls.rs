@@ -7,12 +7,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
 
-use super::settings::Settings;
+use crate::Options;
 
 /// The configuration of a client; what is wrong with it, in words.
-pub fn config(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
+pub fn config(options: &Options) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
-    match &settings.ca {
+    match &options.ca {
         Some(path) => {
             roots.add_parsable_certificates(certificates(path)?);
             if roots.is_empty() {
@@ -28,7 +28,7 @@ pub fn config(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots);
-    let config = match &settings.identity {
+    let config = match &options.identity {
         (Some(cert), Some(key)) => {
             let own = PrivateKeyDer::from_pem_file(key)
                 .map_err(|error| format!("cannot read {}: {error}", key.display()))?;
@@ -43,11 +43,11 @@ pub fn config(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
 }
 
 /// What an error of a connection with TLS means, and what to do; none if it is not one of TLS.
-pub fn cause(error: &std::io::Error, settings: &Settings) -> Option<String> {
+pub fn cause(error: &std::io::Error, options: &Options) -> Option<String> {
     let error = error.get_ref()?.downcast_ref::<Error>()?;
     let remedy = match error {
-        Error::InvalidCertificate(why) => of_its_certificate(why, settings),
-        Error::AlertReceived(alert) => of_alert(*alert, settings),
+        Error::InvalidCertificate(why) => of_its_certificate(why, options),
+        Error::AlertReceived(alert) => of_alert(*alert, options),
         Error::InvalidMessage(_) => NO_TLS.into(),
         Error::PeerIncompatible(_) => VERSIONS.into(),
         _ => return Some(format!("TLS: {error}")),
@@ -60,11 +60,11 @@ const NO_TLS: &str =
 const VERSIONS: &str =
     "it allows neither TLS 1.2 nor 1.3 (tls-protocols), or no cipher that we have";
 
-fn of_its_certificate(why: &CertificateError, settings: &Settings) -> String {
+fn of_its_certificate(why: &CertificateError, options: &Options) -> String {
     use CertificateError as Why;
     match why {
         // Another authority of the same name has another key.
-        Why::UnknownIssuer | Why::BadSignature => match &settings.ca {
+        Why::UnknownIssuer | Why::BadSignature => match &options.ca {
             Some(ca) => format!(
                 "{} is not the authority that signed its certificate: give that one's (ca=FILE)",
                 ca.display()
@@ -89,7 +89,7 @@ fn of_its_certificate(why: &CertificateError, settings: &Settings) -> String {
     }
 }
 
-fn of_alert(alert: AlertDescription, settings: &Settings) -> String {
+fn of_alert(alert: AlertDescription, options: &Options) -> String {
     use AlertDescription as Alert;
     match alert {
         Alert::ProtocolVersion | Alert::InsufficientSecurity => VERSIONS.into(),
@@ -102,14 +102,14 @@ fn of_alert(alert: AlertDescription, settings: &Settings) -> String {
         | Alert::CertificateUnknown
         | Alert::UnknownCA
         | Alert::AccessDenied
-        | Alert::DecryptError => of_ours(settings).into(),
+        | Alert::DecryptError => of_ours(options).into(),
         _ => "see the server's log".into(),
     }
 }
 
 /// Why a server ends a connection with TLS before it answers: it has looked at our certificate only after the handshake.
-pub fn of_ours(settings: &Settings) -> &'static str {
-    match settings.identity {
+pub fn of_ours(options: &Options) -> &'static str {
+    match options.identity {
         (None, _) => {
             "it wants a certificate of its clients (tls-auth-clients): give cert=FILE and key=FILE"
         }
