@@ -543,7 +543,7 @@ def test_the_program_converts(dimuon, tmp_path):
     assert "columns are equal" in done.stdout
     assert json.loads(report.read_text())["summary"]["converted"] == 1
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "there already" in done.stdout
+    assert "already existed" in done.stdout
 
 
 # -- what tables have and ntuples have not

@@ -902,7 +902,7 @@ store.flush()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     (tmp_path / "large").rename(tmp_path / "moved")
-    assert "are looked for in" in run("moved", url, tmp_path / "moved")
+    assert "are now read from" in run("moved", url, tmp_path / "moved")
     used = _objects(tmp_path / "moved")
     orphan = used[0].with_name("0" * 32)
     orphan.write_bytes(b"x" * 10)

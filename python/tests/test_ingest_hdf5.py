@@ -937,7 +937,7 @@ def test_a_class_of_other_files_goes_into_another_namespace(tmp_path: Path) -> N
     assert 'in dataset "nova", run' in used.stderr
     with fb.DataStore.connect(f"dir:{tmp_path / 'store'}") as store:
         store["nova"].delete()
-    assert fb_program(*forget, "spill").stdout == "spill may have other members from now on\n"
+    assert fb_program(*forget, "spill").stdout == "spill forgotten; it can now be stored with other members\n"
     assert fb_program(*forget, "spill", "--json").returncode == 3
     assert fb_program("ingest", *paths, *into, "--groups", "spill", "--drop", "spill/more").returncode == 0
 

@@ -537,7 +537,7 @@ def test_what_was_written_while_it_was_deleted_is_swept(tmp_path: Path) -> None:
     program = "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "store", "sweep", "--nameless", url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "what was left of 1 dataset without a name removed" in done.stdout
+    assert "removed the remaining data of 1 dataset without a name" in done.stdout
 
 
 def test_a_large_product_whose_object_is_damaged_is_not_told_to_be_of_boost(tmp_path: Path) -> None:
