@@ -642,11 +642,11 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
     assert (none.returncode, none.stderr) == (3, f"fb: no file matches {tmp_path}/none*.root\n")
     assert not (tmp_path / "store").exists()
     assert fb_program("ingest", tmp_path / "a.root", "--into", "mystore", "--dataset", "a").stderr == (
-        "fb: mystore is no event store: did you mean dir:mystore?\n"
+        "fb: mystore is not an event store: did you mean dir:mystore?\n"
     )
     numbers = ["--run", "1", "--subrun", "2", "--event", "0"]
     into_file = fb_program("ingest", tmp_path / "a.root", "--into", tmp_path / "a.root", "--dataset", "a", *numbers)
-    assert "a.root is no event store: this is a file" in into_file.stderr
+    assert "a.root is not an event store: this is a file" in into_file.stderr
     done = fb_program("ingest", tmp_path / "a.root", "--into", store, "--dataset", "a/b", *numbers)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out.root"
@@ -928,7 +928,7 @@ def test_a_class_of_other_files_goes_into_another_namespace(tmp_path: Path) -> N
     failed = fb_program("ingest", paths[2], *into, "--groups", "spill")
     failed = fb_program("ingest", *paths[:2], *into, "--groups", "spill", "--workers", "2")
     assert failed.returncode == 2
-    assert "class spill is noted there with other members: only there: more" in failed.stderr
+    assert "class spill is stored with other members: only there: more" in failed.stderr
     assert f"Of 2 files that were looked at, 2 files have it so, {paths[0]}, {paths[1]}" in failed.stderr
     assert "(--drop 'spill'), or the members that not all files have (--drop 'spill/…')" in failed.stderr
     forget = ["store", "forget-class", f"dir:{tmp_path / 'store'}"]

@@ -164,7 +164,7 @@ def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp
     for n, name in enumerate(["b.root", "c.root"], 1):
         new = {**old, "Muon_pt": ak.Array([[1], [], [2]]), "Muon_eta": old["Muon_pt"]}
         paths.append(write(tmp_path / name, {**new, "event": np.arange(3) + 3 * n}))
-    with pytest.raises(fb.UsageError, match="class Muon is noted there with other members") as caught:
+    with pytest.raises(fb.UsageError, match="class Muon is stored with other members") as caught:
         fb.ingest([str(path) for path in paths], dataset, collections=True)
     said = str(caught.value)
     assert said.startswith(f"{paths[1]}: product 'Muon': ")

@@ -88,7 +88,7 @@ def test_a_closed_store_is_given_up_at_once(tmp_path: Path) -> None:
     for n, use in enumerate(uses):
         with pytest.raises(fb.UsageError, match="close"):
             pytest.fail(f"{n} gave {use()!r}")
-    with pytest.raises(fb.UsageError, match="not open to be pushed to"):
+    with pytest.raises(fb.UsageError, match="not open for pushing"):
         queue.push(1)
     queue.close()
     batch.close()
@@ -129,7 +129,7 @@ def test_connections_to_one_folder_are_closed_one_by_one(tmp_path: Path) -> None
     assert reader["a"][1].load("other") == 1
     reader.close()
     reader = fb.DataStore.connect(url, mode="r")
-    with pytest.raises(fb.UsageError, match="close that first"):
+    with pytest.raises(fb.UsageError, match="close it before"):
         fb.DataStore.connect(url)
     reader.close()
     with fb.DataStore.connect(url):
@@ -156,7 +156,7 @@ def test_a_reader_beside_its_own_writer_writes_nothing(tmp_path: Path) -> None:
             lambda reader=reader: reader.sweep_objects(age=0),
         ]
         for n, use in enumerate(uses):
-            with pytest.raises(fb.FemtobarnError, match="was opened to be read"):
+            with pytest.raises(fb.FemtobarnError, match="was opened for reading"):
                 pytest.fail(f"{n} gave {use()!r}")
     event_of(writer).store("z", 1)
     assert event.load("z") == 1  # it is the same environment

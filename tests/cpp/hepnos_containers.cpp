@@ -63,7 +63,7 @@ static void nothing_is_created_in_a_dataset_that_was_deleted() {
     DataSet gone = store.root().createDataSet("deleted");
     const auto &own = detail::Access::store_of(store)->store;
     own.dataset("deleted").remove();
-    THROWS(Exception, "no dataset \"deleted\" as it was", gone.createDataSet("b"));
+    THROWS(Exception, "no dataset \"deleted\" any more", gone.createDataSet("b"));
     CHECK(store.root().find("deleted") == store.root().end());
 }
 

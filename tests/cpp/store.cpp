@@ -82,7 +82,7 @@ static void a_dataset_that_was_deleted_is_none() {
     const fb::Item run = gone.create(1);
     CHECK(gone.exists());
     store.dataset("deleted/a").remove();
-    const char *what = "there is no dataset \"deleted/a\" as it was";
+    const char *what = "there is no dataset \"deleted/a\" any more";
     CHECK(!gone.exists());
     THROWS(fb::Error, what, gone.create_dataset("b"));
     THROWS(fb::Error, what, gone.remove());
@@ -105,7 +105,7 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     dataset.create(1).create(2).create(3);
     CHECK(dataset.events().next() && dataset.begin() != dataset.end());
     other.dataset("a").remove();
-    const char *what = "there is no dataset \"a\" as it was";
+    const char *what = "there is no dataset \"a\" any more";
     THROWS(fb::Error, what, dataset.events());
     THROWS(fb::Error, what, dataset.children(1));
     THROWS(fb::Error, what, for (const fb::Item &run : dataset) { run.exists(); });
@@ -516,8 +516,8 @@ static void stores_are_opened_as_they_are_wanted() {
         fb::Store::connect(there, fb::Mode::update).create_dataset("b");
         const fb::Store read = fb::Store::connect(there, fb::Mode::read);
         CHECK(read.dataset("b").exists());
-        THROWS(fb::Error, "opened to be read", read.create_dataset("c"));
-        THROWS(fb::Error, "opened to be read", read.dataset("b").remove_event_products("n"));
+        THROWS(fb::Error, "opened for reading", read.create_dataset("c"));
+        THROWS(fb::Error, "opened for reading", read.dataset("b").remove_event_products("n"));
     }
     std::filesystem::remove_all(folder);
 }

@@ -72,12 +72,12 @@ impl Config {
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let Value::Object(all) = value else {
-            return Err("it is no JSON object".into());
+            return Err("expected a JSON object".into());
         };
         for name in all.keys() {
             if matches!(name.as_str(), "password" | "username") {
                 return Err(format!(
-                    "{name} has no place here: give user, and password_file"
+                    "{name} is not allowed in this file: use user and password_file"
                 ));
             }
             let known: Vec<_> = OF_ALL.into_iter().chain(OF_REDIS).chain(set()).collect();
@@ -155,8 +155,7 @@ fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
             url,
             doing,
             said: format!(
-                "{said}; `fb store status {folder}` says which of its servers run, and `fb store up {folder}` starts those \
-                 that do not"
+                "{said}; see `fb store status {folder}`, and start missing servers with `fb store up {folder}`"
             ),
         },
         (error, _) => error,
@@ -167,9 +166,9 @@ fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
 fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String, String> {
     let mut of_redis = OF_REDIS.into_iter().chain(set());
     match of_redis.find(|name| all.contains_key(*name)) {
-        Some(odd) => Err(format!("{odd} is for Redis, and the url is {url:?}")),
+        Some(odd) => Err(format!("{odd} is a setting for Redis, but url is {url:?}")),
         None if url.ends_with(".json") => Err(format!(
-            "its url, {url:?}, is another configuration: say where the store is"
+            "url {url:?} is another configuration: give the URL of a store"
         )),
         None => Ok(match url.strip_prefix("dir:") {
             Some(path) => format!("dir:{}", folder.join(path).display()),
@@ -183,7 +182,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
     let url = match (text_of(all, "url")?, nodes.first()) {
         (Some(url), _) => url,
         (None, Some(first)) => format!("redis://{first}"),
-        (None, None) => return Err("it has neither url nor nodes".into()),
+        (None, None) => return Err("url or nodes is missing".into()),
     };
     let mut settings = Settings::parse(&url).map_err(|error| error.to_string())?;
     for name in set() {
@@ -194,7 +193,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
             Some(Value::Number(number)) if name != "password_file" => number.to_string(),
             Some(value) => {
                 return Err(format!(
-                    "{name} is {value}, and should be a text or a number"
+                    "invalid {name} {value}: expected a string or a number"
                 ));
             }
         };
@@ -216,7 +215,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
         }
         Some(value) => {
             return Err(format!(
-                "tls is {value}, and should be true, or what it has"
+                "invalid tls {value}: expected true, or an object with its settings"
             ));
         }
     }
@@ -230,13 +229,13 @@ fn nodes(all: &Map<String, Value>) -> Result<Vec<Address>, String> {
         Some(Value::Array(nodes)) => nodes,
         Some(value) => {
             return Err(format!(
-                "nodes is {value}, and should be a list of host:port"
+                "invalid nodes {value}: expected a list of host:port"
             ));
         }
     };
     let address = |node: &Value| {
         let found = node.as_str().and_then(Address::parse);
-        found.ok_or_else(|| format!("{node} in nodes is no \"host:port\""))
+        found.ok_or_else(|| format!("invalid address {node} in nodes: expected \"host:port\""))
     };
     nodes.iter().map(address).collect()
 }
@@ -248,7 +247,7 @@ fn bytes(value: &Value) -> Result<u64, String> {
         _ => None,
     };
     found.ok_or_else(|| {
-        format!("objects_over is {value}, and should be bytes, as 1048576 or \"1MiB\"")
+        format!("invalid objects_over {value}: expected bytes, e.g. 1048576 or \"1MiB\"")
     })
 }
 
@@ -256,7 +255,7 @@ fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
     match all.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(value) => Err(format!("{name} is {value}, and should be a text")),
+        Some(value) => Err(format!("invalid {name} {value}: expected a string")),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisB
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
 
 /// Why the path of a file is none of a store.
-const IS_FILE: &str = "this is a file, and a store is in a folder of its own";
+const IS_FILE: &str = "this is a file, but a store needs a directory of its own";
 
 /// The stores in memory that have names, which end with the process.
 static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
@@ -78,7 +78,7 @@ pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     }
     let Some(("dir", rest)) = store.split_once(':') else {
         let url = shown(store);
-        let what = format!("{url}: only a store in a folder (dir:PATH) can be compacted");
+        let what = format!("{url}: only a store in a directory (dir:PATH) can be compacted");
         return Err(EventsError::Usage { what });
     };
     let path = Path::new(folder(store, rest)?.0);
@@ -103,7 +103,7 @@ pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>
     };
     match scheme {
         "memory" if wanted.is_some() => Err(EventsError::Usage {
-            what: format!("{store}: a store in memory is not opened to be read only"),
+            what: format!("{store}: a store in memory cannot be opened read-only"),
         }),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryBackend::new(store))),
         "memory" => Ok(named(store)),
@@ -192,11 +192,11 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
     let (path, mode) = match rest.split_once("?mode=") {
         Some((path, "r")) => (path, Mode::Read),
         Some((path, "a")) => (path, Mode::Append),
-        Some(_) => return Err(bad("its mode is neither r nor a")),
+        Some(_) => return Err(bad("invalid mode: expected r or a")),
         None => (rest, Mode::Append),
     };
     match path {
-        "" => Err(bad("it names no folder, as dir:mystore does")),
+        "" => Err(bad("the directory is missing, e.g. dir:mystore")),
         path => match of_cluster(path) {
             Some(why) => Err(bad(&why)),
             None if Path::new(path).is_file() => Err(bad(IS_FILE)),
@@ -210,7 +210,7 @@ fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
     is_of_local_cluster(&config).then(|| {
         format!(
-            "it is the folder of a cluster: connect by {:?}",
+            "this is the directory of a cluster: connect with {:?}",
             config.display().to_string()
         )
     })
@@ -229,7 +229,7 @@ fn why_not(store: &str, scheme: &str) -> String {
     let said = unknown(scheme, &SCHEMES);
     match said.split_once("; ") {
         Some((_, near)) if near.starts_with("did") => near.into(),
-        _ => "a store is memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or a configuration (.json)".into(),
+        _ => "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)".into(),
     }
 }
 
@@ -359,17 +359,17 @@ mod tests {
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),
             ("redi://u:hidden@a", "did you mean \"redis\"?"),
-            ("mystore", "a store is memory:"),
-            ("dir:", "no folder, as dir:mystore"),
-            ("", "nothing (\"\") is no event store: a store is memory:"),
+            ("mystore", "use memory:, dir:PATH"),
+            ("dir:", "directory is missing, e.g. dir:mystore"),
+            ("", "nothing (\"\") is not an event store: use memory:"),
             (&cluster, "store.json\""),
             (&format!("dir:{cluster}"), "store.json\""),
-            (&format!("dir:{cluster}?mode=r"), "folder of a cluster"),
-            ("dir:x?mode=w", "neither r nor a"),
+            (&format!("dir:{cluster}?mode=r"), "directory of a cluster"),
+            ("dir:x?mode=w", "expected r or a"),
             (&file, "this is a file"),
             (&format!("dir:{file}"), "this is a file"),
             (&format!("dir:{file}?mode=r"), "this is a file"),
-            ("none.json", "no configuration"),
+            ("none.json", "there is no configuration"),
         ] {
             let error = connect(store).unwrap_err().to_string();
             assert!(error.contains(why) && !error.contains("hidden"), "{error}");

@@ -90,7 +90,7 @@ impl Container {
             return Ok(());
         }
         Err(EventsError::Usage {
-            what: format!("{holder} holds no {what}"),
+            what: format!("{holder} cannot hold {what}"),
         })
     }
 
@@ -140,9 +140,9 @@ impl Container {
                 kind => format!("; the {kind} is empty"),
             },
             (Some(first), Some(next)) if first != next => {
-                format!("; the first there is {first}, the next behind {number} is {next}")
+                format!("; the first is {first}, the next after {number} is {next}")
             }
-            (Some(first), _) => format!("; the first there is {first}"),
+            (Some(first), _) => format!("; the first is {first}"),
         })
     }
 
@@ -166,7 +166,7 @@ impl Container {
             return Err(EventsError::NotFound {
                 url: self.store.url().into(),
                 what: format!("{} any more", self.descriptor),
-                hint: ": it was deleted, or never created; what was read of it may be a part"
+                hint: ": it was deleted, or never created; data read from it may be incomplete"
                     .into(),
             });
         }
@@ -455,7 +455,7 @@ impl DataSet {
         let whole = self.path.join(name)?;
         if whole == self.path {
             return Err(EventsError::Name {
-                what: "name of a dataset",
+                what: "dataset name",
                 name: name.into(),
                 why: "it is empty".into(),
             });
@@ -473,7 +473,7 @@ impl DataSet {
     fn create_next(&self, path: DataSetPath) -> Result<Self, EventsError> {
         let backend = self.item.store.backend();
         let drawn = Uuid::ordered().map_err(|error| {
-            EventsError::engine(self.item.store.url(), "draw a UUID", error.to_string())
+            EventsError::engine(self.item.store.url(), "create a UUID", error.to_string())
         })?;
         let entry = backend.create_dataset(&path, drawn)?;
         // Who deletes what it is in has marked that before looking for what to delete. If that is there and not marked yet,
@@ -561,7 +561,7 @@ impl DataSet {
         }
         let hint = match self.look(&path)? {
             (_, Some(deleting)) => format!(
-                ": the deletion of {:?} has begun and not ended (delete_dataset or `fb store rm` ends it)",
+                ": its deletion was interrupted: finish it by deleting {:?} (delete_dataset or `fb store rm`)",
                 deleting.as_str()
             ),
             (Some(entry), None) => {

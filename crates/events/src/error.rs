@@ -12,10 +12,10 @@ use crate::ProductId;
 #[expect(missing_docs, reason = "members are named by the messages")]
 pub enum EventsError {
     /// A URL that names no store.
-    #[error("{url} is no event store: {why}")]
+    #[error("{url} is not an event store: {why}")]
     Url { url: String, why: String },
     /// A name or number that nothing can have.
-    #[error("{name:?} is no {what}: {why}")]
+    #[error("invalid {what} {name:?}: {why}")]
     Name {
         what: &'static str,
         name: String,
@@ -29,25 +29,26 @@ pub enum EventsError {
         hint: String,
     },
     /// Something that is there already, and was not to be written over.
-    #[error("{url}: there is {what} already, and it was not to be written over")]
+    #[error("{url}: {what} already exists and must not be overwritten")]
     Exists { url: String, what: String },
     /// A dataset of which something is left, as its deletion has not ended.
     #[error(
-        "{url}: dataset {path:?} is being deleted, or its deletion was broken off: delete it again (delete_dataset, \
-         `fb store rm`), which ends that, before anything is created under its name"
+        "{url}: dataset {path:?} is being deleted, or its deletion was interrupted: finish it by deleting the dataset \
+         again (delete_dataset, `fb store rm`), before you create data with this name"
     )]
     Deleting { url: String, path: String },
     /// A store that another process writes to.
     #[error(
-        "{url}: process {holder} writes to this store, and only one can: close it there, or open the store with mode=\"r\""
+        "{url}: process {holder} is writing to this store, and only one process can write: close it there, or open \
+         the store with mode=\"r\""
     )]
     Locked { url: String, holder: String },
     /// A store that was opened to be read.
-    #[error("{url}: cannot {doing}: the store was opened to be read")]
+    #[error("{url}: cannot {doing}: the store was opened for reading")]
     ReadOnly { url: String, doing: &'static str },
     /// A store that this process has open to be read, and would open to be written.
     #[error(
-        "{url}: this process has the store open to be read: close that first, or open it to be written at once"
+        "{url}: this process has already opened the store for reading: close it before you open it for writing"
     )]
     OpenToRead { url: String },
     /// A store that is of another version, or is none.
@@ -73,7 +74,7 @@ pub enum EventsError {
         key: String,
     },
     /// A type whose values cannot be told.
-    #[error("{url}: products of type {type_name} cannot be taken as columns: {why}")]
+    #[error("{url}: products of type {type_name} cannot be read as columns: {why}")]
     Type {
         url: String,
         type_name: String,
@@ -81,8 +82,8 @@ pub enum EventsError {
     },
     /// A class that the store knows with other members.
     #[error(
-        "{url}: class {class} is noted there with other members: {difference}; give the class of these values another \
-         name, or if no product has that one any more, have the store forget it (forget_class, `fb store forget-class`)"
+        "{url}: class {class} is stored with other members: {difference}; rename the class of these values, or if no \
+         product uses the stored class any more, remove it (forget_class, `fb store forget-class`)"
     )]
     Class {
         url: String,
@@ -91,7 +92,7 @@ pub enum EventsError {
     },
     /// A value that is too large for the store.
     #[error(
-        "{url}: {id} has {found} bytes, more than {most}: let large products lie beside the store (objects=…)"
+        "{url}: {id} has {found} bytes, more than {most}: store large products as objects (objects=…)"
     )]
     TooLarge {
         url: String,
@@ -100,7 +101,7 @@ pub enum EventsError {
         found: u64,
     },
     /// A large product whose object cannot be had.
-    #[error("{url}: {id} cannot be loaded from the object that it is, {object}")]
+    #[error("{url}: cannot load {id} from its object {object}")]
     Object {
         url: String,
         id: Box<ProductId>,
@@ -116,9 +117,9 @@ pub enum EventsError {
     },
     /// A place of objects that is another store's.
     #[error(
-        "{url}: {place} has the large products of another store, {owner}, and each would delete the other's: give another \
-         place (objects=…). If this is that store, which was moved to another disk or restored, or a copy that is to have \
-         them instead, say so by `fb store moved {url} {place}`; to be read alone, open it with mode=\"r\""
+        "{url}: {place} has the large products of another store, {owner}, and each store would delete the other's: \
+         use another directory or bucket (objects=…). If this is the same store, moved or restored, or a copy that \
+         takes over the objects, run `fb store moved {url} {place}`; to read only, open it with mode=\"r\""
     )]
     OthersObjects {
         url: String,
@@ -127,9 +128,10 @@ pub enum EventsError {
     },
     /// A place of objects in which nothing says whose it is any more.
     #[error(
-        "{url}: its large products are in {place}, and {marker}, which says so, is not there: is the disk mounted? Bring the \
-         folder back as it was. If they were moved, say so by `fb store moved {url} NEW`; if only {marker} was deleted, or \
-         they are lost, by `fb store moved {url} {place}`; to read what else there is, open it with mode=\"r\""
+        "{url}: {marker} is missing in {place}, the location of its large products: check that the disk is mounted, \
+         or restore the directory. If the objects were moved, run `fb store moved {url} NEW`; if only {marker} was \
+         deleted, or the objects are lost, run `fb store moved {url} {place}`; to read the other data, open it with \
+         mode=\"r\""
     )]
     ObjectsGone {
         url: String,
@@ -145,8 +147,8 @@ pub enum EventsError {
     },
     /// A disk that is full.
     #[error(
-        "{url}: cannot {doing}: no space is left on the disk of {folder}: make room and do it again; what was written before \
-         is there"
+        "{url}: cannot {doing}: no space left on the disk of {folder}: free space and repeat; earlier writes are \
+         kept"
     )]
     Full {
         url: String,
@@ -155,7 +157,7 @@ pub enum EventsError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// Servers of which none answers.
-    #[error("{url}: cannot {doing}: no server did it: {said}")]
+    #[error("{url}: cannot {doing}: no server answered: {said}")]
     Unreachable {
         url: String,
         doing: String,
@@ -172,10 +174,10 @@ pub enum EventsError {
         refusal: Refusal,
     },
     /// A configuration that cannot be understood.
-    #[error("{path} is no configuration of an event store: {why}")]
+    #[error("invalid event store configuration {path}: {why}")]
     Config { path: String, why: String },
     /// A lock that a thread left behind which panicked.
-    #[error("{url}: a thread that was writing has failed: open the store again")]
+    #[error("{url}: a writing thread has failed: open the store again")]
     Poisoned { url: String },
     /// A call that makes no sense.
     #[error("{what}")]

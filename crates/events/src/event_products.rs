@@ -57,7 +57,7 @@ impl Container {
     ) -> Result<RemovedProducts, EventsError> {
         if self.item_type() == ItemType::Event {
             return Err(EventsError::Usage {
-                what: "an event holds no events: products of its own are removed one by one".into(),
+                what: "an event has no events: remove its own products one by one".into(),
             });
         }
         self.datastore().backend().check_writes("remove products")?;
@@ -77,7 +77,7 @@ impl Container {
     pub fn event_products(&self) -> Result<BTreeMap<ProductName, u64>, EventsError> {
         if self.item_type() == ItemType::Event {
             return Err(EventsError::Usage {
-                what: "an event holds no events: list its own products".into(),
+                what: "an event has no events: list its own products".into(),
             });
         }
         let mut counts = BTreeMap::new();

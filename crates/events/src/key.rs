@@ -245,7 +245,7 @@ pub fn number(number: u64) -> Result<u64, EventsError> {
         ABSENT => Err(EventsError::Name {
             what: "number",
             name: number.to_string(),
-            why: "the highest of 64 bits stands for none".into(),
+            why: "the highest 64-bit number is reserved for missing numbers".into(),
         }),
         number => Ok(number),
     }
@@ -271,7 +271,9 @@ impl ProductName {
             why,
         };
         if label.contains('#') {
-            return Err(bad("a # ends a label".into()));
+            return Err(bad(
+                "'#' separates label and type; use another character".into()
+            ));
         }
         let length = label.len() + 1 + type_name.len();
         if length > LONGEST_NAME {
@@ -374,7 +376,7 @@ impl DataSetPath {
     pub fn new(text: &str) -> Result<Self, EventsError> {
         let name = text.trim_matches('/');
         let bad = |why: String| EventsError::Name {
-            what: "name of a dataset",
+            what: "dataset name",
             name: text.into(),
             why,
         };
@@ -389,7 +391,7 @@ impl DataSetPath {
             return Err(bad(format!("it has {level} levels, more than {DEEPEST}")));
         }
         if !name.is_empty() && name.split('/').any(str::is_empty) {
-            return Err(bad("one of its names is empty".into()));
+            return Err(bad("one of its parts is empty".into()));
         }
         Ok(Self(name.into()))
     }

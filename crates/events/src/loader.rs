@@ -226,8 +226,8 @@ impl Iterator for Loader {
         match &mut self.from {
             From::Here(pieces) => pieces.next(),
             From::Thread(receiver, _) => {
-                let what = || "loading ahead was begun".into();
-                match self.process.check(what, "begin it") {
+                let what = || "loading was started".into();
+                match self.process.check(what, "start it") {
                     Ok(()) => match receiver.as_ref()?.recv() {
                         Ok(loaded) => Some(loaded),
                         Err(_) => {

@@ -92,7 +92,7 @@ fn check(name: &str) -> Result<(), EventsError> {
     match name.len() {
         0..=LONGEST_NAME => Ok(()),
         length => Err(EventsError::Name {
-            what: "name of a queue",
+            what: "queue name",
             name: name.into(),
             why: format!("it has {length} bytes, more than {LONGEST_NAME}"),
         }),
@@ -125,11 +125,11 @@ impl Queue {
     /// If it was opened to be taken from, or was closed or destroyed.
     pub fn push(&self, value: &[u8]) -> Result<(), EventsError> {
         let Some(producer) = &self.producer else {
-            let what = format!("queue {:?} is not open to be pushed to", self.name);
+            let what = format!("queue {:?} is not open for pushing", self.name);
             return Err(EventsError::Usage { what });
         };
         // Consumers wait for the process that has said that it pushes.
-        let what = || format!("queue {:?} was opened to be pushed to", self.name);
+        let what = || format!("queue {:?} was opened for pushing", self.name);
         producer.process.check(what, "open it")?;
         match self.store.backend().queues().push(&self.name, value)? {
             true => Ok(()),
@@ -235,8 +235,9 @@ impl Drop for Queue {
 
 impl Producer {
     fn start(store: &DataStore, name: &str) -> Result<Self, EventsError> {
-        let id = Uuid::random()
-            .map_err(|error| EventsError::engine(store.url(), "draw a UUID", error.to_string()))?;
+        let id = Uuid::random().map_err(|error| {
+            EventsError::engine(store.url(), "create a UUID", error.to_string())
+        })?;
         if !store.backend().queues().produce(name, id, LEASE)? {
             return Err(no_queue(store, name));
         }

@@ -101,18 +101,18 @@ fn decompress<'r>(frame: &[u8], room: &'r mut Vec<u8>) -> Result<&'r [u8], Damag
     let size = zstd_safe::get_frame_content_size(frame).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok());
     let Some(size) = size.filter(|size| *size <= MOST) else {
-        let expected = format!("a frame of zstd that says how long it is, {MOST} bytes at most");
-        return Err((expected, format!("{} bytes that are none", frame.len())));
+        let expected = format!("a zstd frame with its size, {MOST} bytes at most");
+        return Err((expected, format!("{} bytes without one", frame.len())));
     };
     if zstd_safe::find_frame_compressed_size(frame) != Ok(frame.len()) {
-        let expected = "one frame of zstd and nothing behind it".into();
-        return Err((expected, format!("other {} bytes", frame.len())));
+        let expected = "one zstd frame without further bytes".into();
+        return Err((expected, format!("{} bytes of other data", frame.len())));
     }
     room.resize(size, 0);
     let found = DECOMPRESSOR.with_borrow_mut(|kept| {
         let context = match kept {
             Some(kept) => kept,
-            empty => empty.insert(DCtx::try_create().ok_or("no memory")?),
+            empty => empty.insert(DCtx::try_create().ok_or("not enough memory")?),
         };
         let decompressed = context.decompress(room.as_mut_slice(), frame);
         decompressed.map_err(zstd_safe::get_error_name)

@@ -148,9 +148,8 @@ impl Session {
 pub fn gone(url: &str, path: &str) -> EventsError {
     EventsError::NotFound {
         url: url.into(),
-        what: format!("dataset {path:?} as it was"),
-        hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
-            .into(),
+        what: format!("dataset {path:?} any more"),
+        hint: ": it was deleted after this object was made; find or create it again".into(),
     }
 }
 

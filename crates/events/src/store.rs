@@ -290,7 +290,7 @@ impl DataStore {
         }
         self.beside.beside.get().ok_or_else(|| EventsError::Layout {
             url: self.url().into(),
-            expected: "a note of where large products are, as there are some".into(),
+            expected: "an entry for the location of large products".into(),
             found: "none".into(),
         })
     }

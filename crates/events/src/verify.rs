@@ -173,10 +173,10 @@ impl Reading<'_> {
             Some(found) if found == *size => {}
             Some(found) => {
                 self.damaged(&format!(
-                    "{id} is object {name}, which has {found} bytes, and not {size}"
+                    "{id} is object {name}, which has {found} bytes instead of {size}"
                 ));
             }
-            None => self.damaged(&format!("{id} is object {name}, which is not there")),
+            None => self.damaged(&format!("{id} is object {name}, which is missing")),
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ impl WriteBatch {
     /// only read; and those of writing, if the batch is full.
     pub fn create(&mut self, container: Descriptor) -> Result<(), EventsError> {
         let Some((parent, number)) = container.place() else {
-            let what = "a dataset is created at once, and not in a batch".into();
+            let what = "datasets cannot be created in a batch: create them directly".into();
             return Err(EventsError::Usage { what });
         };
         self.add(parent, |batch| batch.create(parent, number))
@@ -128,8 +128,8 @@ impl WriteBatch {
     }
 
     fn check_process(&self) -> Result<(), EventsError> {
-        let what = || format!("{}: this write batch was made", self.store.url());
-        self.process.check(what, "make one")
+        let what = || format!("{}: this write batch was created", self.store.url());
+        self.process.check(what, "create one")
     }
 
     /// Writes what was collected for a target, or hands it to those that write.

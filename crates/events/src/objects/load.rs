@@ -38,7 +38,7 @@ pub fn visit_inline(
                 Ok(())
             }
             (_, tag) => {
-                let expected = "a value of a kind that is known".into();
+                let expected = "a value of a known kind".into();
                 Err(bad((expected, format!("one of kind {tag}"))))
             }
         }
@@ -61,7 +61,7 @@ fn damaged(
             expected,
             found,
         },
-        None => EventsError::engine(url, "load products", "one came that was not asked for"),
+        None => EventsError::engine(url, "load products", "an unrequested object was returned"),
     }
 }
 

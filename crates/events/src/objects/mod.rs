@@ -151,7 +151,7 @@ impl LargeObjects {
     pub fn sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
         let found = self.folder.list().map_err(|source| EventsError::Objects {
             url: self.url.clone(),
-            doing: "list the objects beside the store",
+            doing: "list the objects of the store",
             source,
         })?;
         let pairs = found.into_iter().map(|object| (object.name, object.size));
@@ -325,7 +325,7 @@ impl LargeObjects {
     }
 
     fn not_deleted(&self, error: IoError) -> EventsError {
-        const DOING: &str = "delete objects of products that are gone; `fb store sweep` does";
+        const DOING: &str = "delete objects of removed products; `fb store sweep` deletes them";
         EventsError::Objects {
             url: self.url.clone(),
             doing: DOING,
@@ -363,7 +363,7 @@ fn read(url: &str, note: &[u8]) -> Result<(String, u64), EventsError> {
     };
     found().ok_or_else(|| EventsError::Layout {
         url: url.into(),
-        expected: "a note of where large products are".into(),
+        expected: "a valid entry for the location of large products".into(),
         found: format!("{:?}", String::from_utf8_lossy(note)),
     })
 }
@@ -396,17 +396,15 @@ fn check_place(url: &str, given: Option<&str>, base: &str) -> Result<(), EventsE
     let [given, base] = [given, base].map(femtobarn_io::public);
     Err(EventsError::Usage {
         what: format!(
-            "{url}: its large products are in {base}, and not in {given}: leave that out, or if they were moved there, \
-             say so by `fb store moved {url} {given}`"
+            "{url}: its large products are in {base}, not in {given}: leave out objects, or if they were moved there, \
+             run `fb store moved {url} {given}`"
         ),
     })
 }
 
 fn nowhere(url: &str) -> EventsError {
     EventsError::Usage {
-        what: format!(
-            "{url}: it is said which products are to lie beside the store, and not where (objects)"
-        ),
+        what: format!("{url}: objects_over needs a location for large products (objects)"),
     }
 }
 
@@ -446,8 +444,8 @@ pub fn objects_moved(backend: &dyn Backend, base: &str) -> Result<String, Events
     let Some((before, over)) = noted(backend)? else {
         return Err(EventsError::NotFound {
             url: url.into(),
-            what: "place of large products".into(),
-            hint: "; it is said by whoever connects first (objects)".into(),
+            what: "location of large products".into(),
+            hint: "; set it when you create the store (objects)".into(),
         });
     };
     let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;

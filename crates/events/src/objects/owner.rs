@@ -109,14 +109,14 @@ fn others(folder: &ObjectFolder, url: &str, owner: Option<Owner>) -> EventsError
     EventsError::OthersObjects {
         url: url.into(),
         place: folder.url().into(),
-        owner: owner.map_or_else(|| "that nobody can tell".into(), |owner| owner.url),
+        owner: owner.map_or_else(|| "which is unknown".into(), |owner| owner.url),
     }
 }
 
 /// Has a place belong to a store, whosever it was. The store is another one from now on for those that it was copied to or
 /// from.
 pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
-    backend.check_writes("take objects over")?;
+    backend.check_writes("take over objects")?;
     if !backend.is_kept() {
         return Ok(());
     }
@@ -140,15 +140,16 @@ pub fn folder_in(base: &str, backend: &dyn Backend) -> Result<String, EventsErro
 }
 
 fn new_id(backend: &dyn Backend) -> Result<Vec<u8>, EventsError> {
-    let id = Uuid::random()
-        .map_err(|error| EventsError::engine(backend.url(), "draw a number", error.to_string()))?;
+    let id = Uuid::random().map_err(|error| {
+        EventsError::engine(backend.url(), "create random bytes", error.to_string())
+    })?;
     Ok(id.to_string().into_bytes())
 }
 
 fn failed(backend: &dyn Backend, source: femtobarn_io::IoError) -> EventsError {
     EventsError::Objects {
         url: backend.url().into(),
-        doing: "see whose the place of its large products is",
+        doing: "check the owner of its large products",
         source,
     }
 }

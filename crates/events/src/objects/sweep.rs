@@ -29,7 +29,7 @@ impl LargeObjects {
         self.check_ours(backend)?;
         let failed = |source| EventsError::Objects {
             url: self.url.clone(),
-            doing: "list the objects beside the store",
+            doing: "list the objects of the store",
             source,
         };
         let mut swept = Swept::default();

@@ -42,7 +42,7 @@ impl LargeObjects {
             self.delete_quietly(split.objects.iter().map(|(_, name, _)| name));
             return Err(EventsError::Objects {
                 url: self.url.clone(),
-                doing: "put large products beside the store",
+                doing: "store large products as objects",
                 source,
             });
         }
@@ -185,7 +185,7 @@ impl LargeObjects {
             .and_then(|end| stored.get(..end));
         let value = value.unwrap_or_default();
         let name = new_name(&id.container).map_err(|error| {
-            EventsError::engine(&self.url, "draw the name of an object", error.to_string())
+            EventsError::engine(&self.url, "create the name of an object", error.to_string())
         })?;
         let reference = Reference {
             size: value.len() as u64,
@@ -251,7 +251,7 @@ impl LargeObjects {
 
     fn tell_left(&self, error: &dyn std::error::Error) {
         let text = format!(
-            "{}: objects that are not needed any more could not be deleted, and are there until `fb store sweep`: {}",
+            "{}: could not delete objects without a product; delete them later with `fb store sweep`: {}",
             self.url,
             femtobarn_io::with_causes(error)
         );

@@ -17,7 +17,7 @@ impl Used {
             match word {
                 Some(word) if *word & bit == 0 => *word |= bit,
                 _ => {
-                    let what = "is used twice, or outside of the file";
+                    let what = "is used twice, or is outside of the file";
                     return Err(Damage { page, what });
                 }
             }
@@ -85,7 +85,7 @@ fn free(snapshot: &Snapshot<'_>, used: &mut Used) -> Result<(), Damage> {
             true => Ok(()),
             false => Err(Damage {
                 page: 0,
-                what: "leads to a list of free pages of another length than it says",
+                what: "has a list of free pages with a wrong length",
             }),
         }
     })?;
@@ -97,12 +97,12 @@ fn compare(snapshot: &Snapshot<'_>, found: &mut Counts) -> Vec<String> {
     let noted = snapshot.table(Name::Notes);
     let noted = noted.and_then(|notes| notes.get(COUNTS));
     let Some(mut noted) = noted.ok().flatten().and_then(Counts::parse) else {
-        return vec!["the numbers of its keys are not noted, as they should be".into()];
+        return vec!["its key counts are missing".into()];
     };
     let mut wrong = Vec::new();
     if noted.transaction != snapshot.meta.transaction {
         wrong.push(format!(
-            "the newest state is that of transaction {}, and was noted by {}",
+            "the newest state is transaction {}, but the counts are of transaction {}",
             snapshot.meta.transaction, noted.transaction
         ));
     }
@@ -111,13 +111,10 @@ fn compare(snapshot: &Snapshot<'_>, found: &mut Counts) -> Vec<String> {
         if noted.n != found.n {
             let (table, noted, found) = (name.text(), noted.n, found.n);
             wrong.push(format!(
-                "{table}: {noted} keys were stored, and {found} are there"
+                "{table}: {noted} keys were stored, but {found} were found"
             ));
         } else if noted != found {
-            wrong.push(format!(
-                "{}: keys are not those that were stored",
-                name.text()
-            ));
+            wrong.push(format!("{}: keys differ from the stored keys", name.text()));
         }
     }
     wrong

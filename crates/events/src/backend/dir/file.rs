@@ -106,7 +106,7 @@ impl DataFile {
             Ok(about) if about.nlink() == 0 => Err(EventsError::engine(
                 url,
                 doing,
-                "its folder was removed while it was open: close the store, and connect again to make it anew",
+                "its directory was removed while it was open: close the store, and connect again to create a new one",
             )),
             _ => Ok(()), // what cannot be seen is no reason not to write
         }
@@ -198,8 +198,7 @@ impl Drop for WriterLock {
 
 impl WriterLock {
     pub fn take(path: &Path, url: &str) -> Result<Self, EventsError> {
-        let failed =
-            |error: std::io::Error| EventsError::engine(url, "open it to be written", error);
+        let failed = |error: std::io::Error| EventsError::engine(url, "open it for writing", error);
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path.join("writer")).map_err(failed)?;

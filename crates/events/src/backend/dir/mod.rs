@@ -6,7 +6,8 @@
 
 #![expect(
     unsafe_code,
-    reason = "LMDB maps a file that other processes may write to; heed leaves it to us to say that they do it by LMDB"
+    reason = "LMDB maps a file that other processes may write to; heed requires its callers to guarantee that they \
+              write only through LMDB"
 )]
 
 mod check;
@@ -107,7 +108,7 @@ impl DirBackend {
             heed::Error::Mdb(MdbError::MapFull) => EventsError::engine(
                 &self.url,
                 doing,
-                "the store has the size that its file is mapped with: set FEMTOBARN_STORE_MAP_SIZE to more bytes",
+                "the store has reached its maximum size: set FEMTOBARN_STORE_MAP_SIZE to more bytes",
             ),
             error => full::failed(&self.url, doing, self.env.path(), error),
         }
@@ -297,7 +298,7 @@ impl Backend for DirBackend {
         &self,
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
-        self.file.check(&self.url, "look for a dataset")?;
+        self.file.check(&self.url, "find a dataset")?;
         let snapshot = self.reading()?;
         let datasets = snapshot.table(Name::DataSets);
         let datasets = datasets.map_err(self.damaged())?;
@@ -524,7 +525,7 @@ impl Backend for DirBackend {
     }
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
-        let removed = self.change("remove what is left of deleted datasets", |writing| {
+        let removed = self.change("remove remaining data of deleted datasets", |writing| {
             // Nobody else writes meanwhile, and nothing was written yet.
             let found = self.reading().map(|snapshot| nameless(&snapshot));
             let Ok(Ok(Some(removed))) = &found else {
@@ -538,14 +539,14 @@ impl Backend for DirBackend {
             Ok(found)
         })?;
         let removed = removed?.map_err(self.damaged())?;
-        removed.ok_or_else(|| self.bad_key("datasets", b"of a value that is no UUID"))
+        removed.ok_or_else(|| self.bad_key("datasets", b"of a value that is not a UUID"))
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
         if let Some(noted) = self.noted(key)? {
             return Ok(noted);
         }
-        self.change("note something", |writing| {
+        self.change("write metadata", |writing| {
             writing.put_new(Name::Notes, key.as_bytes(), value)?;
             let there = writing.get(Name::Notes, key.as_bytes())?;
             Ok(there.unwrap_or(value).to_vec())
@@ -560,13 +561,13 @@ impl Backend for DirBackend {
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
-        self.change("note something", |writing| {
+        self.change("write metadata", |writing| {
             writing.put(Name::Notes, key.as_bytes(), value)
         })
     }
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
-        self.change("forget a note", |writing| {
+        self.change("remove metadata", |writing| {
             writing.delete(Name::Notes, key.as_bytes()).map(drop)
         })
     }

@@ -53,7 +53,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     let url = format!("dir:{}", path.display());
     if mode == Mode::Append {
         fs::create_dir_all(path)
-            .map_err(|error| EventsError::engine(&url, "make the folder", error))?;
+            .map_err(|error| EventsError::engine(&url, "create the directory", error))?;
     }
     let whole = path
         .canonicalize()
@@ -135,7 +135,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
             url,
             expected: format!("an event store of layout {}", LAYOUTS.join(" or ")),
             found: layout.map_or_else(
-                || "an LMDB of something else".into(),
+                || "another LMDB database".into(),
                 |found| format!("layout {found}"),
             ),
         });
@@ -233,8 +233,8 @@ fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     match (other, mode) {
         (Some(other), _) => Err(EventsError::Layout {
             url: url.into(),
-            expected: "an event store, or an empty folder".into(),
-            found: format!("a folder with {}", other.display()),
+            expected: "an event store, or an empty directory".into(),
+            found: format!("a directory with {}", other.display()),
         }),
         (None, Mode::Read) => Err(EventsError::NotFound {
             url: url.into(),
@@ -259,12 +259,14 @@ fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
     let mut beginning = (&file).take(HEAD as u64);
     beginning.read_to_end(&mut head).map_err(failed)?;
     let Some(meta) = Meta::newest(&head) else {
-        return Err(layout("a file that is none of LMDB, or is damaged".into()));
+        return Err(layout(
+            "a file that is not an LMDB database, or is damaged".into(),
+        ));
     };
     let expected = meta.file_size();
     if size < expected {
         return Err(layout(format!(
-            "a file of {size} bytes that says it has {expected}: it was cut"
+            "a truncated file of {size} bytes instead of {expected}"
         )));
     }
     Ok(())

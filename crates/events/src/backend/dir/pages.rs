@@ -35,15 +35,15 @@ pub struct Damage {
 impl Damage {
     /// Neither page of metadata is one.
     pub fn of_metadata() -> Self {
-        damage(0, "has no metadata that can be read")
+        damage(0, "has no readable metadata")
     }
 
     pub fn error(&self, url: &str) -> EventsError {
         EventsError::Layout {
             url: url.into(),
-            expected: "a file as it was written".into(),
+            expected: "an undamaged file".into(),
             found: format!(
-                "damage: page {} {}; `fb store verify` tells all; take a copy that is whole",
+                "damage: page {} {}; list all damage with `fb store verify`, and restore a backup",
                 self.page, self.what
             ),
         }
@@ -82,7 +82,7 @@ impl Root {
         {
             return Err(damage(
                 self.page,
-                "is the root of a tree with a depth that cannot be",
+                "is the root of a tree with an impossible depth",
             ));
         }
         Ok(())
@@ -155,10 +155,7 @@ impl<'a> Pages<'a> {
         let bytes = bytes.ok_or(damage(number, "is outside of the file"))?;
         let flags = if is_leaf { LEAF } else { BRANCH };
         if u64_at(bytes, 0) != Some(number) || u16_at(bytes, 10) != Some(flags) {
-            return Err(damage(
-                number,
-                "is not the page that a reference to it says",
-            ));
+            return Err(damage(number, "is not the page that is referred to"));
         }
         let bounds = u16_at(bytes, 12).zip(u16_at(bytes, 14));
         let (lower, upper) = bounds.map_or((0, 0), |(a, b)| (usize::from(a), usize::from(b)));
@@ -198,7 +195,7 @@ impl<'a> Pages<'a> {
         let value = value.filter(|_| is_sound);
         value.ok_or(damage(
             first,
-            "is not the page of a value that a reference says",
+            "is not the page of the value that is referred to",
         ))
     }
 }
@@ -258,7 +255,7 @@ impl<'a> Page<'a> {
 
     /// Fails if the keys are not in their order, or outside of what leads to the page.
     fn check_order(&self, (low, high): Bounds<'_>, compare: Compare) -> Sound<()> {
-        let bad = damage(self.number, "has keys that are not in their order");
+        let bad = damage(self.number, "has keys in wrong order");
         let mut before = low;
         for at in usize::from(!self.is_leaf)..self.n {
             let key = self.key(at)?;
@@ -309,7 +306,7 @@ impl<'a> Tree<'a> {
     /// The root of the table of a name.
     pub fn table(&self, name: &str) -> Sound<Option<Root>> {
         let found = self.find(name.as_bytes())?;
-        let bad = damage(self.root.page, "has the name of a table that is none");
+        let bad = damage(self.root.page, "has the name of an unknown table");
         let root = |(flags, value): (u16, &[u8])| {
             let root = Root::parse(value)?;
             (flags == TABLE && value.len() == Root::LENGTH && root.flags == 0).then_some(root)
@@ -394,7 +391,7 @@ impl<'a> Tree<'a> {
         if n != self.root.entries || n_pages != self.root.n_pages {
             return Err(damage(
                 self.root.page,
-                "leads to fewer or more entries than were stored",
+                "has another number of entries than was stored",
             ));
         }
         Ok(())

@@ -187,7 +187,7 @@ impl<'e> Snapshot<'e> {
         let root = self.main()?.table(name.text())?;
         self.tree(root.ok_or(Damage {
             page: 0,
-            what: "leads to no table of a name that a store has",
+            what: "leads to an unknown table",
         })?)
     }
 }

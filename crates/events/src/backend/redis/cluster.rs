@@ -242,7 +242,7 @@ impl<'a> Flow<'a> {
                 let timeout = self.nodes.settings.timeout;
                 if lane.moved().elapsed() > timeout {
                     let seconds = timeout.as_secs_f64();
-                    return Err(format!("it did not answer for {seconds} s"));
+                    return Err(format!("no answer for {seconds} s"));
                 }
                 if lane.looked.elapsed() < SUSPECT {
                     return Ok(());
@@ -254,7 +254,7 @@ impl<'a> Flow<'a> {
                         slot.and_then(|slot| topology.master(slot)) != Some(&lane.address)
                     })
                 }) {
-                    true => Err("it does not answer, and others have its slots".into()),
+                    true => Err("no answer, and its slots were moved to other servers".into()),
                     false => Ok(()),
                 }
             }
@@ -319,8 +319,8 @@ impl<'a> Flow<'a> {
         lacking.sort_unstable();
         let (lacking, seconds) = (lacking.join(", "), patience.as_secs_f64());
         let text = format!(
-            "{url}: waiting up to {seconds:.0} s for replicas of {lacking}: write_concern=replicas:{wanted} wants {wanted} of \
-             each server; start them, or add them. A new server gets its replica first, and slots afterwards"
+            "{url}: waiting up to {seconds:.0} s for replicas of {lacking}: write_concern=replicas:{wanted} requires \
+             {wanted} per server; start or add replicas. Give a new server its replica before its slots"
         );
         femtobarn_io::notice(&format!("{url} replicas"), &text);
     }
@@ -350,7 +350,7 @@ impl<'a> Flow<'a> {
                 }
                 Err(RedisError::Refused(error)) => {
                     let url = &self.nodes.settings.url;
-                    let doing = "ask replicas for what was written";
+                    let doing = "check that replicas have the writes";
                     return Err(refused(url, &address, doing, &error));
                 }
                 Err(_) => self.has_lost = true,

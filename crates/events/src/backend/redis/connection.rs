@@ -26,7 +26,7 @@ const READ: usize = 256 << 10;
 const KEPT: usize = 8 << 20;
 /// What a server with TLS says first to whom it does not understand: an alert.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
-const SPEAKS_TLS: &str = "if this is its port for TLS, connect by rediss://";
+const SPEAKS_TLS: &str = "if this is its TLS port, connect with rediss://";
 
 /// What a connection has come to.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Connection {
             match work(self) {
                 Err(RedisError::Quiet) if Instant::now() < until => {}
                 Err(RedisError::Quiet) => {
-                    return Err(RedisError::Broken("it does not answer".into()));
+                    return Err(RedisError::Broken("no answer".into()));
                 }
                 done => return done,
             }
@@ -188,7 +188,7 @@ impl Connection {
     fn explained(&self, trouble: RedisError) -> RedisError {
         match (trouble, self.silence) {
             (RedisError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
-                RedisError::Broken(format!("{why}, before it has answered: {silence}"))
+                RedisError::Broken(format!("{why} before it answered: {silence}"))
             }
             (trouble, _) => trouble,
         }
@@ -200,7 +200,9 @@ impl Connection {
             self.make_room();
             let room = self.input.get_mut(self.end..).unwrap_or_default();
             let read = match self.way.read(room) {
-                Ok(0) => Err(RedisError::Broken("it closed the connection".into())),
+                Ok(0) => Err(RedisError::Broken(
+                    "the server closed the connection".into(),
+                )),
                 read => read,
             };
             self.end += read.map_err(|trouble| self.explained(trouble))?;
@@ -234,7 +236,7 @@ impl Connection {
             Ok(whole) => Ok(whole.is_some()),
             Err(_) if bytes.starts_with(&TLS_ALERT) => Err(RedisError::Broken(SPEAKS_TLS.into())),
             Err(found) => Err(RedisError::Broken(format!(
-                "it is no Redis, or damaged: it says {}",
+                "not a Redis server, or damaged data: it sent {}",
                 found.0
             ))),
         }
@@ -246,7 +248,9 @@ impl Connection {
         let whole = self.scan.whole(bytes).ok().flatten();
         let reply = whole.and_then(|whole| Some((Reply::of(bytes.get(..whole)?)?, whole)));
         let Some((reply, whole)) = reply else {
-            return Err(RedisError::Broken("it is no Redis, or damaged".into()));
+            return Err(RedisError::Broken(
+                "not a Redis server, or damaged data".into(),
+            ));
         };
         let taken = take(reply);
         self.scan = Scan::default();
@@ -286,7 +290,7 @@ impl Transport {
                 Self::Tls(stream) => stream.write(bytes),
             };
             match written {
-                Ok(0) => return Err(RedisError::Broken("it takes nothing".into())),
+                Ok(0) => return Err(RedisError::Broken("the server accepts no data".into())),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 written => return written.map_err(trouble),
             }
@@ -325,7 +329,7 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, RedisError> {
     let found = addresses(address, until, |host, port| {
         Ok((host, port).to_socket_addrs()?.collect())
     })?;
-    let mut last = "it has no address".to_owned();
+    let mut last = "no address found".to_owned();
     for place in found {
         let left = until.saturating_duration_since(Instant::now());
         // Nothing is no timeout to the system.
@@ -358,7 +362,7 @@ fn addresses(
     match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
         Ok(found) => found.map_err(|error| broken(error.to_string())),
         Err(RecvTimeoutError::Timeout) => Err(broken("the name service does not answer".into())),
-        Err(RecvTimeoutError::Disconnected) => Err(broken("the thread that looked failed".into())),
+        Err(RecvTimeoutError::Disconnected) => Err(broken("the lookup thread failed".into())),
     }
 }
 
@@ -380,8 +384,7 @@ fn secure(
             Ok(_) => {}
             Err(error) if matches!(trouble_of(&error), RedisError::Quiet) => {
                 if Instant::now() >= until {
-                    let why =
-                        "it does not answer: if this is not its port for TLS, connect by redis://";
+                    let why = "no answer: if this is not its TLS port, connect with redis://";
                     return Err(broken(why.into()));
                 }
             }

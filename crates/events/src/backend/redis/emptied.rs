@@ -147,8 +147,8 @@ impl Nodes {
                 now.has_keys |= before.has_keys;
             } else if before.has_keys && now.is_master && !now.has_keys {
                 return Err(RedisError::Broken(
-                    "it was restarted without its data: what it had is gone (bring its data back, or connect to the \
-                     store again)"
+                    "the server was restarted without its data, and its former data are gone (restore them, or \
+                     connect to the store again)"
                         .into(),
                 ));
             } else {
@@ -173,7 +173,7 @@ impl Mark {
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Err(RedisError::Refused(format!(
-            "{EMPTIED} {} has id {:?}, and not {:?}",
+            "{EMPTIED} {} has id {:?} instead of {:?}",
             text(&self.key),
             text(&id.unwrap_or_default()),
             text(self.id.as_deref().unwrap_or_default()),

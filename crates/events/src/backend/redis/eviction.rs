@@ -31,7 +31,8 @@ impl Nodes {
             (Some(line), Mode::Read) => {
                 let url = &self.settings.url;
                 let text = format!(
-                    "{url}: {place} says {line:?}: when its memory is full, it deletes products, and some may be gone"
+                    "{url}: {place} has {line:?}: eviction deletes products when its memory is full; some may be \
+                     missing"
                 );
                 femtobarn_io::notice(&format!("{url} {place}"), &text);
                 Ok(())

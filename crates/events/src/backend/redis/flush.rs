@@ -148,8 +148,8 @@ impl RedisBackend {
             url: self.nodes.settings.url.clone(),
             node: node.to_string(),
             doing: DOING.into(),
-            said: "it was started anew after something was written to it, and keeps no log".into(),
-            advice: "what was written since its last snapshot is gone: write it again, and have it keep a log (appendonly)",
+            said: "it was restarted after a write, and keeps no log".into(),
+            advice: "writes since its last snapshot are lost: repeat them, and enable its log (appendonly)",
             refusal: Refusal::Emptied,
         }
     }
@@ -207,7 +207,8 @@ impl RedisBackend {
     }
 
     fn too_slow(&self) -> EventsError {
-        let source = "a server did not write its log in time: is its disk full, or slow?";
+        let source =
+            "a server did not write its log in time: check whether its disk is full or slow";
         EventsError::engine(&self.nodes.settings.url, DOING, source)
     }
 

@@ -82,7 +82,7 @@ impl RedisBackend {
 
     pub(crate) fn connect_with(settings: Settings) -> Result<Arc<Self>, EventsError> {
         let client = Uuid::random().map_err(|error| {
-            EventsError::engine(&settings.url, "draw a number", error.to_string())
+            EventsError::engine(&settings.url, "create random bytes", error.to_string())
         })?;
         let mut backend = Self {
             nodes: Nodes::connect(settings)?,
@@ -181,7 +181,7 @@ impl RedisBackend {
         let mut orders = Commands::default();
         orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
         let mut flow = Flow::new(&self.nodes);
-        flow.run("look something up", &orders, false, &mut |_, _| Ok(()))?;
+        flow.run("read metadata", &orders, false, &mut |_, _| Ok(()))?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n, &flow.lacking)),
             _ => Ok(()),
@@ -197,7 +197,7 @@ impl RedisBackend {
         }
         let url = &self.nodes.settings.url;
         let drawn = Uuid::random()
-            .map_err(|error| EventsError::engine(url, "draw a number", error.to_string()))?;
+            .map_err(|error| EventsError::engine(url, "create random bytes", error.to_string()))?;
         let drawn = drawn.to_string();
         self.first_of(key, "h", ID_FIELD, drawn.as_bytes())
             .map(Some)
@@ -221,7 +221,7 @@ impl RedisBackend {
     fn nonsense(&self, doing: &str, reply: Reply<'_>) -> EventsError {
         let mut text = reply.text();
         text.truncate(text.floor_char_boundary(100));
-        let source = format!("a server answers what makes no sense: {text:?}");
+        let source = format!("invalid answer of a server: {text:?}");
         EventsError::engine(&self.nodes.settings.url, doing, source)
     }
 
@@ -274,7 +274,7 @@ impl RedisBackend {
         let mut orders = Commands::default();
         orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
         let mut found = None;
-        Flow::new(&self.nodes).run("look something up", &orders, false, &mut |_, reply| {
+        Flow::new(&self.nodes).run("read metadata", &orders, false, &mut |_, reply| {
             found = reply.bytes().map(<[u8]>::to_vec);
             Ok(())
         })?;
@@ -290,7 +290,7 @@ impl RedisBackend {
         field: &[u8],
         value: &[u8],
     ) -> Result<Vec<u8>, EventsError> {
-        const DOING: &str = "note something";
+        const DOING: &str = "write metadata";
         let take = &mut |reply: Reply<'_>| Ok(reply.bytes().map(<[u8]>::to_vec));
         let get = [b"HGET".as_slice(), &key.key(kind), field];
         let mut orders = Commands::default();
@@ -421,7 +421,7 @@ impl Backend for RedisBackend {
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         let names: Vec<_> = paths.iter().map(DataSetPath::to_bytes).collect();
-        self.entries("look for a dataset", &names)
+        self.entries("find a dataset", &names)
     }
 
     fn datasets(
@@ -611,12 +611,12 @@ impl Backend for RedisBackend {
     }
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
-        self.may_write("remove what is left of deleted datasets")?;
+        self.may_write("remove remaining data of deleted datasets")?;
         self.remove_unnamed()
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
-        self.may_write("note something")?;
+        self.may_write("write metadata")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
         self.first_of(&notes, "h", key.as_bytes(), value)
     }
@@ -627,22 +627,22 @@ impl Backend for RedisBackend {
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
-        self.may_write("note something")?;
+        self.may_write("write metadata")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
         let mut orders = Commands::default();
         orders.command(
             notes.slot,
             &[b"HSET", &notes.key("h"), key.as_bytes(), value],
         );
-        self.change("note something", &orders)
+        self.change("write metadata", &orders)
     }
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
-        self.may_write("forget a note")?;
+        self.may_write("remove metadata")?;
         let notes = Tagged::notes(&self.nodes.settings.prefix);
         let mut orders = Commands::default();
         orders.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
-        self.change("forget a note", &orders)
+        self.change("remove metadata", &orders)
     }
 
     fn queues(&self) -> &dyn Queues {

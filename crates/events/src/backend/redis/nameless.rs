@@ -9,7 +9,7 @@ use super::resp::{Commands, Reply};
 use super::write::MOST_FIELDS;
 use crate::{DataSetEntry, EventsError, Parent, Uuid};
 
-const DOING: &str = "remove what is left of deleted datasets";
+const DOING: &str = "remove remaining data of deleted datasets";
 
 impl RedisBackend {
     /// Names are looked at before and after the keys: a dataset that is made meanwhile has its name before it has keys.

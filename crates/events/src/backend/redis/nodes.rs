@@ -158,7 +158,7 @@ impl ServerErrors {
         let all = self.0.iter();
         let all: Vec<_> = all.map(|(at, said)| format!("{at}: {said}")).collect();
         match all.is_empty() {
-            true => "none knows who has these keys".into(),
+            true => "no server is known for these keys".into(),
             false => all.join("; "),
         }
     }
@@ -169,7 +169,7 @@ impl Nodes {
     pub fn connect(settings: Settings) -> Result<Self, EventsError> {
         let tls = match settings.has_tls {
             true => Some(tls::config(&settings).map_err(|why| EventsError::Usage {
-                what: format!("{}: no TLS without its files: {why}", settings.url),
+                what: format!("{}: cannot read the TLS files: {why}", settings.url),
             })?),
             false => None,
         };
@@ -305,7 +305,7 @@ impl Nodes {
         });
         let error = match asked {
             Ok(Ok(Some(found))) => return Ok(Some(found)),
-            Ok(Ok(None)) => "CLUSTER SLOTS gives what makes no sense".to_owned(),
+            Ok(Ok(None)) => "CLUSTER SLOTS returned an invalid answer".to_owned(),
             Ok(Err(error)) if error.contains("cluster support disabled") => {
                 return Ok(Some(Topology::single(Address::clone(place))));
             }
@@ -313,7 +313,7 @@ impl Nodes {
                 return Err(refused(&self.settings.url, place, "connect", &error));
             }
             Err(RedisError::Broken(error)) => error,
-            Err(RedisError::Quiet) => "it does not answer".into(),
+            Err(RedisError::Quiet) => "no answer".into(),
         };
         said.note(place, error);
         Ok(None)

@@ -129,9 +129,7 @@ impl Pipeline {
         }
         loop {
             let Some(task) = self.flying.pop_front() else {
-                return Ok(Err(RedisError::Broken(
-                    "it says more than it was asked".into(),
-                )));
+                return Ok(Err(RedisError::Broken("more replies than requests".into())));
             };
             let address = &self.address;
             let taken = self.connection.take(|reply| match (task, reply) {
@@ -193,7 +191,7 @@ impl Again {
 /// What a connection has come to, in words.
 pub fn words(trouble: RedisError) -> String {
     match trouble {
-        RedisError::Quiet => "it does not answer".into(),
+        RedisError::Quiet => "no answer".into(),
         RedisError::Broken(why) | RedisError::Refused(why) => why,
     }
 }

@@ -156,7 +156,7 @@ impl RedisBackend {
     }
 
     fn take(&self, queue: &str, lane: &Pipeline) -> Result<Popped, EventsError> {
-        const DOING: &str = "take from a queue";
+        const DOING: &str = "pop from a queue";
         let number = lane.number.to_string();
         let args = [lane.id.as_bytes(), number.as_bytes()];
         self.script(DOING, queue, (POP, &args), |reply| match reply {
@@ -209,7 +209,7 @@ impl Queues for RedisBackend {
     }
 
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.add("put back into a queue", PUT_BACK, queue, value)
+        self.add("return a value to a queue", PUT_BACK, queue, value)
     }
 
     fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
@@ -231,7 +231,7 @@ impl Queues for RedisBackend {
     }
 
     fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        const DOING: &str = "count what is in a queue";
+        const DOING: &str = "count the values of a queue";
         let (key, slot) = self.queue_key(queue);
         let mut orders = Commands::default();
         orders.command(slot, &[b"HMGET", &key, b"m", b"h", b"t"]);

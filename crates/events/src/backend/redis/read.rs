@@ -230,7 +230,7 @@ impl RedisBackend {
         }
         let mut there = vec![false; numbers.len()];
         let mut flow = Flow::new(&self.nodes);
-        flow.run("look for containers", &orders, false, &mut |at, reply| {
+        flow.run("find containers", &orders, false, &mut |at, reply| {
             let scores = reply.elements().into_iter().flatten();
             let places = there.iter_mut().skip(at * MOST_FIELDS).take(MOST_FIELDS);
             for (place, score) in places.zip(scores) {

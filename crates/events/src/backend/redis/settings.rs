@@ -141,7 +141,7 @@ impl Settings {
         settings.has_tls = match scheme {
             "redis" | "valkey" => false,
             "rediss" | "valkeys" => true,
-            _ => return Err(bad("it begins with neither redis:// nor rediss://".into())),
+            _ => return Err(bad("the URL must begin with redis:// or rediss://".into())),
         };
         for name in NAMES {
             if let Some(value) = variable(name) {
@@ -153,12 +153,13 @@ impl Settings {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if path.contains('@') || query.contains('@') {
             return Err(bad(
-                "an @ behind the hosts: in a password write / as %2F, ? as %3F, @ as %40".into(),
+                "unexpected @ after the hosts: in a password, write / as %2F, ? as %3F, @ as %40"
+                    .into(),
             ));
         }
         if !path.is_empty() {
             return Err(bad(format!(
-                "there is nothing at /{path}: stores of one Redis are told apart by ?prefix=…"
+                "unexpected path /{path}: use ?prefix=… for several stores in one Redis"
             )));
         }
         let hosts = match authority.rsplit_once('@') {
@@ -170,9 +171,9 @@ impl Settings {
         };
         for host in hosts.split(',') {
             let seed = Address::parse(host);
-            settings
-                .seeds
-                .push(seed.ok_or_else(|| bad(format!("{host:?} is no host:port")))?);
+            settings.seeds.push(
+                seed.ok_or_else(|| bad(format!("invalid host {host:?}: expected host:port")))?,
+            );
         }
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -208,7 +209,7 @@ impl Settings {
             None => (who, None),
         };
         let decode =
-            |text: &str| decoded(text).ok_or("user or password is wrongly percent-encoded");
+            |text: &str| decoded(text).ok_or("the user or password is wrongly percent-encoded");
         if !user.is_empty() {
             self.user = Some(decode(user)?);
         }
@@ -250,7 +251,8 @@ impl Settings {
             "write_concern" => self.replicas = replicas(value)?,
             "connections" => {
                 let n = value.parse();
-                self.connections = n.map_err(|_| format!("{name}={value} is no number"))?;
+                self.connections =
+                    n.map_err(|_| format!("invalid {name}={value}: expected an integer"))?;
             }
             "ca" => self.ca = path(),
             "cert" => self.identity.0 = path(),
@@ -259,7 +261,7 @@ impl Settings {
                 self.mode = match value {
                     "r" => Mode::Read,
                     "a" => Mode::Append,
-                    _ => return Err(format!("mode={value} is neither r nor a")),
+                    _ => return Err(format!("invalid mode={value}: expected r or a")),
                 }
             }
             _ => return Err(unknown(name, &NAMES)),
@@ -271,11 +273,8 @@ impl Settings {
 /// Says that there is no such setting, and which is meant.
 pub fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()).first() {
-        Some(near) => format!("there is no setting {name:?}; did you mean {near:?}?"),
-        None => format!(
-            "there is no setting {name:?}; there are {}",
-            known.join(", ")
-        ),
+        Some(near) => format!("unknown setting {name:?}; did you mean {near:?}?"),
+        None => format!("unknown setting {name:?}; known: {}", known.join(", ")),
     }
 }
 
@@ -315,7 +314,8 @@ pub fn shown(url: &str) -> String {
 fn prefix(value: &str) -> Result<String, String> {
     match value.contains(['{', '}']) || value.len() > 200 {
         true => Err(format!(
-            "prefix={value} has a brace, or more than 200 bytes: braces say what belongs together in a cluster"
+            "invalid prefix={value}: it must not contain braces, which are reserved for cluster slots, and have at \
+             most 200 bytes"
         )),
         false => Ok(value.into()),
     }
@@ -332,7 +332,7 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
     let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e6);
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("{name}={value} is no number of seconds"))
+        .ok_or_else(|| format!("invalid {name}={value}: expected a number of seconds"))
 }
 
 /// `none`, or `replicas:N`.
@@ -341,7 +341,7 @@ fn replicas(value: &str) -> Result<usize, String> {
         "none" => Some(0),
         _ => value.strip_prefix("replicas:").and_then(|n| n.parse().ok()),
     };
-    n.ok_or_else(|| format!("write_concern={value} is neither none nor replicas:N"))
+    n.ok_or_else(|| format!("invalid write_concern={value}: expected none or replicas:N"))
 }
 
 fn decoded(text: &str) -> Option<String> {

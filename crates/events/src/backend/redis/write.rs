@@ -179,10 +179,10 @@ impl RedisBackend {
         found: usize,
         lacking: &[Arc<Address>],
     ) -> EventsError {
-        let said = format!("{found} of {wanted} replicas have it");
-        let advice = "it is written, but may be lost with its server: start the replicas again (a new server gets its replica \
-                      before its slots) and write it again, or ask for fewer (write_concern)";
-        self.without_replicas("make sure of what was written", said, advice, lacking)
+        let said = format!("only {found} of {wanted} replicas have the write");
+        let advice = "the data are written, but may be lost with the server: start the replicas (a new server gets \
+                      its replica before its slots) and repeat the write, or require fewer (write_concern)";
+        self.without_replicas("confirm the write", said, advice, lacking)
     }
 
     /// The error that there are too few replicas for a new store, of which nothing is written.
@@ -192,9 +192,9 @@ impl RedisBackend {
         found: usize,
         lacking: &[Arc<Address>],
     ) -> EventsError {
-        let said = format!("{found} of {wanted} replicas answer");
-        let advice = "start the replicas, or ask for fewer (write_concern)";
-        self.without_replicas("make the store", said, advice, lacking)
+        let said = format!("only {found} of {wanted} replicas answer");
+        let advice = "start the replicas, or require fewer (write_concern)";
+        self.without_replicas("create the store", said, advice, lacking)
     }
 
     fn without_replicas(
@@ -240,7 +240,7 @@ fn name_largest(batch: &Batch, error: EventsError) -> EventsError {
     let largest = values.max_by_key(|(_, (_, range))| range.len());
     let doing = largest.map_or(doing.clone(), |(group, (event, range))| {
         let id = product(group, *event);
-        format!("{doing}, of which {id} has {} bytes", range.len())
+        format!("{doing}: {id} has {} bytes", range.len())
     });
     EventsError::Refused {
         url,
