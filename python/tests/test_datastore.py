@@ -839,7 +839,7 @@ def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None
             dataset.arrays("image", runs=1)
         assert "Boost" not in str(raised.value)
         damaged.unlink()
-        with pytest.raises(fb.FormatError, match="cannot load .* from its object") as raised:
+        with pytest.raises(fb.FormatError, match=r"cannot load .* from its object") as raised:
             dataset.arrays("image", runs=1)
         assert str(damaged) in str(raised.value)
         assert "Boost" not in str(raised.value)

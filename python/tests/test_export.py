@@ -326,7 +326,7 @@ def test_a_file_that_is_there_stays(dataset: fb.DataSet, tmp_path: Path) -> None
     dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
     fb.export(dataset, tmp_path / "a.root")
     before = (tmp_path / "a.root").read_bytes()
-    with pytest.raises(fb.FileError, match="is there already"):
+    with pytest.raises(fb.FileError, match="already exists"):
         fb.export(dataset, tmp_path / "a.root")
     # neither does an error replace it
     store_raw(dataset[1][1][1], "x", "std::vector<float>", b"short")

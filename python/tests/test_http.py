@@ -305,4 +305,4 @@ def test_the_program_says_what_to_do(server, tmp_path):
     code, _, said = run("cp", "copies/dimuon.root", f"{server.url}/dav/there.root")
     assert code == 0, said
     code, _, said = run("merge", f"{server.url}/dav/there.root", url, url)
-    assert (code, "is there already" in said, "--append" in said) == (2, True, False), said
+    assert (code, "already exists" in said, "--append" in said) == (2, True, False), said

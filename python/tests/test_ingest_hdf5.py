@@ -655,7 +655,7 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
     assert first == f"{out}: 1 event, 1 column"
     assert re.fullmatch(r"[\d.]+ kB in [\d.]+ m?s", second)
     again = fb_program("export", store, out, "--dataset", "a/b")
-    assert again.stderr == f"fb: {out} is there already: -f replaces it\n"
+    assert again.stderr == f"fb: {out} already exists: replace it with -f\n"
 
 
 def test_what_is_dropped_is_in_no_way(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_a_part_of_a_field_is_not_taken_alone(tmp_path):
 def test_misuse_is_an_error_that_says_what_to_do(tmp_path, dimuon, testdata):
     output = tmp_path / "o.root"
     output.write_text("something of mine")
-    with pytest.raises(fb.UsageError, match=r"is there already.*overwrite=True"):
+    with pytest.raises(fb.UsageError, match=r"already exists.*overwrite=True"):
         fb.merge(dimuon, output)
     fb.merge(dimuon, output, overwrite=True)
     with pytest.raises(fb.UsageError, match=r"it is the input, too"):

@@ -388,7 +388,7 @@ def test_directories_and_names_are_keys(folder, tmp_path):
     report = fb.merge([folder / "0.root", folder / "2.root"], tmp_path / "own.root", others="drop")
     found = [one["histograms"] for one in report.inputs]
     assert found[1] == found[0] + 1 == report.histograms
-    with pytest.raises(fb.UsageError, match="is there already"):
+    with pytest.raises(fb.UsageError, match="already exists"):
         fb.merge([folder / "0.root"], tmp_path / "own.root")
 
 

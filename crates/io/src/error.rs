@@ -35,7 +35,7 @@ pub enum IoError {
         why: String,
     },
     /// An object store has no such bucket or container.
-    #[error("no such file: {url}: there is no bucket {bucket}")]
+    #[error("no such file: {url}: bucket {bucket} does not exist")]
     NoBucket {
         /// The source.
         url: String,
@@ -44,7 +44,7 @@ pub enum IoError {
     },
     /// It can be read, and may not be written to.
     #[error(
-        "permission denied: {url} may not be written to: change its permissions, or make a new file"
+        "permission denied: cannot write to {url}: change its permissions, or write a new file"
     )]
     ReadOnly {
         /// The sink.
@@ -52,7 +52,8 @@ pub enum IoError {
     },
     /// The folder of a new file may not be written to.
     #[error(
-        "permission denied: cannot create {url}: nothing may be made in the folder {folder}, where also what replaces a file is made: give another, or change its permissions"
+        "permission denied: cannot create {url}: directory {folder} is not writable, where new files and replacements \
+         are created: use another directory, or change its permissions"
     )]
     FolderReadOnly {
         /// The sink.
@@ -67,9 +68,7 @@ pub enum IoError {
         url: String,
     },
     /// Another file has the name of the one that was added to.
-    #[error(
-        "{url} was replaced by another file while it was added to: what was added is not in it"
-    )]
+    #[error("{url} was replaced by another file during an append: the appended data are not in it")]
     Replaced {
         /// The sink.
         url: String,
@@ -107,7 +106,7 @@ pub enum IoError {
         size: u64,
     },
     /// The range ends before it begins.
-    #[error("inverted range in {url} at {offset}: expected an end not before that, found {found}")]
+    #[error("invalid range in {url} at {offset}: the end {found} is before the start")]
     InvertedRange {
         /// The source.
         url: String,
@@ -162,13 +161,13 @@ pub enum IoError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Something has the name of a new file, which is not to replace it.
-    #[error("{url} is there already, and is not replaced")]
+    #[error("{url} already exists and is not replaced")]
     Exists {
         /// The sink.
         url: String,
     },
     /// There is no folder for a new file.
-    #[error("cannot create {url}: there is no folder {folder}")]
+    #[error("cannot create {url}: directory {folder} does not exist")]
     NoFolder {
         /// The sink.
         url: String,
@@ -219,7 +218,9 @@ pub enum IoError {
     },
     /// There is no room for a file that is to be sent when it is complete.
     #[error(
-        "no room for {url} in the folder {folder}, where it is made before it is sent: {free} bytes are free, and it takes about as much as what it is made of ({needed} bytes). The setting spool_folder names another folder"
+        "not enough space for {url} in {folder}, where it is created before it is sent: {free} bytes are free, but \
+         about {needed} bytes are needed (the size of its inputs). Use another directory with the setting \
+         spool_folder"
     )]
     SpoolFull {
         /// The sink.
@@ -240,7 +241,7 @@ pub enum IoError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A server has other bytes than were sent to it.
-    #[error("{url} is not what was sent: {found}, expected {expected}")]
+    #[error("{url} differs from the data that were sent: expected {expected}, found {found}")]
     NotSent {
         /// The sink.
         url: String,
@@ -266,7 +267,7 @@ pub enum IoError {
         what: String,
     },
     /// It is no URL.
-    #[error("{url} is no URL: {what}")]
+    #[error("invalid URL {url}: {what}")]
     NoUrl {
         /// What was to be a URL.
         url: String,
@@ -275,7 +276,8 @@ pub enum IoError {
     },
     /// It has a scheme of which nothing is known.
     #[error(
-        "{url}: no files are read from there: there are file, root, roots, http, https, dav, davs, s3, gs and az, and with the Python package what fsspec knows: pip install 'femtobarn[fsspec]'"
+        "{url}: unsupported scheme: use file, root, roots, http, https, dav, davs, s3, gs or az; the Python package \
+         also supports fsspec: pip install 'femtobarn[fsspec]'"
     )]
     UnknownScheme {
         /// What was to be opened.

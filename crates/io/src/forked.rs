@@ -3,7 +3,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "to be told of forks costs nothing in between; to ask the system who we are costs as much as loading a product"
+    reason = "a fork handler costs nothing until a fork happens; getpid costs as much as loading a product"
 )]
 
 use std::cell::RefCell;

@@ -27,7 +27,7 @@
 
 #![expect(
     clippy::single_range_in_vec_init,
-    reason = "a vector read of one range is no mistake"
+    reason = "a vector read of one range is intended"
 )]
 
 #[cfg(any(test, feature = "conformance"))]

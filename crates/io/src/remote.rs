@@ -58,9 +58,8 @@ fn others(url: &str) -> Result<&'static ForeignFs, IoError> {
         true => unknown(url),
         false => IoError::Setting {
             url: public(url),
-            what:
-                "the handler fsspec is one of the Python package: pip install 'femtobarn[fsspec]'"
-                    .to_owned(),
+            what: "the handler fsspec needs the Python package: pip install 'femtobarn[fsspec]'"
+                .to_owned(),
         },
     })
 }
@@ -101,7 +100,7 @@ pub fn create_remote(
         Some(Protocol::Http) => Ok(Arc::new(HttpSink::create(url, replaces, settings)?)),
         Some(Protocol::Foreign) => Err(IoError::NotWritten {
             url: public(url),
-            why: "files are written to this machine, to root://, https://, davs://, s3://, gs:// and az://, and not there",
+            why: "cannot write there: supported are local files, root://, https://, davs://, s3://, gs:// and az://",
         }),
         None => Err(unknown(url)),
     }

@@ -23,96 +23,99 @@ use crate::{IoError, SourceCost};
 pub const SETTINGS: &[(&str, &str)] = &[
     (
         "connect_timeout",
-        "seconds that a connection may take, with login (10)",
+        "timeout for connecting, including login, in seconds (10)",
     ),
     (
         "request_timeout",
-        "seconds without any byte of an answer (60)",
+        "timeout without any received data, in seconds (60)",
     ),
     (
         "longest_wait",
-        "seconds that a server may make us wait for one request (600)",
+        "longest delay in seconds that a server can request (600)",
     ),
     (
         "least_rate",
-        "bytes a second that must come of an answer, counted over request_timeout; 0 for any (100)",
+        "minimum data rate of an answer in bytes per second, averaged over request_timeout; 0 for no minimum (100)",
     ),
     (
         "total_timeout",
-        "seconds that one read from a server may take with all its retries (3600)",
+        "timeout in seconds for one read from a server, including retries (3600)",
     ),
-    ("most_redirects", "redirects that one request follows (16)"),
+    (
+        "most_redirects",
+        "maximum number of redirects per request (16)",
+    ),
     (
         "most_retries",
-        "times that a request is tried again after a failure that may pass (3)",
+        "maximum number of retries after temporary failures (3)",
     ),
     (
         "open_files",
-        "files that XRootD servers have open for us at once (256)",
+        "maximum number of files open on XRootD servers (256)",
     ),
     (
         "concurrency",
-        "vector reads of one file at once: the prefetch depth, at most (by protocol)",
+        "maximum prefetch depth: vector reads of one file at the same time (by protocol)",
     ),
     (
         "requests_at_once",
-        "requests that one HTTP server or bucket is sent at once (16, 128), and parts of an upload (4)",
+        "concurrent requests per HTTP server or bucket (16, 128), and concurrent parts of an upload (4)",
     ),
     (
         "in_flight",
-        "bytes that are fetched ahead of their decoding, at most (64 MiB)",
+        "maximum number of bytes fetched before decoding (64 MiB)",
     ),
     (
         "largest_gap",
-        "bytes between two ranges that are read rather than skipped (by protocol)",
+        "gap in bytes between two ranges up to which both are read at once (by protocol)",
     ),
     (
         "largest_request",
-        "bytes of a range that neighbours are put together to (by protocol)",
+        "maximum number of bytes of merged ranges (by protocol)",
     ),
     (
         "largest_vector",
-        "bytes of the ranges of one vector read (by protocol)",
+        "maximum number of bytes of one vector read (by protocol)",
     ),
     (
         "handler",
-        "who reads files of servers: femtobarn or fsspec (femtobarn, where it can)",
+        "library that reads remote files: femtobarn or fsspec (femtobarn, where supported)",
     ),
-    ("user", "the name that is said to XRootD servers"),
+    ("user", "user name sent at XRootD login"),
     (
         "checksums",
-        "whether bytes go to and from XRootD servers with checksums (false)",
+        "whether XRootD transfers use checksums (false)",
     ),
     (
         "authorities",
-        "certificates of authorities, a file or a folder (those of the system and of the grid)",
+        "certificates of authorities: a file or a directory (those of the system and the grid)",
     ),
-    ("sss_keytab", "the key table of sss (~/.xrd/sss.keytab)"),
+    ("sss_keytab", "key table of sss (~/.xrd/sss.keytab)"),
     (
         "bearer_token",
-        "the token for https, davs and XRootD (found as WLCG's profile says)",
+        "token for https, davs and XRootD (searched as in WLCG's profile)",
     ),
     (
         "partial_lists",
-        "whether a list or pattern of an XRootD redirector may lack what a server has that cannot be asked (false)",
+        "whether listings and patterns of an XRootD redirector may be incomplete if a server does not answer (false)",
     ),
-    ("endpoint", "the server of an object store"),
-    ("region", "the region of an object store"),
-    ("profile", "the profile of ~/.aws"),
+    ("endpoint", "server of an object store"),
+    ("region", "region of an object store"),
+    ("profile", "profile in ~/.aws"),
     (
         "anonymous",
-        "whether an object store is asked without credentials (false)",
+        "whether object stores are accessed without credentials (false)",
     ),
-    ("access_key_id", "the key of an object store"),
-    ("secret_access_key", "the secret of that key"),
-    ("session_token", "the token of a session of an object store"),
+    ("access_key_id", "access key of an object store"),
+    ("secret_access_key", "secret of the access key"),
+    ("session_token", "session token of an object store"),
     (
         "part_size",
-        "bytes of a part of an upload to an object store (16 MiB)",
+        "size in bytes of the parts of an upload to an object store (16 MiB)",
     ),
     (
         "spool_folder",
-        "where a file is made that a server gets as a whole (the folder for temporary files)",
+        "directory for files that are sent as a whole after writing (the directory for temporary files)",
     ),
 ];
 
@@ -308,7 +311,7 @@ impl Settings {
     /// # Errors
     /// If it is none.
     pub fn bytes(&self, name: &'static str) -> Result<Option<u64>, IoError> {
-        self.parsed(name, "a number of bytes, as 16 MiB", parse_bytes)
+        self.parsed(name, "a number of bytes, e.g. 16 MiB", parse_bytes)
     }
 
     /// A setting that is a number of seconds.
@@ -393,7 +396,7 @@ impl Settings {
             Some(token) => Ok(Some(token)),
             None => Err(IoError::Setting {
                 url: self.url.clone(),
-                what: "bearer_token is no token: it is empty, or has spaces, line breaks or other letters than those of ASCII".to_owned(),
+                what: "invalid bearer_token: it must be a non-empty ASCII string without spaces and line breaks".to_owned(),
             }),
         }
     }
@@ -416,7 +419,7 @@ impl Settings {
         Err(IoError::Setting {
             url: self.url.clone(),
             what: format!(
-                "the variable {name} says no setting; did you mean {}?",
+                "the variable {name} is not a setting; did you mean {}?",
                 variable(meant)
             ),
         })
@@ -437,7 +440,7 @@ impl Settings {
             None => {
                 let least = if is_above_zero { ", above 0" } else { "" };
                 let url = self.url.clone();
-                let what = format!("{name} is {expected}{least}, not {text:?}");
+                let what = format!("invalid {name} {text:?}: expected {expected}{least}");
                 Err(IoError::Setting { url, what })
             }
         }
@@ -450,11 +453,8 @@ fn check_name(name: &str, place: &str) -> Result<(), IoError> {
     }
     let known: Vec<&str> = SETTINGS.iter().map(|(known, _)| *known).collect();
     let what = match nearest(name) {
-        Some(meant) => format!("there is no setting {name:?}; did you mean {meant}?"),
-        None => format!(
-            "there is no setting {name:?}; there are {}",
-            known.join(", ")
-        ),
+        Some(meant) => format!("unknown setting {name:?}; did you mean {meant}?"),
+        None => format!("unknown setting {name:?}; known: {}", known.join(", ")),
     };
     let url = place.to_owned();
     Err(IoError::Setting { url, what })
@@ -516,7 +516,11 @@ impl SettingsFile {
                 toml::Value::Integer(number) => number.to_string(),
                 toml::Value::Float(number) => number.to_string(),
                 toml::Value::Boolean(flag) => flag.to_string(),
-                _ => return Err(failed(format!("{name} is a text, a number, true or false"))),
+                _ => {
+                    return Err(failed(format!(
+                        "invalid {name}: expected a string, a number or a boolean"
+                    )));
+                }
             };
             Ok((name, text))
         };
@@ -745,7 +749,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "setting for s3://b/f: largest_gap is a number of bytes, as 16 MiB, not \"big\""
+            "setting for s3://b/f: invalid largest_gap \"big\": expected a number of bytes, e.g. 16 MiB"
         );
         assert!(
             given("largestgap", "1")

@@ -122,7 +122,7 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
     }
     let _ = write!(
         out,
-        "\n{} in {} of {}; {} made again, {} failed",
+        "\n{} in {} of {}; {} retried, {} failed",
         counted(sum(|u| u.traffic.requests), "request"),
         counted(sum(|u| u.metered.vectors), "vector read"),
         counted(sum(|u| u.metered.ranges), "range"),
@@ -132,7 +132,7 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
     let (real, processor) = (real.as_secs_f64(), processor.as_secs_f64());
     let _ = write!(
         out,
-        "\n{} s real, {} s of processors ({}), {} s waiting for bytes, summed over threads",
+        "\n{} s wall time, {} s CPU time ({}), {} s waiting for data, summed over threads",
         three(real),
         three(processor),
         three(if real > 0.0 { processor / real } else { 0.0 }),
@@ -144,7 +144,7 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
         let line: String = rates.iter().filter_map(|rate| bar(*rate, most)).collect();
         let _ = write!(
             out,
-            "\n{}/s at the peak, {}/s on average; over time, {} s a bar:\n{line}",
+            "\n{}/s at the peak, {}/s on average; over time, {} s per bar:\n{line}",
             rate_text(most),
             rate_text(rates.iter().sum::<f64>() / real_number(rates.len())),
             three(width),

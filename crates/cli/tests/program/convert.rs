@@ -27,7 +27,7 @@ fn outputs_that_make_no_sense_are_wrong_usage() {
         (vec![&copy, &copy], "would be replaced"),
         (vec![DIMUON, &path("x.csv")], ".parquet"),
         (vec![DIMUON, &path("v1.2_run3")], "a folder with /"),
-        (vec![DIMUON, &path("no/x.root")], "there is no folder"),
+        (vec![DIMUON, &path("no/x.root")], "does not exist"),
         (vec![DIMUON, &path("x.root"), "--name", "a;2"], "cycle"),
         (
             vec![DIMUON, &format!("./{DIMUON}"), &twins],

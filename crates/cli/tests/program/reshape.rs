@@ -235,10 +235,10 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
     let before = std::fs::read(&mine).unwrap();
     for (args, says) in [
         // the names in another order, or without the output
-        (vec!["clone", &new, &mine], "is there already"),
+        (vec!["clone", &new, &mine], "already exists"),
         (
             vec!["skim", DIMUON, &mine, "--where", "nMuon > 2"],
-            "is there already",
+            "already exists",
         ),
         (
             vec!["skim", &mine, "--where", "nMuon > 2"],

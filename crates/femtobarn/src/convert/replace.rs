@@ -38,7 +38,7 @@ impl Replace {
         let refused = |why: &str| misused(&shown(output).to_string_lossy(), why);
         if self == Self::Nothing {
             return Err(refused(
-                "it is there already: give another name, or say that it may be replaced (--force)",
+                "it already exists: give another name, or use --force to replace it",
             ));
         }
         let found = match format {
@@ -61,7 +61,7 @@ impl Replace {
             }
             (_, false) => "give another name, or say that it may be replaced (overwrite=True)",
         };
-        Err(refused(&format!("it is there already{what}: {advice}")))
+        Err(refused(&format!("it already exists{what}: {advice}")))
     }
 }
 

@@ -158,7 +158,7 @@ pub(super) fn check_free(
     };
     Err(RNTupleError::Usage {
         what: format!(
-            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force){append}",
+            "{:?} already exists: give another name, or replace it (overwrite=True, --force){append}",
             shown(output).to_string_lossy()
         ),
     })

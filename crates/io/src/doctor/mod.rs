@@ -100,14 +100,14 @@ impl Failed {
 impl From<IoError> for Failed {
     fn from(error: IoError) -> Self {
         let advice = match error.kind() {
-            "file-not-found" => "check the path: `fb ls FOLDER/` lists what is in a folder",
+            "file-not-found" => "check the path: `fb ls DIRECTORY/` lists a directory",
             "permission-denied" => {
-                "check who asks, and whether they may read it: the guide on remote files says where tokens and keys are looked for"
+                "check the user and its permissions: the guide on remote files lists where tokens and keys are searched"
             }
-            "not-a-file" => "`fb ls` lists what is in a folder",
-            "usage" => "`fb doctor` of another file shows what the settings come to",
+            "not-a-file" => "`fb ls` lists a directory",
+            "usage" => "check the settings with `fb doctor` on another file",
             "unsupported-url" | "missing-dependency" => "see the guide on remote files",
-            _ => "ask those who run the server, with this line",
+            _ => "send this line to the administrators of the server",
         };
         Self::new(with_causes(&error), advice)
     }

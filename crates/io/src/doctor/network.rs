@@ -64,7 +64,7 @@ pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Op
             None => Err(Failed::new(
                 shown.join(", "),
                 format!(
-                    "check the port ({port}); if nothing answers at all, a firewall may be in between, or a proxy be needed"
+                    "check the port ({port}); if nothing answers, a firewall may block it, or a proxy may be needed"
                 ),
             )),
         }

@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 const PIECE: u64 = 1 << 20;
 
 /// Why nothing can be measured where nothing is asked for.
-const HELD: &str = "not measured: the whole file came when it was opened";
+const HELD: &str = "not measured: opening has read the whole file";
 
 /// What tells a file from others.
 pub fn identity(meta: &SourceMeta) -> String {
@@ -50,7 +50,7 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
         let is_held = before.is_some() && before == source.traffic();
         let middle = times.get(times.len() / 2).copied().filter(|_| !is_held);
         let note = match middle {
-            Some(_) => format!("of a byte: the middle one of {}", times.len()),
+            Some(_) => format!("for 1 byte: median of {}", times.len()),
             None => HELD.to_owned(),
         };
         Ok(Found::new((), note).taking(middle))

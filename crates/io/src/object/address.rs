@@ -34,7 +34,7 @@ impl Address {
         };
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         if rest.contains(['?', '#']) {
-            return Err(failed("the URL of an object has no ? and no #"));
+            return Err(failed("the URL of an object must not contain ? or #"));
         }
         let (server, key) = rest.split_once('/').unwrap_or((rest, ""));
         let (bucket, host) = match server.split_once('@') {
@@ -43,7 +43,7 @@ impl Address {
         };
         if bucket.is_empty() || bucket.contains(['@', ':']) {
             return Err(failed(
-                "expected a bucket and a key, as s3://bucket/key; the server is a setting, endpoint",
+                "expected a bucket and a key, e.g. s3://bucket/key; give the server with the setting endpoint",
             ));
         }
         let parsed = Path::parse(key).map_err(|error| failed(&error.to_string()))?;

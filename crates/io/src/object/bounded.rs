@@ -58,7 +58,7 @@ impl Bounded {
             }
             (Err(slow), _) => HttpError::new(HttpErrorKind::Timeout, slow),
             (_, None) => {
-                let what = std::io::Error::other("the answer is longer than any list");
+                let what = std::io::Error::other("the answer is too long for a list");
                 HttpError::new(HttpErrorKind::Decode, what)
             }
         };

@@ -282,7 +282,7 @@ async fn complete(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
 }
 
 fn silent(patience: Duration) -> HttpError {
-    let what = format!("nothing was sent and nothing came for {patience:?} (request_timeout)");
+    let what = format!("no data were sent or received for {patience:?} (request_timeout)");
     let error = std::io::Error::new(std::io::ErrorKind::TimedOut, what);
     HttpError::new(HttpErrorKind::Timeout, error)
 }

@@ -9,7 +9,8 @@ use super::Address;
 use crate::IoError;
 
 /// What to do where there are no credentials.
-pub(super) const NO_CREDENTIALS: &str = "no credentials were found, neither in settings, nor in the environment, nor in files: set anonymous=true for public data, or give keys";
+pub(super) const NO_CREDENTIALS: &str = "no credentials found in settings, environment or files: set anonymous=true \
+                                         for public data, or give keys";
 
 /// The error of reading an object.
 pub(crate) fn read(address: &Address, error: object_store::Error) -> IoError {
@@ -154,7 +155,9 @@ fn said(error: &object_store::Error) -> String {
     }
     // what comes instead of TLS where there is none
     if last.contains("InvalidContentType") || out.contains("InvalidContentType") {
-        out.push_str(": the server speaks no TLS there: write http:// for https:// in endpoint");
+        out.push_str(
+            ": the server does not use TLS there: use http:// instead of https:// in endpoint",
+        );
     }
     without_secrets(&out)
 }

@@ -125,7 +125,10 @@ fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoE
                 true => "https://s3.cern.ch".to_owned(),
                 false => format!("http://{text} or https://{text}"),
             };
-            let what = format!("endpoint is a URL, as {example}, not {:?}", public(text));
+            let what = format!(
+                "invalid endpoint {:?}: expected a URL, e.g. {example}",
+                public(text)
+            );
             let url = url.to_owned();
             return Err(IoError::Setting { url, what });
         }
@@ -233,7 +236,8 @@ fn s3(
         return Err(refused(
             address,
             &format!(
-                "the profile {name} has {way}, which is not supported: give keys, as by eval \"$(aws configure export-credentials --profile {name} --format env)\""
+                "the profile {name} uses {way}, which is not supported: give keys, e.g. with eval \"$(aws configure \
+                 export-credentials --profile {name} --format env)\""
             ),
         ));
     }
@@ -317,7 +321,8 @@ fn profile(
         (None, Some(name)) => Err(IoError::Setting {
             url: address.url.clone(),
             what: format!(
-                "there is no profile {name} in ~/.aws/credentials and ~/.aws/config, or in the files that AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name"
+                "profile {name} not found in ~/.aws/credentials, ~/.aws/config, or the files named by \
+                 AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE"
             ),
         }),
     }
@@ -389,7 +394,8 @@ fn azure(
     if address.host.is_none() && !accounts.iter().any(|key| config.contains_key(key.as_ref())) {
         return Err(IoError::Setting {
             url: address.url.clone(),
-            what: "the account is not known: name it by the setting access_key_id, or the variable AZURE_STORAGE_ACCOUNT_NAME, or in the URL, as abfss://container@account.dfs.core.windows.net/key".to_owned(),
+            what: "unknown storage account: give it with the setting access_key_id, the variable \
+                   AZURE_STORAGE_ACCOUNT_NAME, or in the URL, e.g. abfss://container@account.dfs.core.windows.net/key".to_owned(),
         });
     }
     Ok(config)

@@ -89,7 +89,7 @@ impl Options {
         } else if has(&[AzureKey::SasKey.as_ref()]) {
             "by a shared access signature"
         } else {
-            "by what the machine is given by its cloud"
+            "by credentials of the cloud machine"
         }
     }
 }

@@ -34,10 +34,10 @@ pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, H
     let asked_of = Url::parse(&asked.uri().to_string()).map_err(|_| refused("nowhere", ""))?;
     let next = redirected(&asked_of, location).map_err(|why| match why {
         Refused::Nowhere => refused("nowhere", ""),
-        Refused::LeavesTls(place) => refused(&server(&place), ", which has no TLS"),
+        Refused::LeavesTls(place) => refused(&server(&place), ", which does not use TLS"),
     })?;
     if !matches!(asked.method().as_str(), "GET" | "HEAD") {
-        let why = "; only reads are redirected, so name that server in endpoint if it is right";
+        let why = "; only reads follow redirects: set endpoint to this server if it is right";
         return Err(refused(&server(&next), why));
     }
     let mut request = asked.clone();

@@ -72,7 +72,7 @@ impl ObjectFolder {
         match protocol(base) {
             Some(Protocol::Object(_)) => Ok(base.trim_end_matches('/').to_owned()),
             Some(_) => Err(failed(
-                "objects are in a folder of this machine, or in a bucket (s3://, gs://, az://)",
+                "objects must be in a local directory or in a bucket (s3://, gs://, az://)",
             )),
             None => {
                 let path = match scheme(base) {
@@ -80,9 +80,10 @@ impl ObjectFolder {
                     None => base,
                 };
                 let whole = std::path::absolute(path)
-                    .map_err(|_| failed("objects need a folder, and this names none"))?;
+                    .map_err(|_| failed("directory for objects missing"))?;
                 let text = whole.to_str();
-                let text = text.ok_or_else(|| failed("the name of the folder is no UTF-8"))?;
+                let text =
+                    text.ok_or_else(|| failed("the name of the directory is not valid UTF-8"))?;
                 let plain = text.trim_end_matches('/');
                 Ok(if plain.is_empty() { "/" } else { plain }.to_owned())
             }
@@ -102,7 +103,7 @@ impl ObjectFolder {
             true => Ok(()),
             false => Err(IoError::NotWritten {
                 url: self.url.clone(),
-                why: "objects need a folder, and this is a file, or in one",
+                why: "objects need a directory, but this path is a file or inside a file",
             }),
         }
     }

@@ -86,7 +86,7 @@ impl HttpSink {
             }
             State::Sent(_) | State::Done => Err(IoError::Sending {
                 url: self.upload.url().to_owned(),
-                source: "all of it was sent already".into(),
+                source: "it was already sent completely".into(),
             }),
         }
     }
@@ -262,8 +262,11 @@ mod tests {
             format!("{}: {error}: {}", error.kind(), cause.unwrap_or_default())
         };
         for (path, said) in [
-            ("a.root", "the server takes no files there (no PUT)"),
-            ("small/a.root", "the server takes no files of this size"),
+            ("a.root", "the server does not accept files there (no PUT)"),
+            (
+                "small/a.root",
+                "the server does not accept files of this size",
+            ),
             ("token/a.root", "permission-denied"),
             ("dav/folder/", "not-a-file"),
         ] {

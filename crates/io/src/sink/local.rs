@@ -83,7 +83,7 @@ impl Drop for Behind {
 
 fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let result = thread.join();
-    result.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs has ended")))
+    result.unwrap_or_else(|_| Err(io::Error::other("the sync thread has ended")))
 }
 
 impl LocalSink {

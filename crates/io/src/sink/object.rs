@@ -32,7 +32,7 @@ const PART_SIZES: std::ops::RangeInclusive<u64> = (5 << 20)..=(1 << 30);
 /// Parts on their way at once, each of which is held in memory.
 const UPLOADS: usize = 4;
 
-const OF_ANOTHER: &str = "another process has begun it";
+const OF_ANOTHER: &str = "another process has started the upload";
 
 /// The metadata that says who made an object.
 const MAKER: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("femtobarnmaker"));
@@ -99,14 +99,14 @@ impl ObjectSink {
     pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
         let address = Address::parse(url)?;
         if address.is_folder {
-            let (url, found) = (address.url, "a folder");
+            let (url, found) = (address.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
         if !PART_SIZES.contains(&first) {
             return Err(IoError::Setting {
                 url: address.url,
-                what: format!("part_size is at least 5 MiB and at most 1 GiB, not {first} bytes"),
+                what: format!("invalid part_size {first}: expected a size from 5 MiB to 1 GiB"),
             });
         }
         let options = Options::of(&address, settings)?;
@@ -159,7 +159,7 @@ impl ObjectSink {
             Err(error) => Err(error),
             Ok(_) => Err(Error::AlreadyExists {
                 path: self.address.key.to_string(),
-                source: "it is there".into(),
+                source: "it already exists".into(),
             }),
         }
     }
@@ -219,11 +219,11 @@ impl ObjectSink {
             return Err(object::created(&self.address, error));
         }
         if state.sent.contains_key(&index) {
-            return refused("all bytes of this part of the upload were written, and it was sent");
+            return refused("this part of the upload is complete and was sent");
         }
         let part = state.held.entry(index).or_insert_with(|| Part::new(length));
         if !part.write(start, bytes) {
-            return refused("it is not in this part of the upload");
+            return refused("it is outside of this part of the upload");
         }
         let is_complete = part.is_complete();
         state.size = state.size.max(at + bytes.len() as u64);
@@ -289,7 +289,7 @@ impl ByteSink for ObjectSink {
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             let Some(index) = self.layout.index(at) else {
-                return Err(self.refused(at, rest.len(), "no object is larger than 5 TiB"));
+                return Err(self.refused(at, rest.len(), "objects are limited to 5 TiB"));
             };
             let left = usize::try_from(self.layout.range(index).end - at).unwrap_or(usize::MAX);
             let (piece, more) = rest.split_at(left.min(rest.len()));

@@ -1,7 +1,7 @@
 //! Sharing blocks between files: reflinks (`FICLONERANGE`), and how much is shared (`FIEMAP`), as Linux has them.
 #![expect(
     unsafe_code,
-    reason = "the system calls have no safe wrapper: what they are given must be laid out as the kernel reads it"
+    reason = "these system calls have no safe wrapper: their arguments must have the kernel's memory layout"
 )]
 
 use std::fs::File;

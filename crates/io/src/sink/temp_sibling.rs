@@ -241,7 +241,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
             Ok(leads) => Err(io::Error::new(
                 ErrorKind::NotFound,
                 format!(
-                    "it is a symbolic link to {}, which is not there: remove the link, or use the path that it leads to",
+                    "it is a symbolic link to {}, which does not exist: remove the link, or write to its target",
                     leads.display()
                 ),
             )),

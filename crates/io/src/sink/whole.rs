@@ -44,7 +44,7 @@ pub fn send(
             Some(false) => {
                 return Err(IoError::NotSent {
                     url: sink.url().to_owned(),
-                    expected: format!("the {kind} of what was sent"),
+                    expected: format!("the {kind} of the sent data"),
                     found: format!("the server has {digits}"),
                 });
             }

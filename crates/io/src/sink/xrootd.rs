@@ -107,7 +107,7 @@ impl XrootdSink {
         let expected = self.end.load(Relaxed);
         let found = self.client.stat(&self.sibling).await?.size;
         if found != expected {
-            let what = format!("{expected} bytes were written, and {found} are there");
+            let what = format!("{expected} bytes were written, but the file has {found}");
             return Err(usage(what));
         }
         check_free(&self.client, &self.wanted, self.replaces).await?;
@@ -129,9 +129,7 @@ impl XrootdSink {
 
 /// What may stay on a server that went away.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "if the server cannot be reached, what was sent stays there as {path}, to be removed by hand"
-)]
+#[error("if the server is unreachable, the partial file {path} remains there; delete it by hand")]
 struct Left {
     path: String,
     source: XrootdError,
@@ -158,8 +156,8 @@ async fn check_free(client: &Client, url: &XrootdUrl, replaces: bool) -> Result<
         message: message.to_owned(),
     };
     match client.stat(url).await {
-        Ok(stat) if stat.is_folder() => Err(taken(Code::IS_FOLDER, "it is a folder")),
-        Ok(_) if !replaces => Err(taken(Code::EXISTS, "it is there already")),
+        Ok(stat) if stat.is_folder() => Err(taken(Code::IS_FOLDER, "it is a directory")),
+        Ok(_) if !replaces => Err(taken(Code::EXISTS, "it already exists")),
         Err(error) if error.code() == Some(Code::NOT_FOUND) => Ok(()),
         found => found.map(drop),
     }
@@ -172,7 +170,7 @@ fn failed(url: &str, error: XrootdError) -> IoError {
         Some(Code::EXISTS) => IoError::Exists { url },
         Some(Code::IS_FOLDER) => IoError::NotAFile {
             url,
-            found: "a folder",
+            found: "a directory",
         },
         _ => IoError::Sending {
             url,

@@ -56,7 +56,7 @@ impl ObjectSource {
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         let address = Address::parse(url)?;
         if address.is_folder {
-            let (url, found) = (address.url, "a folder");
+            let (url, found) = (address.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let options = Options::of(&address, settings)?;

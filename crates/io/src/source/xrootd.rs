@@ -77,7 +77,7 @@ impl XrootdSource {
             return Err(IoError::NotAFile {
                 url: public(url),
                 found: if stat.is_folder() {
-                    "a folder"
+                    "a directory"
                 } else {
                     "something else"
                 },
@@ -176,7 +176,7 @@ pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
         }
         XrootdError::Server { code, .. } if *code == Code::IS_FOLDER => IoError::NotAFile {
             url,
-            found: "a folder",
+            found: "a directory",
         },
         XrootdError::Changed { .. } => IoError::Changed { url },
         _ => IoError::Remote {

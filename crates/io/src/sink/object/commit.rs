@@ -132,7 +132,7 @@ impl ObjectSink {
             Ok(found) if self.is_own(&found) == Some(true) => Ok(()),
             Ok(_) | Err(Error::NotFound { .. }) => Err(error),
             Err(_) => Err(generic(format!(
-                "whether the object is there now is not known: {error}"
+                "unknown whether the object was written: {error}"
             ))),
         }
     }

@@ -79,7 +79,7 @@ impl Body {
         let pieces = reads.map_ok(move |bytes| stream::iter(sent.pieces(bytes).map(Ok)));
         let counted = pieces.try_flatten().map(move |piece| {
             if is_ended.load(Relaxed) {
-                return Err(std::io::Error::other("it was ended"));
+                return Err(std::io::Error::other("the connection was closed"));
             }
             piece
         });

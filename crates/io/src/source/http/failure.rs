@@ -84,7 +84,7 @@ impl fmt::Display for Why {
             Self::Silent(waited) => {
                 write!(
                     f,
-                    "nothing came for {} s (request_timeout)",
+                    "no data for {} s (request_timeout)",
                     waited.as_secs_f32()
                 )
             }
@@ -94,17 +94,17 @@ impl fmt::Display for Why {
             Self::Lied(what) => write!(f, "wrong answer: {what}"),
             Self::Changed(what) => write!(f, "the file has changed: {what}"),
             Self::Redirects(most) => write!(f, "more than {most} redirects"),
-            Self::Folder => f.write_str("it is a folder"),
-            Self::Taken => f.write_str("it is there already"),
+            Self::Folder => f.write_str("it is a directory"),
+            Self::Taken => f.write_str("it already exists"),
             Self::NoLists => f.write_str(
                 "the server does not list directories (no WebDAV): give the URLs of the files instead of a pattern",
             ),
             Self::OnlyWhole(size) => {
-                f.write_str("the server gives no parts of files, and this one is too large to be read whole")?;
+                f.write_str("the server does not support ranges, and this file is too large to be read as a whole")?;
                 if let Some(size) = size {
                     write!(f, " ({size} bytes)")?;
                 }
-                f.write_str(": download it first, as with curl, and read the copy")
+                f.write_str(": download it first, e.g. with curl, and read the local copy")
             }
         }
     }
@@ -189,7 +189,7 @@ impl HttpError {
         let url = target.url.clone();
         match self.failures.last().map(|failure| &failure.why) {
             Some(Why::Folder) => {
-                let found = "a folder";
+                let found = "a directory";
                 return IoError::NotAFile { url, found };
             }
             Some(Why::Taken) => return IoError::Exists { url },
@@ -201,13 +201,11 @@ impl HttpError {
                 return IoError::Refused { url, why };
             }
             Some(412) => return IoError::Exists { url },
-            Some(405 | 501) => "the server takes no files there (no PUT)",
-            Some(404 | 409) => "there is no such folder, or no such name can be given",
-            Some(411) => {
-                "something between here and the server has taken the length of the file away"
-            }
-            Some(413) => "the server takes no files of this size",
-            Some(507) => "the server has no room for it",
+            Some(405 | 501) => "the server does not accept files there (no PUT)",
+            Some(404 | 409) => "the directory does not exist, or the name is invalid",
+            Some(411) => "a proxy has removed the length of the file",
+            Some(413) => "the server does not accept files of this size",
+            Some(507) => "the server has no space left",
             _ => {
                 let source = Box::new(self);
                 return IoError::Sending { url, source };
@@ -224,7 +222,7 @@ impl HttpError {
             Some(Why::Changed(_)) => IoError::Changed { url },
             Some(Why::Folder) => IoError::NotAFile {
                 url,
-                found: "a folder",
+                found: "a directory",
             },
             Some(Why::Status(status)) if matches!(status.as_u16(), 404 | 410) => {
                 IoError::NotFound { url }

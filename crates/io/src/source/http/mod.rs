@@ -74,7 +74,7 @@ impl HttpSource {
         let limits = Limits::of(settings, target::is_dav(url))?;
         let target = Target::parse(url, settings)?;
         if target.is_folder() {
-            let (url, found) = (target.url, "a folder");
+            let (url, found) = (target.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let client = Client::shared(&limits, &target.url)?;

@@ -99,7 +99,7 @@ async fn try_head(call: Call<'_>, length: u64) -> Result<Opened, Failure> {
 fn shrunk(call: Call<'_>) -> Failure {
     Failure {
         server: server(&call.target.place()),
-        doing: "its first bytes".to_owned(),
+        doing: "reading the first bytes".to_owned(),
         why: Why::Changed("it became shorter".to_owned()),
         wait: None,
     }
@@ -113,7 +113,7 @@ enum Head {
 
 async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
     let first = 0..length;
-    let doing = format!("its first {length} bytes");
+    let doing = format!("reading the first {length} bytes");
     let mut answer = call
         .ask(&question(doing, &answer::ranges(&[first])))
         .await?;
@@ -141,7 +141,7 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
             }
             let expected = 0..length.min(total);
             if range != expected {
-                return Err(answer.lied(format!("{range:?} of {total}, and not {expected:?}")));
+                return Err(answer.lied(format!("{range:?} of {total} instead of {expected:?}")));
             }
             let version = Version::of(total, answer.headers());
             let bytes = body(&mut answer, &expected).await?;
@@ -154,10 +154,10 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
 
 /// The size of a file, of a server that does not say it with its parts.
 async fn size(call: Call<'_>) -> Result<u64, Failure> {
-    let asked = Question::new(Method::HEAD, "its size (HEAD)".to_owned());
+    let asked = Question::new(Method::HEAD, "reading the size (HEAD)".to_owned());
     let answer = call.ask(&asked).await?;
     let length = answer::length(answer.headers()).filter(|_| answer.status() == 200);
-    length.ok_or_else(|| answer.lied("it does not say how large the file is"))
+    length.ok_or_else(|| answer.lied("the size of the file is missing"))
 }
 
 /// A file that comes whole, as one that is small does, or any of a server that gives no parts.
@@ -187,7 +187,7 @@ async fn body(answer: &mut Answer, range: &Range<u64>) -> Result<Bytes, Failure>
 async fn tail(call: Call<'_>, length: u64) -> Option<(Version, Range<u64>, Bytes)> {
     let host = call.client.host(&call.target.place());
     let question = question(
-        format!("its last {length} bytes"),
+        format!("reading the last {length} bytes"),
         &format!("bytes=-{length}"),
     );
     let _permit = host.permits.acquire().await;

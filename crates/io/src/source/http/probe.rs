@@ -83,7 +83,7 @@ async fn asked(call: Call<'_>) -> Result<HttpProbe, HttpError> {
         credentials: match call.target.token(place) {
             Some(_) => "a bearer token was sent",
             None if !start.username().is_empty() => "user and password of the URL were sent",
-            None => "none was wanted",
+            None => "not required",
         },
         moved_to: (*place != start).then(|| public(place.as_str())),
         gives_ranges: one.status() == 206,
@@ -92,6 +92,6 @@ async fn asked(call: Call<'_>) -> Result<HttpProbe, HttpError> {
 }
 
 async fn ask(call: Call<'_>, range: &str) -> Result<Answer, HttpError> {
-    let question = Question::new(Method::GET, "its first bytes".to_owned());
+    let question = Question::new(Method::GET, "reading the first bytes".to_owned());
     call.insist(&question.with(RANGE, range)).await
 }

@@ -26,9 +26,9 @@ pub(super) fn entries(body: &str, folder: &str) -> Result<Vec<RemoteEntry>, Stri
     let asked = segments(folder);
     // behind a proxy, paths may begin with something else; the folder comes first then
     let itself = all.iter().find(|found| found.path == asked).or(all.first());
-    let itself = itself.ok_or("a list without anything in it, not even the folder")?;
+    let itself = itself.ok_or("an empty list without the directory itself")?;
     if !itself.is_folder {
-        return Err("it is not a folder".to_owned());
+        return Err("it is not a directory".to_owned());
     }
     let child = |found: &Resource| {
         let (name, parent) = found.path.split_last()?;

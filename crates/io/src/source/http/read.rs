@@ -59,11 +59,11 @@ impl<'a> Reading<'a> {
     fn question(self, ranges: &[Range<u64>]) -> Question {
         let doing = match ranges {
             [one] => format!(
-                "{} bytes at {}",
+                "reading {} bytes at {}",
                 one.end.saturating_sub(one.start),
                 one.start
             ),
-            many => format!("{} ranges", many.len()),
+            many => format!("reading {} ranges", many.len()),
         };
         let question = Question::new(Method::GET, doing).with(RANGE, &answer::ranges(ranges));
         match self.version.strong_etag() {
@@ -119,11 +119,11 @@ impl<'a> Reading<'a> {
         match (answer.status(), said.and_then(|said| said.range)) {
             (206, Some(found)) if found == *range => {}
             (206, Some(found)) => {
-                return Err(answer.lied(format!("bytes {found:?}, and not {range:?}")));
+                return Err(answer.lied(format!("bytes {found:?} instead of {range:?}")));
             }
             // the range is inside of the file that was opened: only the same size says that it did not become shorter
             (416, _) if total.is_none() => {
-                let what = "it has not these bytes".to_owned();
+                let what = "it does not have these bytes".to_owned();
                 return Err(answer.failure(Why::Changed(what)));
             }
             _ => return Err(answer.unexpected()),
@@ -131,7 +131,7 @@ impl<'a> Reading<'a> {
         let expected = range.end - range.start;
         let length = answer::length(answer.headers());
         match length.filter(|length| *length != expected) {
-            Some(length) => Err(answer.lied(format!("{length} bytes, and not {expected}"))),
+            Some(length) => Err(answer.lied(format!("{length} bytes instead of {expected}"))),
             None => Ok(length.is_some()),
         }
     }
@@ -145,7 +145,7 @@ impl<'a> Reading<'a> {
         match is_same {
             true => Ok(()),
             false => {
-                let what = "another size, tag or time".to_owned();
+                let what = "another size, tag or modification time".to_owned();
                 Err(answer.failure(Why::Changed(what)))
             }
         }

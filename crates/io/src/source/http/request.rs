@@ -111,15 +111,13 @@ impl Answer {
     pub async fn fill(&mut self, buffer: &mut BytesMut, expected: usize) -> Result<(), Failure> {
         while buffer.len() < expected {
             let Some(chunk) = self.next().await? else {
-                let why = format!("{} bytes came, and {expected} were expected", buffer.len());
+                let why = format!("received {} bytes instead of {expected}", buffer.len());
                 return Err(self.failure(Why::Lost(why)));
             };
             let wanted = chunk.len().min(expected - buffer.len());
             buffer.extend_from_slice(chunk.get(..wanted).unwrap_or_default());
             if wanted < chunk.len() {
-                return Err(self.lied(format!(
-                    "more than the {expected} bytes that were asked for"
-                )));
+                return Err(self.lied(format!("more than the {expected} requested bytes")));
             }
         }
         Ok(())
@@ -299,7 +297,7 @@ fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     }
     match answer::packing(answer.headers()) {
         Some(packing) => Err(answer.lied(format!(
-            "it is packed ({packing}), though asked for as it is"
+            "it is compressed ({packing}), although this was not requested"
         ))),
         None => Ok(answer),
     }

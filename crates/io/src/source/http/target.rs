@@ -13,10 +13,11 @@ use crate::url::public;
 use crate::{IoError, Settings, scheme};
 
 /// What is wrong with a redirect that names no place.
-pub(super) const NOWHERE: &str = "a redirect to nowhere";
+pub(super) const NOWHERE: &str = "a redirect without a valid target";
 
 /// What to do where a server wants to know who asks.
-const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
+const ADVICE: &str = "give a token (setting bearer_token, or variable BEARER_TOKEN; only sent with TLS), or user and \
+                      password in the URL";
 
 /// How long it is believed that a redirect leads to the same place: what was signed for a client is often valid for some
 /// minutes only, and a server that is asked again may know a better place.
@@ -56,13 +57,9 @@ impl FindToken for Discover {
             has_token,
         ) {
             (true, _, true) => "the token of BEARER_TOKEN was sent and refused",
-            (_, true, true) => {
-                "the token of the file that BEARER_TOKEN_FILE names was sent and refused"
-            }
-            (_, true, false) => {
-                "the file that BEARER_TOKEN_FILE names has no token, or cannot be read"
-            }
-            (_, _, true) => "the token that was found in a folder was sent and refused",
+            (_, true, true) => "the token of the file in BEARER_TOKEN_FILE was sent and refused",
+            (_, true, false) => "the file in BEARER_TOKEN_FILE has no token, or cannot be read",
+            (_, _, true) => "the token from a directory was sent and refused",
             (_, _, false) => "no token was found",
         }
         .to_owned()
@@ -97,7 +94,7 @@ impl Target {
         let shown = public(url);
         let is_dav = is_dav(url);
         let start = parsed(url).map_err(|what| IoError::NoUrl {
-            what: format!("{what} (as https://host[:port]/path)"),
+            what: format!("{what} (expected https://host[:port]/path)"),
             url: shown.clone(),
         })?;
         Ok(Self {
@@ -189,7 +186,7 @@ impl Target {
         let mut next = redirected(place, location).map_err(|refused| match refused {
             Refused::Nowhere => NOWHERE,
             Refused::LeavesTls(_) => {
-                "a redirect from https to http, which is not followed: open what has TLS, or the http URL itself"
+                "a redirect from https to http, which is not followed: use a URL with TLS, or the http URL itself"
             }
         })?;
         if next.origin() == self.start.origin() {
@@ -225,9 +222,9 @@ impl Target {
             (Some(_), true) => {
                 "the token of the setting bearer_token was sent and refused".to_owned()
             }
-            (Some(_), false) => "no token is sent without TLS".to_owned(),
+            (Some(_), false) => "tokens are not sent without TLS".to_owned(),
             (None, true) => self.find.described(self.is_dav),
-            (None, false) => "no token is looked for without TLS".to_owned(),
+            (None, false) => "tokens are not searched for without TLS".to_owned(),
         }
     }
 
@@ -245,7 +242,8 @@ impl Target {
         if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(is_name)
         {
-            out.push_str("; the server has got all that follows the question mark: if what is behind its last colon is a name in the file, write it before that (…/a.root:NAME?…)");
+            out.push_str("; everything after the question mark was sent to the server: if its last part is a name in \
+                          the file, write it before the question mark (…/a.root:NAME?…)");
         }
         out
     }
@@ -264,15 +262,18 @@ pub(super) fn is_dav(url: &str) -> bool {
 
 /// A URL in its parts; else what is wrong with it.
 fn parsed(url: &str) -> Result<Url, String> {
-    let with_http = with_http(url).ok_or("it has another scheme")?;
+    let with_http = with_http(url).ok_or("the scheme is not supported")?;
     let rest = with_http.split_once("://").map_or("", |(_, rest)| rest);
     // what parses URLs takes the next name for the server's
     if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
-        return Err("it names no server".to_owned());
+        return Err("the server is missing".to_owned());
     }
     let found = Url::parse(&with_http).map_err(|error| error.to_string())?;
     if found.fragment().is_some() {
-        return Err("it has a #, which no server gets: write %23 for that of a name".to_owned());
+        return Err(
+            "it contains '#', which is not sent to servers: write %23 if it belongs to a name"
+                .to_owned(),
+        );
     }
     Ok(found)
 }
@@ -400,7 +401,7 @@ mod tests {
             assert_eq!(error.kind(), "usage");
             let error = error.to_string();
             assert!(
-                error.contains("is no URL") && error.contains(said),
+                error.contains("invalid URL") && error.contains(said),
                 "{error}"
             );
         }

@@ -69,7 +69,7 @@ impl HttpUpload {
         let is_dav = target::is_dav(url);
         let target = Target::parse(url, settings)?;
         if target.is_folder() {
-            let (url, found) = (target.url, "a folder");
+            let (url, found) = (target.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let mut upload = Self {
@@ -155,7 +155,7 @@ impl HttpUpload {
                 Moving::ToPlainNames => decoded(&destination),
                 _ => destination,
             };
-            let question = question("MOVE", "giving it its name (MOVE)")
+            let question = question("MOVE", "renaming (MOVE)")
                 .with(DESTINATION, &destination)
                 .with(OVERWRITE, overwrite);
             upload.call(client, sibling).insist(&question).await?;
@@ -177,7 +177,7 @@ impl HttpUpload {
             return;
         };
         clear_up(async {
-            let question = question("DELETE", "removing what is not complete");
+            let question = question("DELETE", "removing the incomplete file");
             for _ in 0..REMOVALS {
                 // nobody is left to tell
                 let removed = self.call(&client, sibling).ask(&question).await;
@@ -212,7 +212,7 @@ impl HttpUpload {
     }
 
     async fn head(&self, client: &Client, target: &Target) -> Result<Answer, HttpError> {
-        let question = question("HEAD", "whether it is there (HEAD)");
+        let question = question("HEAD", "checking whether it exists (HEAD)");
         self.call(client, target).insist(&question).await
     }
 
@@ -231,7 +231,7 @@ impl HttpUpload {
 
     /// What the server makes of `MOVE`.
     async fn moving(&self, client: &Client, is_dav: bool) -> Moving {
-        let question = question("OPTIONS", "what it can (OPTIONS)");
+        let question = question("OPTIONS", "asking for supported methods (OPTIONS)");
         let asked = self.call(client, &self.target).ask(&question).await;
         let (mut is_allowed, mut has_dav) = (false, false);
         if let Ok(answer) = asked {
@@ -256,7 +256,7 @@ impl HttpUpload {
 
     async fn send(&self, client: &Client, body: &Body) -> Result<(), HttpError> {
         let target = self.sibling.as_ref().unwrap_or(&self.target);
-        let mut question = question("PUT", "sending it (PUT)");
+        let mut question = question("PUT", "sending (PUT)");
         question.body = Some(body.clone());
         if self.sibling.is_none() {
             self.check_free(client).await?;
@@ -296,7 +296,7 @@ impl HttpUpload {
         }
         for folder in folders {
             let folder = self.target.with_path(folder);
-            let question = question("MKCOL", "making its folder (MKCOL)");
+            let question = question("MKCOL", "creating its directory (MKCOL)");
             // that of one that is there fails; what matters is whether the file can be sent then
             let _ = self.call(client, &folder).ask(&question).await;
         }
