@@ -261,7 +261,7 @@ def test_errors_say_what_there_is(store: fb.DataStore) -> None:
     with pytest.raises(fb.UsageError, match="is a std::int64_t, which is no Track"):
         event.load("tracks", Track, typename=int)
     other = dataclasses.make_dataclass("Track", [("phi", float)])
-    with pytest.raises(fb.UsageError, match="only there: pt, n, good; only here: phi; give the class"):
+    with pytest.raises(fb.UsageError, match="only there: pt, n, good; only here: phi; rename the class"):
         event.store("others", other(1.5))
     with pytest.raises(fb.UsageError, match="cannot be stored: object is no array"):
         event.store("x", object())

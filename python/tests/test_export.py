@@ -318,7 +318,7 @@ def test_only_root_files_are_made(dataset: fb.DataSet, tmp_path: Path) -> None:
     with pytest.raises(fb.UsageError, match=r"is a folder: give the file that is to be written, as '.*/events.root'"):
         fb.export(dataset, tmp_path, overwrite=True)
     fb.export(dataset, tmp_path / "m.v2")
-    with pytest.raises(fb.FileError, match="overwrite=True, or -f in the shell, replaces it"):
+    with pytest.raises(fb.FileError, match="overwrite=True, or -f in the shell"):
         fb.export(dataset, tmp_path / "m.v2")
 
 

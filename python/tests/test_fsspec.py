@@ -259,7 +259,7 @@ def test_options_are_those_of_the_file_system(memory, nginx, dimuon):
         fb.open(url, storage_options={"handler": "fsspec", "client": threading.Lock()})
     with pytest.raises(fb.UsageError, match='handler is femtobarn or fsspec, not "uproot"'):
         fb.open(url, storage_options={"handler": "uproot"})
-    with pytest.raises(fb.UsageError, match="largest_gap is a number of bytes"):
+    with pytest.raises(fb.UsageError, match="invalid largest_gap"):
         fb.open("memory://d/dimuon.root", storage_options={"largest_gap": "much"})
     with pytest.raises(fb.UsageError, match="'largest_gap' is not"):
         fb.open("memory://d/a.root", storage_options={"largest_gap": [1]})

@@ -274,7 +274,7 @@ def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
 
 
 def test_a_question_mark_is_told_to_be_no_pattern(server):
-    with pytest.raises(fb.NotFoundError, match=r"in patterns of URLs, \* and \[\]"):
+    with pytest.raises(fb.NotFoundError, match=r"in patterns of URLs, only \* and \[\]"):
         fb.open(f"{server.url}/dav/dimu?n.root")
     with pytest.raises(fb.NotFoundError) as raised:
         fb.open(f"{server.url}/dimu?n=1")

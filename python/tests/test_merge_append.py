@@ -208,12 +208,12 @@ def test_what_does_not_fit_leaves_the_output_as_it_was(written, tmp_path):
     for files, options, message in [
         ([folder / "2.root", tmp_path / "other.root"], {}, r'other\.root: field "i" .*out\.root'),
         ([folder / "2.root", folder / "1.root"], {"mode": "strict"}, "in mode strict all have the same fields"),
-        ([folder / "2.root"], {"fields": ["i"]}, r"has a field .*entries that are added have all of its fields"),
+        ([folder / "2.root"], {"fields": ["i"]}, r"has a field .*appended entries need"),
         ([folder / "2.root"], {"fields": ["*", "no"]}, 'has no field "no"'),
         ([folder / "2.root", tmp_path / "gone.root"], {}, "gone.root"),
-        ([folder / "2.root"], {"overwrite": True}, "added to .* or replaced"),
-        ([folder / "2.root", output], {}, "it is the input, too"),
-        ([tmp_path / "link.root"], {}, "it is the input, too"),
+        ([folder / "2.root"], {"overwrite": True}, "append or overwrite"),
+        ([folder / "2.root", output], {}, "also an input"),
+        ([tmp_path / "link.root"], {}, "also an input"),
     ]:
         with pytest.raises((fb.FemtobarnError, OSError), match=message):
             fb.merge(files, output, append=True, **options)

@@ -409,7 +409,7 @@ def test_an_ntuple_needs_a_name_that_is_free_and_possible(path):
 def test_create_does_not_replace(path):
     with fb.create(path) as file:
         file["a"] = {"n": [1]}
-    with pytest.raises(fb.FileError, match="there already"):
+    with pytest.raises(fb.FileError, match="already exists"):
         fb.create(path)
 
 

@@ -316,9 +316,9 @@ mod tests {
     #[test]
     fn what_is_not_known_is_an_error_that_names_what_is() {
         for (text, why) in [
-            ("[1]", "no JSON object"),
+            ("[1]", "expected a JSON object"),
             ("{", "EOF"),
-            ("{}", "neither url nor nodes"),
+            ("{}", "url or nodes is missing"),
             (r#"{"nodess": []}"#, "did you mean \"nodes\""),
             (r#"{"nodes": "a:1"}"#, "list of host:port"),
             (r#"{"nodes": ["a:x"]}"#, "host:port"),
@@ -327,7 +327,10 @@ mod tests {
                 r#"{"nodes": ["a"], "timeout": "soon"}"#,
                 "number of seconds",
             ),
-            (r#"{"nodes": ["a"], "timeout": [1]}"#, "a text or a number"),
+            (
+                r#"{"nodes": ["a"], "timeout": [1]}"#,
+                "a string or a number",
+            ),
             (r#"{"nodes": ["a"], "password": "hidden"}"#, "password_file"),
             (
                 r#"{"nodes": ["a"], "password_file": "none"}"#,
@@ -335,15 +338,21 @@ mod tests {
             ),
             (
                 r#"{"url": "dir:x", "objects_over": "much"}"#,
-                "bytes, as 1048576",
+                "bytes, e.g. 1048576",
             ),
             (
                 r#"{"url": "dir:x", "objects_ovr": 1}"#,
                 "did you mean \"objects_over\"",
             ),
-            (r#"{"url": "dir:x", "prefix": "y"}"#, "prefix is for Redis"),
+            (
+                r#"{"url": "dir:x", "prefix": "y"}"#,
+                "prefix is a setting for Redis",
+            ),
             (r#"{"url": "c.json"}"#, "is another configuration"),
-            (r#"{"url": "redis://u:hidden@a?x=1"}"#, "no setting \"x\""),
+            (
+                r#"{"url": "redis://u:hidden@a?x=1"}"#,
+                "unknown setting \"x\"",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert!(

@@ -548,7 +548,7 @@ mod tests {
         assert_eq!(DataSetPath::new("").unwrap().prefix(), b"\x01");
         assert_eq!(DataSetPath::default().lineage().count(), 0);
         for (bad, why) in [
-            ("a//b", "one of its names is empty"),
+            ("a//b", "one of its parts is empty"),
             (&"a/".repeat(300), "levels"),
             (&"a".repeat(2000), "bytes"),
         ] {

@@ -152,7 +152,7 @@ fn errors_say_what_there_is() {
         assert_eq!(error.kind(), "product-exists");
         says(
             error,
-            "there is product \"x#T\" of run 43, subrun 1, event 2 already",
+            "product \"x#T\" of run 43, subrun 1, event 2 already exists",
         );
         assert_eq!(event.load(&name("x")).unwrap().unwrap(), b"old");
     });

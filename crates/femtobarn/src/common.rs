@@ -38,7 +38,7 @@ impl SkippedFields {
                     Some(&(other, _)) => {
                         let here = variant(reader.descriptor(), other);
                         if variant(first.descriptor(), id) != here {
-                            let why = format!("its alternatives are others in {}", reader.url());
+                            let why = format!("its alternatives differ in {}", reader.url());
                             found.lacking.insert((*path).to_owned(), why);
                         }
                     }
@@ -98,7 +98,7 @@ impl SkippedFields {
                     Some((
                         path.to_owned(),
                         format!(
-                            "none of its members is common: the first is {}",
+                            "it has no common members: the first is {}",
                             why.map_or("", String::as_str)
                         ),
                     ))

@@ -161,7 +161,7 @@ impl Steps {
                     Err(RecvTimeoutError::Disconnected) => {
                         self.source = Source::Ended;
                         return Some(Err(RNTupleError::Internal {
-                            what: "the thread that reads ahead has ended".into(),
+                            what: "the read-ahead thread has ended".into(),
                         }));
                     }
                     Err(RecvTimeoutError::Timeout) if waiting() => {}

@@ -84,7 +84,7 @@ pub const KINDS: &[Kind] = kinds! {
         "format", "not-a-root-file", "directory-loop", "compression-failed", "record-too-large",
         "unknown-feature", "unsupported-format", "corrupt-data", "inconsistent", "unreadable-table",
         "store-layout", "product-damaged", "key-damaged",
-        "unsupported-field" => "name the fields that you want, without this one",
+        "unsupported-field" => "select fields without this one",
         "file-not-closed" => "the program that wrote it is still running, or ended before it closed the file: run it again",
         "truncated-file" => DAMAGE, "corrupt-file" => DAMAGE, "corrupt-metadata" => DAMAGE,
         "decompression-failed" => DAMAGE,

@@ -236,7 +236,7 @@ impl NTuple {
         };
         match common.filter(Vec::is_empty) {
             Some(_) => match without_common_field(readers) {
-                Some(pair) => unrelated(pair, &|_, _| "no field is in all of them".to_owned()),
+                Some(pair) => unrelated(pair, &|_, _| "no field is in all files".to_owned()),
                 None => Ok(()),
             },
             None => Ok(()),

@@ -81,7 +81,7 @@ pub(crate) fn telling<'r>(
     let (n_here, n_there) = (count(&here), count(&there));
     let reason = match here != there && n_here > n_there {
         true => format!(
-            "{reason}; {other} is unlike the others: {n_here} of {} files have it as {url} has",
+            "{reason}; {other} differs from the others: {n_here} of {} files agree with {url}",
             readers.len()
         ),
         false => reason,

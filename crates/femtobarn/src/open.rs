@@ -64,7 +64,8 @@ fn hinted(asked: &str, error: IoError) -> IoError {
     match error {
         IoError::NotFound { url } if has_pattern_for_query(asked) => IoError::NotFound {
             url: format!(
-                "{url} (what follows a question mark is the server's; in patterns of URLs, * and [] stand for characters)"
+                "{url} (the part after the question mark belongs to the server; in patterns of URLs, only * and [] \
+                 are wildcards)"
             ),
         },
         error => error,
@@ -277,9 +278,9 @@ fn only_of(
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
-        ([], others) => format!("; it holds {}", first_of(others)),
+        ([], others) => format!("; it contains {}", first_of(others)),
         ([first, ..], _) => format!(
-            "; name one of them: {} (as in {}:{first})",
+            "; name one of them: {} (e.g. {}:{first})",
             names.join(", "),
             file.source().url()
         ),

@@ -147,8 +147,8 @@ fn check_same(server: &Server, differs_at: Option<u64>) -> Result<(), RNTupleErr
         None => Ok(()),
         Some(at) => Err(IoError::NotSent {
             url: public(&server.url),
-            expected: "the bytes that were sent".to_owned(),
-            found: format!("others within 16 MiB from byte {at} on; it has its name: remove it"),
+            expected: "the sent bytes".to_owned(),
+            found: format!("other bytes within 16 MiB from byte {at} on; the file has its final name: remove it"),
         }
         .into()),
     }

@@ -212,7 +212,7 @@ fn expand_local(path: &str) -> Result<Vec<String>, Error> {
         let folder = folder.and_then(|at| path.get(..at)).unwrap_or(".");
         let why = match folder.is_empty() || Path::new(folder).is_dir() {
             true => String::new(),
-            false => format!(": there is no directory {folder:?}"),
+            false => format!(": directory {folder:?} does not exist"),
         };
         no_match(&path, why)
     })
@@ -386,7 +386,7 @@ mod tests {
         let error = found("z*.root:E").unwrap_err();
         assert_eq!(error.kind(), "file-not-found");
         let error = found("missing/*.root:E").unwrap_err().to_string();
-        assert!(error.contains("there is no directory"), "{error}");
+        assert!(error.contains("does not exist"), "{error}");
         assert_eq!(found("[.root:E").unwrap_err().kind(), "usage");
         assert_eq!(
             braces("{a,b}x{1,2}{c}"),

@@ -34,11 +34,11 @@ impl NTuple {
             match selection.on_unreadable {
                 OnUnreadable::Tell => return Err(error),
                 OnUnreadable::Refuse => {
-                    return Err(hinted(error, "a read that names no fields leaves it out"));
+                    return Err(hinted(error, "leave it out by selecting fields"));
                 }
                 OnUnreadable::LeaveOutNext => {
                     self.leave_out(name, reason);
-                    let hint = "entries were given with it before this was found: the next read leaves it out";
+                    let hint = "earlier entries were already returned with it: the next read leaves it out";
                     return Err(hinted(error, hint));
                 }
                 OnUnreadable::LeaveOut => self.leave_out(name, reason),

@@ -226,7 +226,7 @@ impl Place<'_> {
             return Ok(());
         }
         let pattern = Pattern::new(name).map_err(|error| Error::Usage {
-            what: format!("{}/{name} is no pattern: {error}", self.folder),
+            what: format!("invalid pattern {}/{name}: {error}", self.folder),
         })?;
         // as of this machine's files: what is called just like a pattern is meant by it
         let is_called_so = entries.iter().any(|entry| entry.name == name);
@@ -237,7 +237,9 @@ impl Place<'_> {
         for entry in entries.iter().filter(fits) {
             if !self.has_url(&entry.name) {
                 let (folder, name) = (&self.folder, &entry.name);
-                let text = format!("{folder}/{name} is left out: no URL names it, as of a ?");
+                let text = format!(
+                    "{folder}/{name} is left out: its name cannot be in a URL, e.g. because of '?'"
+                );
                 notice(&format!("{folder}/{name}"), &text);
                 continue;
             }

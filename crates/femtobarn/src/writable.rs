@@ -112,7 +112,7 @@ pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
 
 /// The error of adding to a file of a server.
 pub(crate) fn not_added_to(url: &str) -> RNTupleError {
-    let why = "files of servers are not added to: write a new one";
+    let why = "cannot add to files on servers: write a new file";
     let url = public(url);
     IoError::NotWritten { url, why }.into()
 }

@@ -285,8 +285,8 @@ mod tests {
         );
         for part in [
             "1 file of 10.0 kB: 4.00 kB read (40.0 %), 3.90 kB of it used (2.6 % more read)",
-            "2 requests in 2 vector reads of 3 ranges; 1 made again, 0 failed",
-            "3.00 s real, 0.60 s of processors (0.20), 2.00 s waiting for bytes",
+            "2 requests in 2 vector reads of 3 ranges; 1 retried, 0 failed",
+            "3.00 s wall time, 0.60 s CPU time (0.20), 2.00 s waiting for data",
             "3.00 kB/s at the peak, 1.33 kB/s on average",
         ] {
             assert!(text.contains(part), "{text}");

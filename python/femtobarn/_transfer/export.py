@@ -253,7 +253,9 @@ def _place(path: str | os.PathLike[str], overwrite: bool) -> str:
         inside = Path(_core.local_path(place)) / "events.root"
         raise UsageError(f"{place} is a folder: give the file that is to be written, as '{inside}'")
     if not overwrite and not _core.is_remote(place) and os.path.lexists(_core.local_path(place)):
-        raise FileError(f"{place} already exists: replace it with overwrite=True (-f)", kind="create-failed")
+        raise FileError(
+            f"{place} already exists: replace it with overwrite=True, or -f in the shell", kind="create-failed"
+        )
     return place
 
 

@@ -26,12 +26,12 @@ fn outputs_that_make_no_sense_are_wrong_usage() {
         (vec![DIMUON, "/dev/null"], "neither a file nor a directory"),
         (vec![&copy, &copy], "would be replaced"),
         (vec![DIMUON, &path("x.csv")], ".parquet"),
-        (vec![DIMUON, &path("v1.2_run3")], "a folder with /"),
+        (vec![DIMUON, &path("v1.2_run3")], "a directory with /"),
         (vec![DIMUON, &path("no/x.root")], "does not exist"),
         (vec![DIMUON, &path("x.root"), "--name", "a;2"], "cycle"),
         (
             vec![DIMUON, &format!("./{DIMUON}"), &twins],
-            "different folders",
+            "different directories",
         ),
     ] {
         let error = failure(&[&["convert"], args.as_slice()].concat(), 2);
@@ -73,15 +73,15 @@ fn tables_are_told_from_root_files() {
     for (inputs, says) in [
         (
             vec![format!("{table}:Events")],
-            "nothing is called \"Events\"",
+            "a table has no object \"Events\"",
         ),
         (
             vec![table.clone(), DIMUON.into()],
-            "inputs of several kinds",
+            "inputs of different formats",
         ),
         (
             vec![DIMUON.into(), table.clone()],
-            "inputs of several kinds",
+            "inputs of different formats",
         ),
     ] {
         let mut args = vec!["convert"];
@@ -107,7 +107,7 @@ fn a_folder_that_stops_says_how_to_go_on() {
     assert_eq!(done.code, 4);
     assert!(done.err.contains("--skip-bad-files REPORT"), "{}", done.err);
     assert!(
-        done.err.contains("`drop` leaves this one out"),
+        done.err.contains("leave out this one with `drop`"),
         "{}",
         done.err
     );

@@ -48,7 +48,7 @@ fn files_are_appended_and_the_report_tells_what_was_there() {
     failure(&["merge", "--append", "--force", &out, DIMUON], 2);
     let error = failure(&["merge", "--append", &out, &out], 2);
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("it is the input, too"), "{message}");
+    assert!(message.contains("also an input"), "{message}");
     assert!(good(&["verify", &out]).contains("36,000 entries"));
 }
 

@@ -246,11 +246,11 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
         ),
         (
             vec!["skim", "-f", &mine, &mine, "--where", "nMuon > 2"],
-            "it is the input, too",
+            "also an input",
         ),
         (
             vec!["reshape", "-f", &mine, &mine, "--compression", "zstd"],
-            "it is the input, too",
+            "also an input",
         ),
         (
             vec!["clone", DIMUON, "out.txt"],

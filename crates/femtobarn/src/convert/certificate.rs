@@ -110,7 +110,8 @@ pub(super) fn verify(
         Some(column) => Err(refused(
             &column.given.field,
             format!(
-                "what was written of it is not what was read ({} {} with digest {:032x}, then {} with {:032x}): nothing was kept; please report this",
+                "internal error: the written values differ from the input ({} {} with digest {:032x}, then {} with \
+                 {:032x}); the output was discarded; please report this",
                 column.given.n_elements,
                 column.given.what,
                 column.given.xxh3_128,

@@ -49,7 +49,7 @@ pub(super) fn why_apart(
     // the others are never above their maximum, and need not be read
     if leaf.is_unsigned && leaf.size < 4 && is_exceeded(ntuple, &leaf.name)? {
         return Ok(Some(format!(
-            "it has other lengths than {:?} says",
+            "its lengths differ from its counter {:?}",
             leaf.name
         )));
     }
@@ -63,7 +63,7 @@ pub(super) fn why_apart(
             let entries = if n == 1 { "entry" } else { "entries" };
             let name = &leaf.name;
             Some(format!(
-                "{name:?} is negative in {n} {entries}, where it has no items"
+                "{name:?} is negative in {n} {entries}, where the list is empty"
             ))
         }
     })

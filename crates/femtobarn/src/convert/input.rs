@@ -52,7 +52,7 @@ impl Source {
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let [first, ..] = inputs else {
-            return Err(refused("", "there is nothing to convert"));
+            return Err(refused("", "nothing to convert"));
         };
         check_kinds(first, inputs)?;
         let mut source = match Format::of(Path::new(&first.url)) {
@@ -77,7 +77,7 @@ impl Source {
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let Some(reader) = ntuple.readers().first().cloned() else {
-            return Err(refused("", "there is nothing to convert"));
+            return Err(refused("", "nothing to convert"));
         };
         for (name, reason) in unreadable {
             ntuple.leave_out(name, reason);
@@ -147,7 +147,7 @@ impl Source {
         let plain = plain_ntuple_name(&self.name);
         if plain != self.name {
             let given = std::mem::replace(&mut self.name, plain);
-            let note = format!("the tree is called {:?}", self.name);
+            let note = format!("the tree has the name {:?}", self.name);
             self.notes.push((given, note));
         }
     }
@@ -159,7 +159,7 @@ impl Source {
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         let Some(reader) = ntuple.readers().first() else {
-            return Err(refused("", "there is nothing to convert"));
+            return Err(refused("", "nothing to convert"));
         };
         let mut fit = Fit::default();
         let mut shaped = tree::shape(model, ntuple, reader, &fit, options)?;
@@ -222,7 +222,8 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     if let Some(other) = inputs.iter().find(|&input| kind(input) != kind(first)) {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{} is {}, {} is {}: inputs of several kinds do not become one; convert each into a ROOT file first",
+                "{} is {}, {} is {}: inputs of different formats cannot be combined; convert each into a ROOT file \
+                 first",
                 first.shown(),
                 kind(first).name(),
                 other.shown(),
@@ -235,7 +236,7 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
         None => Ok(()),
         Some(input) => Err(RNTupleError::Usage {
             what: format!(
-                "{url} is {}, a table, in which nothing is called {:?}: give {url} alone",
+                "{url} is {}, and a table has no object {:?}: give only {url}",
                 kind(input).name(),
                 input.path.as_deref().unwrap_or_default(),
                 url = input.shown()
@@ -372,7 +373,7 @@ fn no_longer_quantized(descriptor: &Descriptor, chosen: &[FieldId]) -> Vec<(Stri
             .field(id)
             .map_or("", |field| &field.record.type_name);
         let note = format!(
-            "is stored as {type_name}, where it was in fractions of a range (Real32Quant) of {} bits",
+            "stored as {type_name}; the input has fractions of a range (Real32Quant) of {} bits",
             column.bits
         );
         let note = (descriptor.qualified_name(id), note);

@@ -165,8 +165,8 @@ fn check_blocks<'a>(blocks: impl Iterator<Item = &'a Block>, n_bytes: u64) -> Fo
         let rest = left.checked_sub(size);
         let (Some(rest), true) = (rest, end.is_some_and(|end| end <= n_bytes)) else {
             return Err(wrong(
-                "place of a message",
-                format!("one of its own within {n_bytes} bytes"),
+                "position of a message",
+                format!("within {n_bytes} bytes and not used before"),
                 format!("{size} bytes at {}", block.offset()),
             ));
         };
@@ -204,7 +204,7 @@ impl Stream {
         let fits = |size: &usize| *size as u64 <= n_bytes;
         let size = usize::try_from(size).ok().filter(fits);
         let size = size.ok_or_else(|| {
-            let reason = "it is neither a file nor a stream of Arrow IPC, or damaged";
+            let reason = "not a file or stream of Arrow IPC, or damaged";
             ArrowError::ParseError(reason.to_owned())
         })?;
         if size == 0 {

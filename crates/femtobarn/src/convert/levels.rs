@@ -99,7 +99,7 @@ impl Levels {
                     return list(lists.offsets().clone(), levels.array(lists.values())?);
                 }
                 let Some(arrays) = array.as_fixed_size_list_opt() else {
-                    return Err(RNTupleError::internal("items of what has none"));
+                    return Err(RNTupleError::internal("items of a type without items"));
                 };
                 let items = levels.array(arrays.values())?;
                 let field = Arc::new(Field::new("item", items.data_type().clone(), true));
@@ -110,7 +110,9 @@ impl Levels {
             }
             Self::Members(members) => {
                 let Some(records) = array.as_struct_opt() else {
-                    return Err(RNTupleError::internal("members of what is no record"));
+                    return Err(RNTupleError::internal(
+                        "members of a type that is not a record",
+                    ));
                 };
                 let each = members.iter().zip(records.columns()).map(|(own, array)| {
                     let array = own.levels.array(array)?;

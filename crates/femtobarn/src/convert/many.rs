@@ -233,7 +233,7 @@ fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBu
         let output = PathBuf::from(file_of(&folder.to_string_lossy(), &name));
         if let Some(other) = seen.insert(output.clone(), input.shown()) {
             let reason = format!(
-                "{other} and {} would both become {}: convert them into different folders",
+                "{other} and {} would both be converted to {}: use different directories",
                 input.shown(),
                 shown(&output).display()
             );

@@ -292,7 +292,7 @@ pub fn advice(error: &RNTupleError) -> Option<&'static str> {
         _ => false,
     };
     is_of_one.then_some(
-        "if nothing else is damaged, the other fields can be converted: `drop` leaves this one out",
+        "if nothing else is damaged, convert the other fields: leave out this one with `drop`",
     )
 }
 
@@ -315,11 +315,11 @@ fn check_something(
             ntuple: source.name.clone(),
             name: name.clone(),
             reason: reason.clone(),
-            hint: "; nothing else is left to convert".into(),
+            hint: "; no other fields are left to convert".into(),
         }),
         None if options.fields.is_empty() && options.drop.is_empty() => Ok(()),
         None => Err(RNTupleError::Usage {
-            what: format!("nothing of {url} is left to convert: all of its fields are dropped"),
+            what: format!("no fields of {url} are left to convert: all are dropped"),
         }),
     }
 }
@@ -363,7 +363,7 @@ fn flow(
             .into_iter()
             .try_for_each(|batch| write(&batch?).map_err(Failed::from));
         if reader.join().is_err() {
-            return Err(RNTupleError::internal("the thread that reads has ended").into());
+            return Err(RNTupleError::internal("the reading thread has ended").into());
         }
         written
     })?;

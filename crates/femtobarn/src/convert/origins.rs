@@ -51,7 +51,8 @@ pub(super) fn check(
             };
             if let Some(found) = found {
                 return Err(RNTupleError::internal(format!(
-                    "column {name:?} of {}:{} was to be read from {}, and would be read from {found}; nothing was kept",
+                    "column {name:?} of {}:{} should be read from {}, but would be read from {found}; the output was \
+                     discarded",
                     reader.url(),
                     reader.path(),
                     shown(first, *origin)

@@ -94,7 +94,9 @@ impl Sink {
         match self {
             Self::Root { file, ntuple } => match ntuple {
                 Some(ntuple) => ntuple.extend(file, batch),
-                None => Err(RNTupleError::internal("an ntuple that was not begun")),
+                None => Err(RNTupleError::internal(
+                    "internal error: this ntuple was not started",
+                )),
             },
             Self::Parquet(table) => table.parquet(batch),
             Self::ArrowIpc(table) => table.ipc(batch),
@@ -135,7 +137,7 @@ impl Table {
         if let Some(file) = self.file.take() {
             let schema = batch.schema();
             all_or_none(schema.fields().iter().map(|field| {
-                let reason = "Parquet has no variants: leave it out";
+                let reason = "Parquet does not support variants: leave it out";
                 match has_union(field.data_type()) {
                     true => Err(refused(field.name(), reason)),
                     false => Ok(()),
@@ -181,9 +183,7 @@ impl Table {
 
     fn finish(mut self) -> Result<(), RNTupleError> {
         if self.file.is_some() {
-            return Err(
-                self.failed("there are no entries, and a table needs some to know its types")
-            );
+            return Err(self.failed("a table needs at least one entry to determine its types"));
         }
         if let Some(writer) = self.parquet.take() {
             let file = writer.into_inner().map_err(|error| self.failed(error))?;

@@ -38,13 +38,13 @@ pub(super) fn check(mut header: &[u8], n_bytes: u64) -> Result<(), String> {
     let most = stored.saturating_mul(RATIO).max(BYTES_OF_ANY_PAGE);
     if full > most {
         return Err(format!(
-            "a page of {stored} bytes claims to have {full} uncompressed, at most {most} can be"
+            "a page of {stored} bytes claims {full} uncompressed bytes, but at most {most} are possible"
         ));
     }
     let most = full.saturating_mul(RATIO).max(VALUES_OF_ANY_PAGE);
     if values > most {
         return Err(format!(
-            "a page of {full} uncompressed bytes claims {values} values, at most {most} can be"
+            "a page of {full} uncompressed bytes claims {values} values, but at most {most} are possible"
         ));
     }
     Ok(())

@@ -21,7 +21,7 @@ use crate::open::{RNTUPLE_CLASS, while_it_grows};
 use crate::opening::side_by_side;
 
 /// Why other objects are left behind.
-const NO_TREE: &str = "not a TTree or RNTuple (fb clone takes it along)";
+const NO_TREE: &str = "not a TTree or RNTuple (fb clone copies it)";
 
 /// What becomes one ntuple of the output.
 #[derive(Debug)]
@@ -228,7 +228,8 @@ fn one_name_for_many(inputs: &[Input], parts: &[Part], name: &str) -> RNTupleErr
     let first = paths.first().copied().unwrap_or_default();
     RNTupleError::Usage {
         what: format!(
-            "{url} has several trees and ntuples ({}), which cannot all be called {name:?}: name the one to convert ({url}:{first})",
+            "{url} has several trees and ntuples ({}), which cannot all have the name {name:?}: name the one to \
+             convert ({url}:{first})",
             paths.join(", ")
         ),
     }
@@ -274,11 +275,11 @@ pub(super) fn open(
             out.push((at, part, source));
         } else if let Some((field, why)) = source.skipped.first() {
             part.left(
-                &format!("nothing of it can be converted: {field}: {why}"),
+                &format!("no field of it can be converted: {field}: {why}"),
                 left,
             );
         } else if is_chosen {
-            part.left("no field of it is asked for", left);
+            part.left("no field of it is selected", left);
         } else {
             out.push((at, part, source));
         }

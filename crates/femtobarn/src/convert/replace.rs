@@ -50,16 +50,19 @@ impl Replace {
             Found::Broken if self == Self::Left => return Ok(true),
             Found::Broken => (", and cannot be opened".to_owned(), false),
             Found::Foreign(what) => (format!(", and {what}"), false),
-            Found::Other(what) => (format!(", with what would be lost ({what})"), true),
+            Found::Other(what) => (
+                format!(" and has other data, which would be lost ({what})"),
+                true,
+            ),
         };
         let advice = match (self, may_be_added_to) {
             (Self::Left, _) => {
-                "move it away, or convert into another folder (overwrite=True, or --force without --resume, replaces it)"
+                "move it, or convert into another directory (overwrite=True, or --force without --resume, replaces it)"
             }
             (_, true) => {
-                "give another name, say that it may be replaced (overwrite=True), or write into it with fb.update"
+                "give another name, replace it (overwrite=True), or add to it with fb.update"
             }
-            (_, false) => "give another name, or say that it may be replaced (overwrite=True)",
+            (_, false) => "give another name, or replace it (overwrite=True)",
         };
         Err(refused(&format!("it already exists{what}: {advice}")))
     }
@@ -85,7 +88,7 @@ impl Found {
         let Ok(entries) = walked else {
             return match beginning(url, settings) {
                 Ok(begins) if begins_as_root(&begins) => Self::Broken,
-                Ok(_) => Self::Foreign("is no ROOT file"),
+                Ok(_) => Self::Foreign("is not a ROOT file"),
                 Err(_) => Self::Foreign("cannot be read"),
             };
         };
@@ -104,7 +107,7 @@ impl Found {
         match beginning(url, settings) {
             Ok(begins) if begins.is_empty() => Self::Broken,
             Ok(begins) if begins_as_table(&begins) => Self::Own,
-            Ok(_) => Self::Foreign("is no table"),
+            Ok(_) => Self::Foreign("is not a table"),
             Err(_) => Self::Foreign("cannot be read"),
         }
     }

@@ -78,7 +78,7 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
         }
         Piece::Count(name) => {
             let counts = column(batch, name)?;
-            let lengths = lengths(counts).ok_or_else(|| refused(name, "it is no counter"))?;
+            let lengths = lengths(counts).ok_or_else(|| refused(name, "it is not a counter"))?;
             let n = lengths.iter().sum();
             let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
             list(offsets, record(Vec::new(), n)?)
@@ -216,13 +216,12 @@ fn odd_one_out(
             url: String::new(),
             ntuple: String::new(),
             name: (*column).clone(),
-            reason: format!(
-                "its lists have other lengths than those of the other members of {path:?}"
-            ),
+            reason: format!("its lists have other lengths than the other members of {path:?}"),
             hint: String::new(),
         },
         None => {
-            let reason = format!("its member {name:?} has other lengths than those in front");
+            let reason =
+                format!("its member {name:?} has other lengths than the members before it");
             refused(path, reason)
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn steps(
         let arrays = ntuple.read(&selection, range, &options)?;
         arrays
             .to_arrow()
-            .map_err(|error| refused(&error.to_string(), "Arrow refuses it"))
+            .map_err(|error| refused(&error.to_string(), "Arrow rejects it"))
     };
     Ok(Box::new(ranges.into_iter().map(read)))
 }

@@ -177,7 +177,7 @@ impl Shaper<'_> {
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
         if let Some(Some(reason)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
-            let note = format!("is a vector of its own: {reason}");
+            let note = format!("is a separate vector: {reason}");
             self.out.notes.push((branch.name.to_string(), note));
         }
         let counter = counter.and_then(|(counter, _)| {
@@ -306,7 +306,7 @@ impl Shaper<'_> {
             let mut below = self.out.skipped.drain(n_skipped..);
             let (first, why) = below.next()?;
             drop(below);
-            let reason = format!("nothing of it can be read: {first:?}: {why}");
+            let reason = format!("no field can be read: {first:?}: {why}");
             self.out.skipped.push((self.tree.path(id), reason));
             return None;
         }
@@ -375,7 +375,7 @@ impl Shaper<'_> {
         if name != branch {
             self.out
                 .notes
-                .push((branch.to_owned(), format!("is called {name:?}")));
+                .push((branch.to_owned(), format!("renamed to {name:?}")));
         }
         name
     }

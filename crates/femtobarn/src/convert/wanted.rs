@@ -148,7 +148,8 @@ impl<'a> Wanted<'a> {
             };
             return RNTupleError::Usage {
                 what: format!(
-                    "{place}: {pattern:?} is below the top level, whose fields are converted as a whole: choose {above:?}"
+                    "{place}: {pattern:?} is below the top level, and only top-level fields can be selected: select \
+                     {above:?}"
                 ),
             };
         }
@@ -167,5 +168,5 @@ fn is_pattern(text: &str) -> bool {
 
 /// A reason with the way to go on.
 pub(super) fn with_drop(reason: &str) -> String {
-    format!("{reason}; convert without it: `drop` leaves it out")
+    format!("{reason}; leave it out with `drop`")
 }

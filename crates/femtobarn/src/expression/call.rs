@@ -107,7 +107,7 @@ impl Evaluator<'_> {
             Function::Max => return reduce::extreme(true, column).map_err(named),
             Function::Reduce(Reduction::Len) => {
                 let offsets = column.levels().first();
-                let none = || named("takes a list, found one value for each entry".to_owned());
+                let none = || named("takes a list, found one value per entry".to_owned());
                 return Ok(reduce::lengths(offsets.ok_or_else(none)?));
             }
             Function::Reduce(reduction) => return reduce::reduce(reduction, column).map_err(named),

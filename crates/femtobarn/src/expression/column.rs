@@ -122,7 +122,7 @@ impl Data {
         match self {
             Self::Bool(_) => "a condition",
             Self::Int(_) | Self::Wide(_) | Self::Float(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Other(kind) => kind,
         }
     }

@@ -110,7 +110,7 @@ impl Function {
         found.map(|(_, function)| *function).ok_or_else(|| {
             let names = FUNCTIONS.iter().map(|(known, _)| *known);
             let hint = did_you_mean(&plain, names);
-            format!("there is no function {}{hint}", shortened(name))
+            format!("unknown function {}{hint}", shortened(name))
         })
     }
 

@@ -53,19 +53,21 @@ pub struct JoinOptions {
 /// Insists that there are several ntuples, and fields for each if there are any.
 pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<(), RNTupleError> {
     if inputs.len() < 2 {
-        let what = "joining takes two ntuples or more".to_owned();
+        let what = "a join needs two ntuples or more".to_owned();
         return Err(RNTupleError::Usage { what });
     }
     let n = options.fields.len();
     if n > 0 && n != inputs.len() {
         let what = format!(
-            "fields are given for {n} ntuples, and there are {}: give an item for each (None or --fields '*' for all fields)",
+            "fields are given for {n} ntuples, but there are {}: give one item per ntuple (None or --fields '*' for \
+             all fields)",
             inputs.len()
         );
         return Err(RNTupleError::Usage { what });
     }
     if options.on.is_empty() && options.unmatched == Unmatched::Drop {
-        let what = "unmatched entries are those whose keys have no match: say by which fields entries are matched (on=[\"run\", \"event\"], --on run,event)".to_owned();
+        let what = "unmatched needs keys: give the fields that match entries (on=[\"run\", \"event\"], --on \
+                    run,event)".to_owned();
         return Err(RNTupleError::Usage { what });
     }
     Ok(())
@@ -75,11 +77,13 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = input.open_source()?;
     let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
-    let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
+    let reader =
+        found.ok_or_else(|| RNTupleError::internal("internal error: an ntuple is missing"))?;
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{url}:{path} is a TTree, and only RNTuples are joined: convert it first (fb convert {url}:{path} NEW.root)",
+                "{url}:{path} is a TTree, but only RNTuples can be joined: convert it first (fb convert {url}:{path} \
+                 NEW.root)",
                 url = reader.url(),
                 path = reader.path()
             ),
@@ -128,7 +132,10 @@ pub(crate) fn chosen(
         }
         let mut skipped = descriptor.skipped.iter();
         if let Some(skipped) = skipped.find(|skipped| asked.takes(&skipped.name)) {
-            let reason = format!("{}; name the other fields to leave it out", skipped.reason);
+            let reason = format!(
+                "{}; select the other fields to leave it out",
+                skipped.reason
+            );
             return Err(reader.unsupported(&skipped.name, &reason));
         }
         out.push(own);
@@ -165,7 +172,8 @@ pub(crate) fn matched(
         if let Some(other) = others.iter().find(|other| other.n_entries() != n) {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "{}:{} has {}, and {}:{} has {n}: give the fields that say which belong together (on=[\"run\", \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
+                    "{}:{} has {}, but {}:{} has {n}: give the fields that match entries (on=[\"run\", \
+                     \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
                     other.url(),
                     other.path(),
                     counted(other.n_entries()),
@@ -196,7 +204,8 @@ pub(crate) fn matched(
     {
         return Err(RNTupleError::Usage {
             what: format!(
-                "entry {entry} of {}:{} ({}) has no match in {}:{}: leave such entries out with --unmatched drop (in Python unmatched=\"drop\")",
+                "entry {entry} of {}:{} ({}) has no match in {}:{}: drop such entries with --unmatched drop (in \
+                 Python unmatched=\"drop\")",
                 first.url(),
                 first.path(),
                 wanted.describe(entry),

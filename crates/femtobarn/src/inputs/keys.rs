@@ -65,7 +65,9 @@ pub(super) fn keys_of(
             name,
             hint,
         } if name.contains(',') => RNTupleError::NoSuchField {
-            hint: format!("{hint}; several names are a list, [\"a\", \"b\"], and in a shell a,b"),
+            hint: format!(
+                "{hint}; give several names as a list, [\"a\", \"b\"], or in a shell as a,b"
+            ),
             url,
             ntuple,
             name,
@@ -84,7 +86,7 @@ pub(super) fn keys_of(
         let column = batch.column_by_name(name).and_then(integers);
         columns.push(column.ok_or_else(|| RNTupleError::Usage {
             what: format!(
-                "{name:?} of {}:{} is no field of integers, one in each entry, as entries are matched by",
+                "{name:?} of {}:{} cannot be a key: it does not hold one integer per entry",
                 reader.url(),
                 reader.path()
             ),
@@ -142,7 +144,7 @@ pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>
     let equal = |pair: &&[u64]| matches!(pair, [a, b] if others.key(*a) == others.key(*b));
     if let Some(&[a, b]) = order.windows(2).find(equal) {
         let what = format!(
-            "{} has one key twice, in the entries {} and {} ({}): it does not say which of them is meant",
+            "{} has a duplicate key in the entries {} and {} ({})",
             others.place,
             a.min(b),
             a.max(b),

@@ -81,7 +81,7 @@ pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
         None => Ok(()),
         Some(folder) => Err(RNTupleError::Usage {
             what: format!(
-                "{} is a folder: give its files, as '{}/*.root'",
+                "{} is a directory: give its files, e.g. '{}/*.root'",
                 folder.display(),
                 folder.to_string_lossy().trim_end_matches('/')
             ),
@@ -100,8 +100,7 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
     match inputs.iter().find(is_output) {
         None => Ok(()),
         Some(_) => {
-            let reason =
-                "it is the input, too, and would be replaced: give the output another name";
+            let reason = "the output is also an input and would be replaced: give it another name";
             Err(misused(&shown.to_string_lossy(), reason))
         }
     }
@@ -110,7 +109,7 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
 /// What was asked for makes no sense, whatever is in the files.
 pub(crate) fn misused(what: &str, reason: impl std::fmt::Display) -> RNTupleError {
     RNTupleError::Usage {
-        what: format!("{what:?} cannot be written: {reason}"),
+        what: format!("cannot write {what:?}: {reason}"),
     }
 }
 

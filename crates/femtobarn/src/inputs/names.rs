@@ -68,13 +68,13 @@ pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     let near = did_you_mean(name, names.iter().map(String::as_str));
     let whole = match name.split_once('.') {
         Some((top, _)) if names.iter().any(|known| known == name) => {
-            format!("; fields come along whole: name {top}")
+            format!("; only whole fields can be selected: use {top}")
         }
         _ => String::new(),
     };
     let list = match name.split_once(',') {
         Some((one, _)) if names.iter().any(|known| known == one.trim()) => {
-            "; several names are a list, [\"a\", \"b\"], and in a shell a,b"
+            "; give several names as a list, [\"a\", \"b\"], or in a shell as a,b"
         }
         _ if !whole.is_empty() => whole.as_str(),
         _ => near.as_str(),

@@ -63,7 +63,8 @@ impl Opened {
                 let url = self.source.url();
                 return Err(RNTupleError::Usage {
                     what: format!(
-                        "{url} has an RNTuple called {path:?}, and a tree that is called so as an ntuple: name what is to be taken ({url}:NAME)"
+                        "{url} has an RNTuple called {path:?}, and a tree that would get the same name: name one of \
+                         them ({url}:NAME)"
                     ),
                 });
             }
@@ -88,7 +89,7 @@ impl Opened {
     pub fn entries(&self, path: Option<&str>) -> Result<Reader, RNTupleError> {
         let metadata = (&*self.metadata, &self.file);
         let found = open_reader_in(self.source.clone(), metadata, path, &OpenOptions::default())?;
-        found.ok_or_else(|| RNTupleError::internal("a missing ntuple that may be missing"))
+        found.ok_or_else(|| RNTupleError::internal("internal error: an ntuple is missing"))
     }
 
     /// How the file describes its classes, read once.

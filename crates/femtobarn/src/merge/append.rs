@@ -110,7 +110,7 @@ fn insist_on_all_fields(ntuple: &Reader, fields: &Chosen<'_>) -> Result<(), RNTu
         None => Ok(()),
         Some(name) => Err(RNTupleError::Usage {
             what: format!(
-                "{}:{} has a field {name:?}, and entries that are added have all of its fields: ask for it, too",
+                "{}:{} has a field {name:?}, which appended entries need too: select it as well",
                 ntuple.url(),
                 ntuple.path()
             ),

@@ -99,7 +99,7 @@ fn of_any(places: &[(u64, u64)], range: &Range<u64>) -> Result<Option<Range<u64>
     }
     let Range { start, end } = range;
     Err(format!(
-        "the entries from {start} to {end}, of which it says something, are in several places of the output"
+        "the entries from {start} to {end} that it refers to are not adjacent in the output"
     ))
 }
 
@@ -132,7 +132,7 @@ impl AttributeSets {
             match self.sets.iter_mut().find(|(known, _)| known.name == name) {
                 None => self.sets.push((set, reader.url().to_owned())),
                 Some((known, url)) => known.join(set).map_err(|_| {
-                    let reason = format!("it has other fields than in {url}");
+                    let reason = format!("its fields differ from {url}");
                     refused(reader, name, &reason)
                 })?,
             }
@@ -164,7 +164,7 @@ impl AttributeSets {
                 }
                 Some((_, url)) => {
                     let reason = format!(
-                        "{url} has another of that name, which others=\"first\" (--others first) takes"
+                        "{url} has another one with this name, which others=\"first\" (--others first) uses"
                     );
                     return Err(refused(reader, &link.name, &reason));
                 }
@@ -258,7 +258,8 @@ impl Attributes {
 fn refused(reader: &Reader, name: &str, reason: &str) -> RNTupleError {
     RNTupleError::Usage {
         what: format!(
-            "the attribute set {name:?} of {}:{} cannot be merged: {reason}; leave attribute sets out with others=\"drop\" (--others drop)",
+            "cannot merge the attribute set {name:?} of {}:{}: {reason}; drop attribute sets with others=\"drop\" \
+             (--others drop)",
             reader.url(),
             reader.path()
         ),

@@ -153,7 +153,8 @@ fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTu
             hint,
         } if !is_named => RNTupleError::NoSuchField {
             hint: format!(
-                "{hint}; a condition is about all ntuples of a file: if not about {path:?}, name the one that it is about ({url}:NAME)"
+                "{hint}; a condition applies to all ntuples of a file: if it does not apply to {path:?}, name the \
+                 ntuple ({url}:NAME)"
             ),
             url: file,
             ntuple,

@@ -56,10 +56,9 @@ impl Sums {
         let class = &key.class_name;
         let found = Histogram::parse(class, &object, key.key_len, &infos);
         let histogram = found.map_err(|error| match error {
-            HistogramError::Unsupported { .. } | HistogramError::Differ { .. } => refused(
-                format!("the {class} {path:?} of {url} is not understood"),
-                &error,
-            ),
+            HistogramError::Unsupported { .. } | HistogramError::Differ { .. } => {
+                refused(format!("cannot read the {class} {path:?} of {url}"), &error)
+            }
             source => RNTupleError::Object {
                 url: url.to_owned(),
                 ntuple: path.to_owned(),
@@ -74,7 +73,7 @@ impl Sums {
             let added = sum.histogram.add(&histogram);
             return added.map_err(|error| {
                 let what = format!(
-                    "the {class} {path:?} of {url} cannot be added to the first one, of {first}"
+                    "cannot add the {class} {path:?} of {url} to the first one, of {first}"
                 );
                 refused(what, &error)
             });
@@ -99,10 +98,7 @@ impl Sums {
             let key_len = file.next_key_len(directory, names, false)?;
             let object = sum.histogram.object(key_len).map_err(|error| {
                 let what = format!("the {} {:?} of {}", sum.class, sum.path, sum.first);
-                refused(
-                    format!("{what} cannot be written to {}", file.url()),
-                    &error,
-                )
+                refused(format!("cannot write {what} to {}", file.url()), &error)
             })?;
             file.replace_object(directory, names, &object, settings)?;
         }
@@ -113,7 +109,7 @@ impl Sums {
 fn refused(what: String, error: &HistogramError) -> RNTupleError {
     RNTupleError::Usage {
         what: format!(
-            "{what}: {error} (to leave histograms out, name what is to be merged, as in file.root:Events)"
+            "{what}: {error} (to leave out histograms, name the ntuple, e.g. file.root:Events)"
         ),
     }
 }

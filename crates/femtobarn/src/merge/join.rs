@@ -246,7 +246,8 @@ fn in_way(reader: &Reader, path: &str, key: &Key, name: &str) -> RNTupleError {
     let (url, class) = (reader.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?}, and the ntuple that is made cannot be called {name:?} beside it: give it another name (name=, --name)"
+            "{url} has a {class} called {path:?}, so the new ntuple cannot have the name {name:?}: give another name \
+             (name=, --name)"
         ),
     }
 }
@@ -256,7 +257,9 @@ fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
     let (url, ntuple, class) = (reader.url(), reader.path(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?} beside its ntuple: name the ntuple to join it alone (\"{url}:{ntuple}\"), or say what is to be done with such objects (--others first, in Python others=\"first\", takes the first of each name; --others drop, others=\"drop\", leaves them out)"
+            "{url} has a {class} called {path:?} besides its ntuple: name the ntuple to join it alone \
+             (\"{url}:{ntuple}\"), or select a treatment of such objects (--others first, in Python others=\"first\", \
+             takes the first of each name; --others drop, others=\"drop\", leaves them out)"
         ),
     }
 }

@@ -258,7 +258,7 @@ impl<'o> Job<'o> {
         for (path, key) in opened.objects(input.path.as_deref())? {
             if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
                 // no file has a field of it that is asked for
-                let reason = "no field of it is asked for";
+                let reason = "no field of it is selected";
                 let item = LeftBehind::object(&path, &key.class_name, reason);
                 merged.left.push(item);
             } else if key.class_name == RNTUPLE_CLASS {
@@ -285,7 +285,9 @@ impl<'o> Job<'o> {
         let reader = Arc::new(self.reader(opened, path, key)?);
         let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
-            return Err(RNTupleError::internal("an ntuple that was not begun"));
+            return Err(RNTupleError::internal(
+                "internal error: this ntuple was not started",
+            ));
         };
         let bytes = AtomicU64::new(self.progress.bytes);
         let last = Mutex::new(Instant::now());
@@ -356,7 +358,10 @@ impl<'o> Job<'o> {
             .iter()
             .find(|skipped| self.fields.takes(&skipped.name))
         {
-            let reason = format!("{}; name the other fields to leave it out", skipped.reason);
+            let reason = format!(
+                "{}; select the other fields to leave it out",
+                skipped.reason
+            );
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
@@ -391,7 +396,7 @@ impl<'o> Job<'o> {
         if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "there is nothing to bring in {}: no RNTuple, TTree or histogram",
+                    "nothing to merge in {}: it has no RNTuple, TTree or histogram",
                     self.report
                         .inputs
                         .iter()
@@ -460,9 +465,9 @@ fn insist_on_sharing(
         return Ok(());
     }
     let why = if others > 0 {
-        "some of its pages must be made anew"
+        "some of its pages must be rebuilt"
     } else {
-        "the file system does not share blocks between it and the output"
+        "the file system cannot share blocks between it and the output"
     };
     Err(RNTupleError::Usage {
         what: format!("{} cannot be merged at level L0: {why}", reader.url()),

@@ -96,13 +96,13 @@ pub(super) fn check(
 ) -> Result<(), RNTupleError> {
     let misused = |what: String| RNTupleError::Usage { what };
     if inputs.is_empty() {
-        return Err(misused("there is nothing to merge".to_owned()));
+        return Err(misused("nothing to merge".to_owned()));
     }
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
     if options.level == Level::L2 && options.compression.is_none() {
         return Err(misused(
-            "level L2 recompresses: give the compression".to_owned(),
+            "level L2 recompresses: give a compression".to_owned(),
         ));
     }
     let is_recoded = options.split.is_some() || !options.precision.is_empty();
@@ -113,24 +113,24 @@ pub(super) fn check(
     };
     if let Some(asked) = asked {
         let what = format!(
-            "level {:?} leaves pages as they are: give no {asked}",
+            "level {:?} does not change pages: leave out {asked}",
             options.level
         );
         return Err(misused(what));
     }
     if options.append && (is_recoded || options.level == Level::L3) {
-        let what = "an output that is added to keeps its encodings: give no level L3, encoding or precision";
+        let what = "an append keeps the encodings of the output: leave out level L3, encoding and precision";
         return Err(misused(what.to_owned()));
     }
     if inputs.len() > 1 && matches!(options.entries, Entries::Slice { .. }) {
         let what = format!(
-            "entries are counted in one file, and there are {}: name one, or select entries by a condition",
+            "entries are counted in one file, but there are {}: name one, or select entries with a condition",
             inputs.len()
         );
         return Err(misused(what));
     }
     if options.append && options.overwrite {
-        let what = "an output is added to (append) or replaced (overwrite), not both";
+        let what = "use either append or overwrite, not both";
         return Err(misused(what.to_owned()));
     }
     if options.append && is_remote(&output.to_string_lossy()) {
@@ -154,7 +154,7 @@ pub(super) fn check_free(
     // files of servers are not added to
     let append = match is_remote(&output.to_string_lossy()) {
         true => "",
-        false => " or in a merge added to (append=True, --append)",
+        false => " or append to it (append=True, --append)",
     };
     Err(RNTupleError::Usage {
         what: format!(

@@ -60,7 +60,7 @@ pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, S
     let model = FieldModel::with_data(descriptor, field).map_err(|error| error.to_string())?;
     if let Some(streamed) = streamed(&model) {
         return Err(format!(
-            "{streamed} is an object as ROOT's streamers write it, which no product is"
+            "{streamed} is an object in the format of ROOT's streamers, which products cannot be"
         ));
     }
     if let Some(why) = unclear(&model) {

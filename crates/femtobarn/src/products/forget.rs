@@ -61,7 +61,7 @@ impl Types {
                 let url = self.store.url().to_owned();
                 return Err(EventsError::Objects {
                     url: url.clone(),
-                    doing: "wait until others have forgotten a class",
+                    doing: "wait until other clients have forgotten a class",
                     source: IoError::Interrupted { url },
                 });
             }
@@ -104,8 +104,8 @@ impl Search<'_> {
             if self.has(count.name.type_name())? {
                 return Err(EventsError::Usage {
                     what: format!(
-                        "{}: class {:?} cannot be forgotten: in dataset {dataset:?}, {}, there are products {:?} of the type \
-                         {}; delete all that have it, first",
+                        "{}: class {:?} cannot be forgotten: in dataset {dataset:?}, {}, there are products {:?} of \
+                         the type {}; delete these products first",
                         self.types.store.url(),
                         self.class,
                         place(item),

@@ -63,7 +63,7 @@ impl FromStr for Form {
         known
             .map(|(form, _)| *form)
             .ok_or_else(|| RNTupleError::Usage {
-                what: format!("products have no form {name:?}"),
+                what: format!("unknown form {name:?} of products"),
             })
     }
 }
@@ -151,15 +151,15 @@ pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
     match &model.kind {
         FieldKind::Optional(item) if may_be_missing(item) => Some(TWICE),
         FieldKind::Variant(alternatives) if alternatives.iter().any(missing) => Some(TWICE),
-        FieldKind::Optional(item) if is_pointer && is_list(item) => Some(
-            "pointers are read as lists of one value or none, and what this one points at is a list itself",
-        ),
+        FieldKind::Optional(item) if is_pointer && is_list(item) => {
+            Some("pointers are read as lists of one value or none, and this one points to a list")
+        }
         _ => model.subfields().iter().find_map(unclear),
     }
 }
 
 const TWICE: &str =
-    "a value may be missing in it in more than one way, which are not told apart where it is read";
+    "a value can be missing in several ways, which cannot be distinguished when it is read";
 
 /// Whether values of a field are lists in arrays.
 fn is_list(model: &FieldModel) -> bool {
@@ -267,12 +267,13 @@ pub fn present(
             Ok((values, Some(nulls.iter().collect())))
         }
         Form::List => {
-            let wide = lists(array)
-                .ok_or_else(|| refused("it is no column of lists of one value or none".into()))?;
+            let wide = lists(array).ok_or_else(|| {
+                refused("it is not a column of lists with at most one value".into())
+            })?;
             let (ends, values) = wide;
             let there = ends.windows(2).map(|pair| match pair {
                 [a, b] if b.saturating_sub(*a) <= 1 => Ok(b > a),
-                _ => Err(refused("a list of it has more than one value".into())),
+                _ => Err(refused("one of its lists has more than one value".into())),
             });
             let there = there.collect::<Result<_, _>>()?;
             let (first, last) = (ends.first().copied(), ends.last().copied());

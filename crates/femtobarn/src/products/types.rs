@@ -83,7 +83,7 @@ impl Types {
     /// The field of a type, and whether classes were looked up for it.
     fn model(&self, type_name: &str, column: &str) -> Result<(FieldModel, bool), EventsError> {
         if OPAQUE.contains(&type_name) {
-            let why = "these are bytes, of which nothing more is known: load them as bytes".into();
+            let why = "the structure of these bytes is unknown: load them as bytes".into();
             return Err(self.bad(type_name, why));
         }
         let (mut classes, mut notes) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ impl Types {
         depth: usize,
     ) -> Result<(), EventsError> {
         if depth > DEEPEST {
-            return Err(self.bad(type_name, "its classes hold one another".into()));
+            return Err(self.bad(type_name, "its classes contain each other".into()));
         }
         for name in class_names(type_name) {
             let is_known = |class: &FieldModel| class.type_name == name;
@@ -114,8 +114,12 @@ impl Types {
             let Some(note) = note.filter(|note| !note.starts_with(FORGETTING)) else {
                 continue;
             };
-            let bad =
-                |why: String| self.bad(name, format!("the store's note of it is damaged: {why}"));
+            let bad = |why: String| {
+                self.bad(
+                    name,
+                    format!("its description in the store is damaged: {why}"),
+                )
+            };
             let in_memory = ClassNote::in_memory(&note);
             let note = ClassNote::from_json(&note).map_err(bad)?;
             for member in &note.members {
@@ -144,7 +148,7 @@ impl Types {
             return Ok(());
         }
         Err(bad(format!(
-            "the program of C++ that stored it has {} bytes with members at {:?}, and those that it has described need {} \
+            "the C++ program that stored it has {} bytes with members at {:?}, but the described members need {} \
              with members at {:?}: describe all members, in their order (FB_DESCRIBE)",
             there.size, there.places, own.size, own.places
         )))
@@ -164,8 +168,8 @@ impl Types {
             if noted.starts_with(FORGETTING) {
                 return Err(EventsError::Usage {
                     what: format!(
-                        "{}: class {} is being forgotten, which takes some seconds: try again; if that was broken off, \
-                         forget it again (forget_class, `fb store forget-class`)",
+                        "{}: class {} is being forgotten, which takes some seconds: try again; if that was \
+                         interrupted, forget it again (forget_class, `fb store forget-class`)",
                         self.store.url(),
                         class.name
                     ),
@@ -174,7 +178,7 @@ impl Types {
             let there = ClassNote::from_json(&noted).map_err(|why| {
                 self.bad(
                     &class.name,
-                    format!("the store's note of it is damaged: {why}"),
+                    format!("its description in the store is damaged: {why}"),
                 )
             })?;
             if there.members != class.members {
@@ -215,8 +219,8 @@ fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> Strin
     let is_unknown = |name: &&&str| FieldModel::from_type_name_with("x", name, classes).is_err();
     match class_names(type_name).iter().find(is_unknown) {
         Some(class) => format!(
-            "class {class:?} is described nowhere in the store (FB_DESCRIBE in C++ does that, and storing a dataclass of \
-             Python)"
+            "the store has no description of class {class:?} (describe it with FB_DESCRIBE in C++, or store a \
+             dataclass of Python)"
         ),
         None => reason,
     }

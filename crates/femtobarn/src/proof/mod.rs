@@ -78,13 +78,13 @@ pub fn prove(
     tick: Option<Tick<'_>>,
 ) -> Result<ProofReport, RNTupleError> {
     if inputs.is_empty() {
-        let what = "there are no inputs to compare with".to_owned();
+        let what = "no inputs to compare with".to_owned();
         return Err(RNTupleError::Usage { what });
     }
     check_inputs(inputs)?;
     if is_among(output, inputs) {
         let what = format!(
-            "{} is one of its own inputs: name the files that it was made of",
+            "{} is one of its own inputs: give the files that it was made from",
             output.shown()
         );
         return Err(RNTupleError::Usage { what });
@@ -150,12 +150,12 @@ fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTu
         _ if since == 0 => return Ok(()),
         [(_, reader)] if since <= reader.n_entries() => return Ok(()),
         [(path, reader)] => format!(
-            "{}:{path} has {}, and the first of the inputs cannot be entry {since}",
+            "{}:{path} has {}, so the inputs cannot begin at entry {since}",
             reader.url(),
             counted(reader.n_entries())
         ),
         _ => format!(
-            "the first entry of the inputs (since, --since) is that of one ntuple, and there are {}: name one (FILE:NAME)",
+            "since (--since) is the first entry of one ntuple, but there are {}: name one (FILE:NAME)",
             ntuples.len()
         ),
     };
@@ -228,7 +228,7 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
     if out.is_empty() {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{} has no RNTuple that could be compared with inputs",
+                "{} has no RNTuple to compare with the inputs",
                 output.shown()
             ),
         });
@@ -247,7 +247,8 @@ fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> 
     if key.class_name != RNTUPLE_CLASS {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{}:{path} is a {}, and pages and values of an RNTuple are compared with those of RNTuples (fb convert proves what it makes by itself)",
+                "{}:{path} is a {}, but only RNTuples can be compared with RNTuples (fb convert verifies its own \
+                 output)",
                 input.shown(),
                 key.class_name
             ),
@@ -353,7 +354,7 @@ impl<'o> Job<'o> {
                     let shown = shown.into_iter().find(|name| !self.wanted.takes(name));
                     if let Some(shown) = shown {
                         let reason = format!(
-                            "it is a view of {shown:?}, and {name} has only that: compare it, too"
+                            "it is a view of {shown:?}, its only counterpart in {name}: compare that field, too"
                         );
                         self.report.not_compared.push((field, reason));
                     }

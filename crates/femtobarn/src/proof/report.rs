@@ -175,19 +175,19 @@ impl Difference {
         match (self.entry, self.input_entry) {
             (Some(entry), Some(other)) => {
                 format!(
-                    "{field}: entry {entry} has {found}, and entry {other} of {input} {expected}"
+                    "{field}: entry {entry} has {found}, but entry {other} of {input} has {expected}"
                 )
             }
             (Some(entry), None) => {
                 format!(
-                    "{field}: entry {entry} has {found}, and should have {expected}, as {input} does not have it"
+                    "{field}: entry {entry} has {found}, expected {expected}, as {input} does not have it"
                 )
             }
             _ if field.is_empty() && input.is_empty() => {
-                format!("{found} entries, and {expected} in the inputs")
+                format!("{found} entries, but {expected} in the inputs")
             }
-            _ if field.is_empty() => format!("{found}, and {input} has {expected}"),
-            _ => format!("{field}: {found}, and in {input} {expected}"),
+            _ if field.is_empty() => format!("{found}, but {input} has {expected}"),
+            _ => format!("{field}: {found}, but in {input} {expected}"),
         }
     }
 }

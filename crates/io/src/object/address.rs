@@ -96,12 +96,12 @@ mod tests {
     #[test]
     fn what_names_no_object_is_told() {
         for (url, said) in [
-            ("s3://", "as s3://bucket/key"),
-            ("s3://key:secret@b/k", "as s3://bucket/key"),
+            ("s3://", "e.g. s3://bucket/key"),
+            ("s3://key:secret@b/k", "e.g. s3://bucket/key"),
             ("s3://host:9000/b/k", "endpoint"),
             ("s3://b/a//k", "Path"),
             ("s3://b/../k", ".."),
-            ("s3://b/k?token=secret", "no ?"),
+            ("s3://b/k?token=secret", "must not contain ?"),
         ] {
             let error = Address::parse(url).unwrap_err();
             let cause = std::error::Error::source(&error).unwrap().to_string();

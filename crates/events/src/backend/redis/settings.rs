@@ -398,16 +398,16 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_without_the_password() {
         for (url, why) in [
-            ("http://a", "neither redis:// nor rediss://"),
-            ("redis://u:hidden@", "is no host:port"),
-            ("redis://u:hidden@a:0", "is no host:port"),
-            ("redis://u:hidden@a:x", "is no host:port"),
+            ("http://a", "must begin with redis:// or rediss://"),
+            ("redis://u:hidden@", "expected host:port"),
+            ("redis://u:hidden@a:0", "expected host:port"),
+            ("redis://u:hidden@a:x", "expected host:port"),
             ("redis://u:hidden@a/3", "?prefix="),
             ("redis://u:hidden@a/?prefx=3", "did you mean \"prefix\""),
-            ("redis://u:hidden@a/?whatever=3", "there are prefix, user"),
+            ("redis://u:hidden@a/?whatever=3", "known: prefix, user"),
             (
                 "redis://a/?password=hidden&timeout=soon",
-                "no number of seconds",
+                "expected a number of seconds",
             ),
             ("redis://a/?prefix={x}", "brace"),
             ("redis://a/?write_concern=2", "replicas:N"),

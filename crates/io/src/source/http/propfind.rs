@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_no_list_is_told() {
         let file = "<m><response><href>/f</href></response></m>";
-        assert_eq!(entries(file, "/f").unwrap_err(), "it is not a folder");
+        assert_eq!(entries(file, "/f").unwrap_err(), "it is not a directory");
         for body in ["", "<html>", "<a></b>", "<m/>"] {
             assert!(entries(body, "/").is_err(), "{body}");
         }

@@ -391,8 +391,8 @@ mod tests {
     fn what_is_no_url_is_told() {
         let settings = Settings::default();
         for (url, said) in [
-            ("http://", "names no server"),
-            ("http:///x", "names no server"),
+            ("http://", "the server is missing"),
+            ("http:///x", "the server is missing"),
             ("https://h:abc/x", "port"),
             // what is behind it was dropped: another file was read
             ("http://h/a#b.root", "%23"),
@@ -424,15 +424,27 @@ mod tests {
                 Some("mine"),
                 "setting bearer_token was sent and refused",
             ),
-            ("http://h/f", Some("mine"), "no token is sent without TLS"),
-            ("http://h/f", None, "no token is looked for without TLS"),
+            (
+                "http://h/f",
+                Some("mine"),
+                "tokens are not sent without TLS",
+            ),
+            (
+                "http://h/f",
+                None,
+                "tokens are not searched for without TLS",
+            ),
             ("https://h/f", None, "the token that was found was refused"),
             (
                 "https://me:pw@h/f",
                 None,
                 "user and password of the URL were refused",
             ),
-            ("http://h/f?sig=ab:Events", None, "write it before that"),
+            (
+                "http://h/f?sig=ab:Events",
+                None,
+                "write it before the question mark",
+            ),
         ] {
             let advice = target(url, given).advice();
             assert!(advice.contains(said), "{url}: {advice}");
