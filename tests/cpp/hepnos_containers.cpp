@@ -80,7 +80,7 @@ static void containers_are_found_by_numbers() {
     CHECK(dataset[5].next().number() == 9 && !dataset[9].next().valid());
     CHECK(runs.upper_bound(InvalidRunNumber) == runs.end() && runs.find(InvalidRunNumber) == runs.end());
     THROWS(Exception, "no run 6", dataset[6]);
-    THROWS(Exception, "stands for none", dataset.createRun(InvalidRunNumber));
+    THROWS(Exception, "is reserved", dataset.createRun(InvalidRunNumber));
     THROWS(Exception, "not valid", Run().number());
 
     SubRun subrun = dataset[5].createSubRun(7);

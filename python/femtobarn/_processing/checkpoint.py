@@ -80,15 +80,17 @@ class Checkpoint:
 
     def _load(self, path: Path) -> None:
         if path.is_dir():
-            raise UsageError(f"{path}: a checkpoint is a file, and this is a folder")
+            raise UsageError(f"{path}: expected the path of a checkpoint file, found a directory")
         if not path.parent.is_dir():
-            raise UsageError(f"{path}: there is no folder {str(path.parent)!r} for the checkpoint: make it first")
+            raise UsageError(
+                f"{path}: directory {str(path.parent)!r} for the checkpoint does not exist: create it first"
+            )
         beside = self._beside(path)
         try:
             os.close(_create_own(beside))
             beside.unlink()
         except OSError as error:
-            raise FileError(f"{path}: the checkpoint cannot be written: {error}") from error
+            raise FileError(f"cannot write the checkpoint {path}: {error}") from error
         if not path.exists():
             return
         try:
@@ -98,8 +100,8 @@ class Checkpoint:
                 noted = _noted(file)
                 if noted is None:
                     raise FormatError(
-                        f"{path}: not a checkpoint of this version of femtobarn, and process would write over it: use "
-                        "another path, or remove the file to begin anew"
+                        f"{path}: not a checkpoint of this version of femtobarn, and process would overwrite it: use "
+                        "another path, or remove the file to start again"
                     )
                 self._check(path, noted)
                 state = pickle.load(file)
@@ -109,7 +111,7 @@ class Checkpoint:
             raise
         except Exception as error:
             raise FormatError(
-                f"{path}: this checkpoint is damaged ({type(error).__name__}: {error}): remove it to begin anew"
+                f"{path}: this checkpoint is damaged ({type(error).__name__}: {error}): remove it to start again"
             ) from error
         self.state = state
 
@@ -142,11 +144,11 @@ class Checkpoint:
                 os.fsync(file.fileno())
             beside.replace(self._path)
         except OSError as error:
-            raise FileError(f"{self._path}: the checkpoint cannot be written: {error}") from error
+            raise FileError(f"cannot write the checkpoint {self._path}: {error}") from error
         except Exception as error:
             raise UsageError(
-                f"{self._path}: the results cannot be pickled, which a checkpoint needs: {error}; return others, or "
-                "leave checkpoint= out"
+                f"{self._path}: a checkpoint needs results that can be pickled: {error}; return other results, or "
+                "leave out checkpoint="
             ) from error
         finally:
             beside.unlink(missing_ok=True)

@@ -224,25 +224,23 @@ def _check(
     by: str, on_error: str, executor: Any, workers: int | None, function: Any, reduce: Any, sizes: tuple[Any, Any]
 ) -> None:
     if by not in ("event", "batch"):
-        raise UsageError(f"by is 'event' or 'batch', not {by!r}")
+        raise UsageError(f"by must be 'event' or 'batch', not {by!r}")
     if on_error not in ("raise", "skip", "retry"):
-        raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
+        raise UsageError(f"on_error must be 'raise', 'skip' or 'retry', not {on_error!r}")
     for name, size in zip(("input_batch_size", "output_batch_size", "workers"), (*sizes, workers), strict=True):
         if size is not None:
             at_least(name, size, 1)
     if not callable(function):
-        raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
+        raise UsageError(f"the function must be callable, as it is called for each event or batch, not {function!r}")
     if reduce is not None and not callable(reduce):
-        raise UsageError(f"reduce is a function of two results, not {reduce!r}")
+        raise UsageError(f"reduce must be a function of two results, not {reduce!r}")
     if isinstance(executor, type):
-        raise UsageError(f"executor is the class {executor.__name__}: give one of it, as {executor.__name__}(8)")
+        raise UsageError(f"executor is the class {executor.__name__}: give an instance, e.g. {executor.__name__}(8)")
     _check_returns("the function", function)
     _check_returns("reduce", reduce)
     called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
     if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
-        raise UsageError(
-            f"reduce puts two results together, and {called}(a, b) adds up what is in a: give operator.add"
-        )
+        raise UsageError(f"reduce must combine two results, but {called}(a, b) sums over a: use operator.add")
 
 
 def _check_returns(what: str, function: Any) -> None:
@@ -252,11 +250,11 @@ def _check_returns(what: str, function: Any) -> None:
     for called in (function, type(function).__call__):
         if inspect.iscoroutinefunction(called):
             raise UsageError(
-                f"{what} {function!r} is one that is awaited: `await femtobarn.aio.process(…)` takes a function that "
-                "is defined by `async def`, and reduce is never awaited"
+                f"{what} {function!r} is a coroutine function: use `await femtobarn.aio.process(…)`, which takes a "
+                "function defined with `async def`; reduce is never awaited"
             )
         if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
-            raise UsageError(f"{what} {function!r} yields, and process takes what is returned: return a list")
+            raise UsageError(f"{what} {function!r} is a generator, but process uses returned values: return a list")
 
 
 def _noted_size(checkpoint: PathLike | None) -> int | None:
@@ -302,12 +300,12 @@ def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> di
 def _work(source: Any, preload: Any) -> Work:
     if isinstance(source, _Holder):
         if not source.exists():
-            raise KeyNotFoundError(f"{source._store.url}: {source} is not there: it was deleted, or not written yet")
+            raise KeyNotFoundError(f"{source._store.url}: {source} does not exist: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))
     raise UsageError(
-        "events are those of a dataset, run or subrun of a store, or of an ntuple, not "
+        "events must come from a dataset, run or subrun of a store, or from an ntuple, not "
         f"{source!r}{instead(source, 'await aio.process(…)')}"
     )
 
@@ -360,7 +358,7 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
             client = optional("distributed", "dask").get_client()
         except ValueError as error:
             raise UsageError(
-                "executor='dask' takes the client of this process, which has none: make one by distributed.Client(…)"
+                "executor='dask' needs a client in this process: create one with distributed.Client(…)"
             ) from error
         return _pool(work, task, client, workers)
     if hasattr(executor, "get_executor"):  # a client of Dask
@@ -369,7 +367,7 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, n)
     raise UsageError(
-        f"executor is 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
+        f"executor must be 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
     )
 
 
@@ -487,7 +485,7 @@ def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str
     if isinstance(answer, Piece):
         if n_tries < _TRIES:
             return None
-        died = WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
+        died = WorkerDiedError(f"{work.name}: {n_tries} processes died while they processed {work.where(piece, None)}")
         if on_error != "skip":
             raise died
         return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died, piece.n)])

@@ -262,7 +262,7 @@ class NTupleWork:
     @property
     def _ntuple(self) -> NTuple:
         if self._whole is None:
-            raise UsageError("pieces are made where process was called")
+            raise UsageError("pieces are created where process was called")
         return self._whole
 
     def _found(self, piece: Piece) -> tuple[NTuple, int]:

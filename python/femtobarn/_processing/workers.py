@@ -162,7 +162,7 @@ def _written(work: Work, task: Task, piece: Piece, outcome: Outcome) -> Outcome:
             outcome.values = []
             outcome.failures.append(failure(work.where(piece, None), error, piece.n))
             if not task.skips or is_of_a_store(error):
-                outcome.raised, outcome.what = error, "writing what was put into batches"
+                outcome.raised, outcome.what = error, "writing batches"
             break
     outcome.processing += time.perf_counter() - clock
     return outcome
@@ -211,12 +211,12 @@ def _serve_process(connection: Any, packed: bytes, name: str) -> None:
 def _of_import(error: BaseException) -> str:
     """Return what to do about what another process cannot unpickle: a store that it cannot open, or a function."""
     if isinstance(error, FemtobarnError):
-        return "; each process opens the store by itself: it must be there, and for all of them"
-    return "; a function must be one of a module that it can import"
+        return "; each process opens the store by itself: it must exist and be accessible to all of them"
+    return "; a function must be in a module that the process can import"
 
 
 _ONE_WRITES = (
-    "; one process at a time writes to a store in a folder: return what is to be stored, and store it where process "
+    "; only one process at a time can write to a store in a directory: return values and store them where process "
     "was called, or use executor='threads' or a store in Redis"
 )
 
@@ -238,7 +238,7 @@ def _packed(outcome: Outcome) -> bytes:
     try:
         return number + pickle.dumps(outcome)
     except Exception as error:
-        told = FemtobarnError(f"what the function gave cannot be sent to another process: {error}")
+        told = FemtobarnError(f"the result of the function cannot be sent to another process: {error}")
         return number + pickle.dumps(dataclasses.replace(outcome, values=[], raised=outcome.raised or told))
 
 
@@ -247,7 +247,7 @@ def _unpacked(packed: bytes) -> Outcome:
     try:
         outcome: Outcome = pickle.loads(memoryview(packed)[8:])
     except Exception as error:
-        told = FemtobarnError(f"what the function gave cannot be had from another process: {error}")
+        told = FemtobarnError(f"the result of the function cannot be received from another process: {error}")
         return Outcome(int.from_bytes(packed[:8], "big"), 0, raised=told)
     return outcome
 
@@ -265,26 +265,26 @@ def _pickled(work: Work, task: Task, *, by_name: bool) -> bytes:
             pickle.dumps(function)
             if not is_of_main or (by_name and is_script):
                 continue
-            reason = "it is defined in a notebook or at a prompt, which these do not have"
+            reason = "it is defined in a notebook or at a prompt, which other processes do not have"
         except Exception as error:
             reason = str(error)
         if not is_of_main:
             raise UsageError(
-                f"{what} {function!r} cannot be sent to other processes: {reason}; it must be one that is found by its "
-                "name in a module (executor='threads' takes any)"
+                f"{what} {function!r} cannot be sent to other processes: {reason}; define it at the top level of a "
+                "module (executor='threads' accepts any function)"
             )
         if importlib.util.find_spec("cloudpickle") is None:
             raise UsageError(
-                f"{what} {function!r} cannot be sent to other processes: {reason}; define it in a module that is "
-                "imported, or install what sends its code: pip install cloudpickle"
+                f"{what} {function!r} cannot be sent to other processes: {reason}; define it in an imported module, "
+                "or install cloudpickle, which sends its code: pip install cloudpickle"
             )
         by_value = True
     try:
         return bytes((importlib.import_module("cloudpickle") if by_value else pickle).dumps((work, task)))
     except Exception as error:
         raise UsageError(
-            f"this cannot be sent to other processes: {error}; a store must be one in a folder or in Redis "
-            "(executor='threads' takes any)"
+            f"the work cannot be sent to other processes: {error}; the store must be in a directory or in Redis "
+            "(executor='threads' accepts any)"
         ) from error
 
 
@@ -367,7 +367,7 @@ class ProcessPool:
                 del worker.pieces[outcome.piece]
                 outcomes.append(outcome)
             elif packed:
-                raise UsageError(f"another process cannot have the function or its events: {packed.decode()}")
+                raise UsageError(f"another process cannot load the function or its events: {packed.decode()}")
             worker.has_begun = True
         return outcomes
 
@@ -378,9 +378,9 @@ class ProcessPool:
         if not worker.has_begun:
             self._n_stillborn += 1
             if worker.process.exitcode >= 0:
-                raise UsageError(f"a process has ended before it could begin (it says why itself): {_GUARD}")
+                raise UsageError(f"a process ended before it could start (see its own message): {_GUARD}")
             if self._n_stillborn >= 3:
-                raise WorkerDiedError(f"{self._n_stillborn} processes were ended before they could begin")
+                raise WorkerDiedError(f"{self._n_stillborn} processes were killed before they could start")
             self._start(worker.pieces)
             return []
         # The next piece, which it may have begun to load, is not to blame: another process has it next.
@@ -398,15 +398,15 @@ class ProcessPool:
 
 
 _GUARD = (
-    "other processes import the script of this one; what calls process in it must be under "
-    "`if __name__ == '__main__':`, or it is called there again"
+    "other processes import the script of this one; put calls of process under "
+    "`if __name__ == '__main__':`, or they are repeated there"
 )
 
 
 def _broken(error: BaseException) -> WorkerDiedError:
     return WorkerDiedError(
-        f"the executor is broken, and cannot replace what has died: {error}; with checkpoint='path', another call goes "
-        "on behind what is done; executor='processes' replaces processes"
+        f"the executor is broken and cannot replace dead workers: {error}; with checkpoint='path', another call "
+        "continues the work; executor='processes' replaces dead processes"
     )
 
 

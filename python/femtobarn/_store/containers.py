@@ -76,8 +76,8 @@ class Container:
         path = path_of(self._store, self._key[:16]) if self._path is None else self._path
         if path is None:
             raise KeyNotFoundError(
-                f"{self._store.url}: {self} is in no dataset of this store: that with the UUID {self._key[:16].hex()} "
-                "was deleted"
+                f"{self._store.url}: {self} belongs to no dataset of this store: the dataset with the UUID "
+                f"{self._key[:16].hex()} was deleted"
             )
         return DataSet(self._store, path, self._key[:16] + b"\xff" * 24)
 
@@ -137,12 +137,12 @@ class Container:
         [Product(label='pt', type='std::vector<float>')]
         """
         if not isinstance(label, str):
-            raise UsageError(f"the label of a product is a text, not {label!r}; its type is given by typename=")
+            raise UsageError(f"invalid label {label!r}: expected a string; give its type with typename=")
         overwrite = true_or_false("overwrite", overwrite)
         if batch is not None:
             if not overwrite:
                 raise UsageError(
-                    "whether a batch replaces products is said when it is made: write_batch(overwrite=False)"
+                    "overwrite cannot be given with batch: set it for the whole batch, write_batch(overwrite=False)"
                 )
             _put_in(batch, self)
         type_name, stored = encoded(self._store, label, value, typename)
@@ -252,7 +252,7 @@ class Container:
                 if chosen is not None:
                     return label, chosen
             raise UsageError(
-                f"{self} has several products {label!r}, of types {', '.join(map(repr, kinds))}: say which by "
+                f"{self} has several products {label!r}, of types {', '.join(map(repr, kinds))}: select one with "
                 f"typename=, or as ({label!r}, {kinds[0]!r})"
             )
         return there[0] if there else None
@@ -343,10 +343,10 @@ def _one_argument(method: Callable[P, R]) -> Callable[P, R]:
         products, given = args[1:3]
         if isinstance(given, As):
             raise UsageError(
-                f"of what kind arrays are is said by library=: arrays({products!r}, library={given.value!r})"
+                f"select the library of arrays with library=: arrays({products!r}, library={given.value!r})"
             )
         raise UsageError(
-            f"arrays takes the products first, several as a list, and all else by name, as library='np'; not {given!r}"
+            f"arrays takes products (several as a list), and other arguments by name, e.g. library='np', not {given!r}"
         )
 
     return checked
@@ -636,7 +636,7 @@ def _put_in(batch: WriteBatch, container: Container) -> None:
     take = getattr(batch, "_take", None)
     if take is None:
         way = instead(batch, "write through the container's own twin")
-        raise UsageError(f"batch is one that store.write_batch() has made, not {batch!r}{way}")
+        raise UsageError(f"invalid batch {batch!r}: expected a batch of store.write_batch(){way}")
     take(container)
 
 
@@ -645,7 +645,7 @@ def _typed(products: Any, kind: Any) -> Any:
     if kind is None:
         return products
     if not isinstance(products, str | tuple):
-        raise UsageError("typename= is the type of a single label: give several products as (label, type) each")
+        raise UsageError("typename= is for a single label: give several products as (label, type) each")
     return named(products, kind)
 
 
@@ -657,7 +657,7 @@ def _is_missing(column: Node) -> bool:
 def _range(part: slice) -> tuple[int, int]:
     """Return from which number on a slice goes, and up to which."""
     if part.step not in (None, 1):
-        raise UsageError("what a container holds is cut by numbers, without a step")
+        raise UsageError("containers can only be sliced by numbers, without a step")
     start, stop = part.start, part.stop
     return 0 if start is None else _number(start), _ABSENT if stop is None else _end(stop)
 
@@ -711,7 +711,7 @@ def true_or_false(name: str, value: Any) -> bool:
         If it is neither.
     """
     if not isinstance(value, bool | np.bool_):
-        raise UsageError(f"{name} is True or False, not {value!r}")
+        raise UsageError(f"{name} must be True or False, not {value!r}")
     return bool(value)
 
 
@@ -726,9 +726,9 @@ def _index(number: Any) -> int | None:
 def _number(number: Any) -> int:
     value = None if isinstance(number, bool) else _index(number)
     if value is None:
-        raise UsageError(f"a run, subrun or event has a number, not {number!r}")
+        raise UsageError(f"invalid number {number!r}: expected the integer of a run, subrun or event")
     if not 0 <= value < _ABSENT:
-        raise UsageError(f"{value} is no number of a run, subrun or event: these are from 0 to 2**64 - 2")
+        raise UsageError(f"{value} is not a number of a run, subrun or event: expected 0 to 2**64 - 2")
     return value
 
 
@@ -913,9 +913,9 @@ class DataSet(_Holder[Run]):
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str):
-            raise UsageError(f"the name of a dataset is a text, not {name!r}")
+            raise UsageError(f"the name of a dataset must be a string, not {name!r}")
         if not name.strip("/"):
-            raise UsageError(f"{name!r} is no name of a dataset: it is empty")
+            raise UsageError(f"invalid dataset name {name!r}: it is empty")
         checked_text(name, "dataset's name")
 
     def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
@@ -1129,7 +1129,7 @@ class DataSet(_Holder[Run]):
     def _runs(self, runs: int | str | slice | Iterable[int]) -> list[Run]:
         """Return runs of these numbers, in their order."""
         if isinstance(runs, str):
-            raise UsageError(f"runs are numbers, as 301, [301, 305] or slice(300, 310), and not the text {runs!r}")
+            raise UsageError(f"runs must be numbers, e.g. 301, [301, 305] or slice(300, 310), not the string {runs!r}")
         if isinstance(runs, slice):
             return list(self[runs])
         if isinstance(runs, range):
@@ -1155,7 +1155,7 @@ class DataSet(_Holder[Run]):
 
     def _gone(self) -> KeyNotFoundError:
         return KeyNotFoundError(
-            f"{self._store.url}: {self} was deleted after this object was made: look for it by its name, or create it, "
+            f"{self._store.url}: {self} was deleted after this object was made: find it by its name, or create it, "
             "again"
         )
 

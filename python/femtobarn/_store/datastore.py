@@ -113,7 +113,7 @@ class DataStore:
         self, core: _core.Store, given: str = "", mode: str = "a", settings: Mapping[str, str] | None = None
     ) -> None:
         if not isinstance(core, _core.Store):
-            raise UsageError(f"a store is opened by DataStore.connect({core!r})")
+            raise UsageError(f"open a store with DataStore.connect({core!r})")
         self._core = core
         self._given = given  # with what messages do not show, as passwords
         self._mode = mode
@@ -230,13 +230,13 @@ class DataStore:
         """
         if mode not in ("a", "r+", "r"):
             raise UsageError(
-                "mode is 'a' (read and write, and make it if it is not there), 'r+' (read and write what is there) or "
+                "mode must be 'a' (read and write, create if missing), 'r+' (read and write an existing store) or "
                 f"'r' (read), not {mode!r}"
             )
         text = os.fspath(url)
         if not text.strip():
             raise UsageError(
-                f"{text!r} names no store: give memory:, dir:PATH, redis://HOST:PORT or a configuration (.json)"
+                f"{text!r} is not a store: give memory:, dir:PATH, redis://HOST:PORT or a configuration (.json)"
             )
         if text.startswith("dir:"):
             text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
@@ -580,7 +580,7 @@ class DataStore:
             If there is one of this name and type.
         """
         if not self._core.create_queue(_queue(name, kind)):
-            raise ExistsError(f"{self.url}: there is a queue {name!r} of {type_name_of(kind)} already")
+            raise ExistsError(f"{self.url}: queue {name!r} of {type_name_of(kind)} already exists")
 
     @known_options()
     def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> Queue:
@@ -606,7 +606,7 @@ class DataStore:
             If there is none.
         """
         if mode not in ("producer", "consumer"):
-            raise UsageError(f"mode is 'producer' or 'consumer', not {mode!r}")
+            raise UsageError(f"mode must be 'producer' or 'consumer', not {mode!r}")
         try:
             core = self._core.open_queue(_queue(name, kind), mode == "producer")
         except KeyNotFoundError as error:
@@ -639,7 +639,7 @@ class DataStore:
             with contextlib.suppress(KeyNotFoundError):
                 self._core.open_queue(f"{name}#{other}", False)
                 there.append(other)
-        hint = f"there is one of {', '.join(there)}: say its type" if there else "create it first"
+        hint = f"it exists for {', '.join(there)}: give its type" if there else "create it first"
         return KeyNotFoundError(f"{self.url}: there is no queue {name!r} of {wanted}; {hint}")
 
 
@@ -722,7 +722,7 @@ class WriteBatch:
         if not is_same(container._store, self._store):
             other = "another store" if self._store.url == container._store.url else self._store.url
             raise UsageError(
-                f"{container} is in {container._store.url}, and this batch writes to {other}: make a batch of the "
+                f"{container} is in {container._store.url}, but this batch writes to {other}: use a batch of the "
                 "container's store"
             )
         uuid = container._key[:16]
@@ -819,19 +819,19 @@ class WriteBatch:
         """
         if not isinstance(dataset, DataSet):
             raise UsageError(
-                f"dataset is a DataSet, as of store[name] or create_dataset, not {_shown(dataset)}"
+                f"dataset must be a DataSet, e.g. from store[name] or create_dataset, not {_shown(dataset)}"
                 + instead(dataset, "use the batch of its store for asyncio")
             )
         if not isinstance(products, Mapping):
             raise UsageError(
-                f"products is a dict of labels with an array each, not {_shown(products)}; of a table with a column "
-                "for each product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
+                f"products must be a dict with an array per label, not {_shown(products)}; for a table with a column "
+                "per product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
             )
         self._take(dataset)
         types = types or {}
         unknown = set(types) - set(products)
         if unknown:
-            raise UsageError(f"types has {', '.join(sorted(unknown))}, which is no product that is given")
+            raise UsageError(f"types has {', '.join(sorted(unknown))}, which is not in products")
         keys = _keys(dataset, run, subrun, event)
         if (twice := _twice(keys)) is not None:
             raise UsageError(f"{twice} is given several times")
@@ -864,9 +864,9 @@ def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: np
     try:
         runs, subruns, events = np.broadcast_arrays(*numbers)
     except ValueError as error:
-        raise UsageError(f"run, subrun and event are not of one length: {error}") from None
+        raise UsageError(f"run, subrun and event differ in length: {error}") from None
     if runs.ndim != 1:
-        raise UsageError("run, subrun and event are numbers or arrays of numbers")
+        raise UsageError("run, subrun and event must be numbers or arrays of numbers")
     keys = np.empty((len(runs), 5), ">u8")
     keys[:, :2] = np.frombuffer(dataset._key[:16], ">u8")
     keys[:, 2], keys[:, 3], keys[:, 4] = runs, subruns, events
@@ -897,18 +897,18 @@ def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
         # NumPy makes reals of none, and of integers of which some need 64 bits
         wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, int | np.integer)]
         if wrong:
-            raise UsageError(f"{name} holds numbers without a fraction, not {wrong[0]!r}")
+            raise UsageError(f"{name} must hold integers, not {wrong[0]!r}")
         array = np.array(values, object)
         if len(array) and not 0 <= array.min() <= array.max() < 2**64:
-            raise UsageError(f"{name} holds {array.min()} to {array.max()}, and numbers are from 0 to {2**64 - 2}")
+            raise UsageError(f"{name} holds {array.min()} to {array.max()}, but numbers must be from 0 to {2**64 - 2}")
         array = array.astype(np.uint64)
     if array.dtype.kind not in "iu":
-        raise UsageError(f"{name} holds numbers without a fraction, not {array.dtype}")
+        raise UsageError(f"{name} must hold integers, not {array.dtype}")
     if array.dtype.kind == "i" and len(array) and array.min() < 0:
-        raise UsageError(f"{name} holds {array.min()}, and numbers are 0 or more")
+        raise UsageError(f"{name} holds {array.min()}, but numbers must be 0 or more")
     numbers = array.astype(np.uint64)
     if len(numbers) and numbers.max() == np.iinfo(np.uint64).max:
-        raise UsageError(f"{name} holds {numbers.max()}, which stands for none")
+        raise UsageError(f"{name} holds {numbers.max()}, which is reserved for missing numbers")
     return numbers
 
 
@@ -953,7 +953,9 @@ class Queue:
             _, stored = encoded(self._store, self.name, value, self.type)
         except UsageError as error:
             why = str(error).removeprefix(f"product {self.name!r}: ")
-            raise UsageError(f"queue {self.name!r} of {self.type} takes no {type(value).__name__}: {why}") from error
+            raise UsageError(
+                f"queue {self.name!r} of {self.type} cannot take a {type(value).__name__}: {why}"
+            ) from error
         self._core.push(stored)
 
     def pop(self) -> Any:
@@ -986,8 +988,8 @@ class Queue:
         """Fail if values can be taken and not be had."""
         if self.type == PICKLE and not self._unpickle:
             raise UsageError(
-                f"values of queue {self.name!r} are pickled, and unpickling runs whatever is in them: if you trust who "
-                "pushes them, open it with unpickle=True"
+                f"values of queue {self.name!r} are pickled, and unpickling can run any code: if you trust the program "
+                "that pushes them, open the queue with unpickle=True"
             )
 
     def _value(self, stored: bytes) -> Any:

@@ -157,11 +157,11 @@ class EventBatch:
     def __getitem__(self, at: SupportsIndex) -> PrefetchedEvent:
         if isinstance(at, str):
             raise UsageError(
-                f"events are had by their place in the batch; a product of all of them is arrays()[{at!r}]"
+                f"get events by their position in the batch; for a product of all events use arrays()[{at!r}]"
             )
         n, at = len(self), operator.index(at)
         if not -n <= at < n:
-            raise IndexError(f"there are {n} events")
+            raise IndexError(f"the batch has {n} events")
         return PrefetchedEvent(self, at % n)
 
     def __iter__(self) -> Iterator[PrefetchedEvent]:
@@ -255,8 +255,8 @@ class Prefetcher:
         """
         if not isinstance(container, _Holder):
             raise UsageError(
-                "a prefetcher takes the dataset, run or subrun whose events are fetched, and of several one after the "
-                f"other, not {container!r}{instead(container, 'use the prefetcher of its store for asyncio')}"
+                "a prefetcher takes one dataset, run or subrun at a time, "
+                f"not {container!r}{instead(container, 'use the prefetcher of its store for asyncio')}"
             )
         return self._batches(container)
 

@@ -92,8 +92,8 @@ def check_form(label: str, form: Any) -> None:
     hint = "" if meant is None else f"did you mean {meant}? "
     given = f"the module {form.__name__}" if isinstance(form, types.ModuleType) else repr(form)
     raise UsageError(
-        f"product {label!r}: {given} is no form in which products are loaded: {hint}Give fb.Awkward, fb.NumPy, "
-        "fb.Arrow, bytes, int, float, bool, str, np.float32, a dataclass, fb.Ptr, or lists of these, as list[float]"
+        f"product {label!r}: products cannot be loaded as {given}: {hint}Use fb.Awkward, fb.NumPy, "
+        "fb.Arrow, bytes, int, float, bool, str, np.float32, a dataclass, fb.Ptr, or lists of these, e.g. list[float]"
     )
 
 

@@ -128,7 +128,7 @@ def _make_other(form: Any, store: DataStore, plain: Any) -> Any:
 
 def _make_present(make: Make | None, form: Any, store: DataStore, plain: Any) -> Any:
     if plain is None:
-        raise NotMadeError(f"a value is missing; what may be is {shown(form)} | None")
+        raise NotMadeError(f"a value is missing; annotate it as {shown(form)} | None")
     return plain if make is None else make(store, plain)
 
 
@@ -157,7 +157,7 @@ def _number_maker(stored: np.dtype[Any], wanted: np.dtype[Any], form: Any) -> Ma
 def _make_real(_: DataStore, plain: Any) -> float:
     real = float(plain)
     if int(real) != plain:
-        raise NotMadeError(f"no float is {plain}")
+        raise NotMadeError(f"{plain} cannot be represented exactly as a float")
     return real
 
 
@@ -169,7 +169,7 @@ def _dataclass_maker(kind: Record, form: type) -> Make:
     missing = [name for name in hints if name not in members and (not there or name not in defaults_of(form))]
     if missing:
         own = f"{missing[0]} in {form.__name__}"
-        advice = f"; a default of {own} would stand for what is not there" if there else ""
+        advice = f"; to load it anyway, give {own} a default" if there else ""
         raise NotMadeError(f"it has no {', '.join(missing)}{advice}")
     makers = [(name, _member_maker(name, members[name], form)) for name in there]
     make = maker_of(form)
@@ -202,5 +202,5 @@ def _member_maker(name: str, kind: Kind, form: type) -> Make | None:
 
 def _of_member(name: str, kind: Kind, hint: Any, form: type, error: NotMadeError) -> NotMadeError:
     """Return the error of a value as that of a member which has it."""
-    why = f": {error}" if str(error) else f" is stored as {kind.name}, which is no {shown(hint)}"
+    why = f": {error}" if str(error) else f" is stored as {kind.name} and cannot be loaded as {shown(hint)}"
     return NotMadeError(f"member {name!r} of {form.__name__}{why}")

@@ -57,12 +57,12 @@ def named(product: str | tuple[str, Any], kind: Any = None) -> tuple[str, Any]:
     label = product
     if isinstance(product, tuple):
         if len(product) != 2:
-            raise UsageError(f"a product is a label, or (label, type), not {product!r}; several are a list")
+            raise UsageError(f"a product must be a label, or (label, type), not {product!r}; give several as a list")
         if kind is not None:
-            raise UsageError(f"the type of product {product[0]!r} is given twice, by {product!r} and typename={kind!r}")
+            raise UsageError(f"the type of product {product[0]!r} is given twice: {product!r} and typename={kind!r}")
         label, kind = product
     if not isinstance(label, str):
-        raise UsageError(f"the label of a product is a text, not {label!r}")
+        raise UsageError(f"the label of a product must be a string, not {label!r}")
     return checked_text(label, "label"), kind
 
 
@@ -88,10 +88,10 @@ def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) ->
         return [products]
     if isinstance(products, Mapping):
         raise UsageError(
-            f"products with their types are a list of (label, type), and no dict: list({products!r}.items())"
+            f"give products with their types as a list of (label, type), not as a dict: list({products!r}.items())"
         )
     if not isinstance(products, Iterable):
-        raise UsageError(f"products are labels, or (label, type), not {products!r}")
+        raise UsageError(f"products must be labels, or (label, type), not {products!r}")
     return list(products)
 
 
@@ -316,8 +316,8 @@ def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise UsageError(
-            f"an array has one field {twice!r}: products of one label are loaded by several calls, each with one type, "
-            "and those with labels run, subrun or event with numbers=False"
+            f"an array can have only one field {twice!r}: load products of one label by separate calls, one for each "
+            "type, and products with labels run, subrun or event with numbers=False"
         )
 
 
@@ -340,8 +340,8 @@ def _only_one(url: str, where: str, label: str, counts: dict[tuple[str, str], in
     if len(kinds) > 1:
         types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
         raise UsageError(
-            f"{url}: events of {where} have products {label!r} of several types: {types}; say which: "
-            f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
+            f"{url}: events of {where} have products {label!r} of several types: {types}; select one: "
+            f"({label!r}, {min(kinds)!r}). Events with another type then have no value"
         )
     if kinds:
         return label, next(iter(kinds))

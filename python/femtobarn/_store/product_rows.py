@@ -123,7 +123,7 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     for member, hint in hints_of(kind).items():
         if inmost(hint) in (*above, kind):
             raise UsageError(
-                f"member {member!r} of {kind.__name__}: a class cannot contain itself, {inmost(hint).__name__} here: "
+                f"member {member!r} of {kind.__name__}: a class cannot contain itself, here {inmost(hint).__name__}: "
                 "store a flat list of them, with the indices of their children"
             )
         note_kind(store, hint, above=(*above, kind))
@@ -191,7 +191,7 @@ def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) ->
         try:
             return text_column(values)
         except UnicodeEncodeError as error:
-            raise UsageError(f"{where}: {error.object!r} is no text that UTF-8 has ({error.reason})") from None
+            raise UsageError(f"{where}: {error.object!r} is not valid UTF-8 ({error.reason})") from None
     if kind is bytes:
         wrong = [value for value in values if not isinstance(value, bytes | bytearray | memoryview)]
         if wrong:
@@ -200,14 +200,14 @@ def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) ->
         return layout_of(store, list[np.uint8], items, where)
     dtype = dtype_of(kind)
     if dtype is None:
-        raise UsageError(f"{where}: {kind!r} is no type of values that are given as lists of Python; give an array")
+        raise UsageError(f"{where}: values of type {kind!r} cannot be given as lists of Python; give an array")
     return ak.contents.NumpyArray(_numbers(values, dtype, kind, where))
 
 
 def _is_none(value: Any, kind: Any, where: str) -> UsageError:
     name = getattr(kind, "__name__", str(kind))
-    advice = f"; what may be missing is {name} | None" if value is None else ""
-    return UsageError(f"{where}: {value!r} is no {name}{advice}")
+    advice = f"; for values that may be missing, use {name} | None" if value is None else ""
+    return UsageError(f"{where}: {value!r} is not a {name}{advice}")
 
 
 def _items(value: Any, kind: Any, where: str) -> Any:
@@ -233,7 +233,7 @@ def _members(value: Any, kind: type, names: list[str], where: str) -> list[Any]:
         if type(value) is kind or [field.name for field in dataclasses.fields(value)] == names:
             unset = [name for name in names if not hasattr(value, name)]
             if unset:
-                raise UsageError(f"{where}: member {unset[0]!r} of this {type(value).__name__} was never given a value")
+                raise UsageError(f"{where}: member {unset[0]!r} of this {type(value).__name__} has no value")
             return [getattr(value, name) for name in names]
     elif hasattr(value, "tolist"):
         value = value.tolist()
@@ -259,10 +259,10 @@ def _numbers(values: Sequence[Any], dtype: np.dtype[Any], kind: Any, where: str)
             return np.array(integers, np.int64)
         if low >= 0 and high < 2**64:
             return np.array(integers, np.uint64)
-        raise UsageError(f"{where}: {high if high >= 2**63 else low} is no number of 64 bits that {dtype} holds")
+        raise UsageError(f"{where}: {high if high >= 2**63 else low} does not fit into {dtype}")
     wide = [v for v in values if isinstance(v, int | np.integer) and not -MOST_EXACT <= v <= MOST_EXACT]
     if wide:
-        raise UsageError(f"{where}: among reals, no real holds the integer {wide[0]}")
+        raise UsageError(f"{where}: the integer {wide[0]} cannot be represented exactly among floats")
     return np.array([float(value) for value in values])
 
 

@@ -137,7 +137,7 @@ def type_name_of(kind: Any) -> str:
         return SCALARS[kind]
     if (dtype := dtype_of(kind)) is not None:
         return NUMBERS[dtype.name]
-    raise UsageError(f"{kind!r} is no type of a product: {_advice(kind)}")
+    raise UsageError(f"{kind!r} cannot be the type of a product: {_advice(kind)}")
 
 
 def member_type_name(kind: Any) -> str:
@@ -201,15 +201,15 @@ def _advice(kind: Any) -> str:
     """Return what may be written in place of what is no type."""
     of = typing.get_origin(kind) or kind
     if of is np.ndarray:
-        return "it does not say of what the arrays are: write list[np.float32], or list of what they hold"
+        return "the type of the items is missing: use list[np.float32], or a list of the item type"
     if of is tuple:
-        return "members of several types are a dataclass; write tuple[T, ...] or list[T] for items of one type"
+        return "use a dataclass for members of several types; use tuple[T, ...] or list[T] for items of one type"
     if of is dict:
-        return "write a dataclass, or lists of keys and of values"
+        return "use a dataclass, or lists of keys and values"
     if of is list:
-        return "it does not say of what: write list[float], or list of what they are"
+        return "the type of the items is missing: use list[float], or a list of the item type"
     return (
-        "give a name as 'std::vector<float>', bytes, int, float, bool, str, a dataclass, Ptr, a dtype of NumPy, or "
+        "use a name such as 'std::vector<float>', bytes, int, float, bool, str, a dataclass, Ptr, a dtype of NumPy, or "
         "list[T] or T | None of one of these"
     )
 
@@ -425,7 +425,7 @@ def hints_of(kind: type) -> dict[str, Any]:
     try:
         hints = typing.get_type_hints(kind)
     except NameError as error:
-        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
+        raise UsageError(f"annotations of {kind.__name__} cannot be resolved where it is defined: {error}") from error
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
@@ -569,7 +569,7 @@ def checked_text(text: str, what: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise UsageError(f"{text!r} cannot be a {what}: UTF-8 has no {text[error.start]!r}") from None
+            raise UsageError(f"{text!r} cannot be a {what}: {text[error.start]!r} is not valid UTF-8") from None
     return text
 
 

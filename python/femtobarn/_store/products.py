@@ -82,7 +82,7 @@ __all__ = [
 
 
 _NATURAL = {"std::string": str, PTR: Ptr}
-_UNKNOWN = re.compile("described nowhere in the store|no type that is known")
+_UNKNOWN = re.compile("no description of class|no type that is known")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
@@ -160,7 +160,7 @@ def told_how(error: UsageError, by: str) -> UsageError:
     """
     if error.kind != "class-differs":
         return error
-    how = f"another name is given by {by}, by another dataclass, or to records by ak.with_name"
+    how = f"to give another name, use {by}, another dataclass, or for records ak.with_name"
     return UsageError(f"{error}; {how}", kind=error.kind)
 
 
@@ -175,7 +175,7 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
     if name == MSGPACK or (name is None and (value is None or isinstance(value, dict))):
         return MSGPACK, _packed(label, value)
     if name == BYTES:
-        raise UsageError(f"product {label!r} is to be bytes, and was given {type(value).__name__}")
+        raise UsageError(f"product {label!r} must be bytes, not {type(value).__name__}")
     if name is not None and isinstance(value, bytes | bytearray | memoryview):
         return name, _bytes_within(label, bytes(value), name)
     _check_no_names(label, value)
@@ -247,8 +247,12 @@ def _bytes_within(label: str, value: bytes, name: str) -> bytes:
     """Return bytes as they are stored where they are to be of a type, which must be one of lists of them."""
     if name in ("std::vector<std::uint8_t>", "std::vector<std::byte>"):
         return len(value).to_bytes(8, "little") + value
-    how = "give a text, as value.decode()" if name == "std::string" else "give values of the type, or no typename"
-    raise UsageError(f"product {label!r} is to be a {name}, and was given bytes: {how}")
+    how = (
+        "give a string, e.g. value.decode()"
+        if name == "std::string"
+        else "give values of the type, or leave out typename"
+    )
+    raise UsageError(f"product {label!r} must be a {name}, not bytes: {how}")
 
 
 def _packed(label: str, value: Any) -> bytes:
@@ -265,8 +269,8 @@ def _packed(label: str, value: Any) -> bytes:
         msgpack.unpackb(packed, strict_map_key=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(
-            f"product {label!r} cannot be stored as msgpack ({error}): this has None, numbers of 64 bits, texts, "
-            "bytes, lists and dicts. Give arrays by .tolist() or as products of their own, and other objects with "
+            f"product {label!r} cannot be stored as msgpack ({error}): it supports None, 64-bit numbers, strings, "
+            "bytes, lists and dicts. Give arrays as .tolist() or as separate products, and other objects with "
             "typename='pickle'"
         ) from error
     return packed
@@ -278,7 +282,7 @@ def _check_no_names(label: str, values: Any) -> None:
     if isinstance(one, tuple) and hasattr(one, "_fields"):
         members = "; ".join(f"{name}: …" for name in one._fields)
         raise UsageError(
-            f"product {label!r}: the names in a namedtuple would be lost: make {type(one).__name__} a dataclass, as in "
+            f"product {label!r}: the names of a namedtuple would be lost: make {type(one).__name__} a dataclass, e.g. "
             f"@dataclass class {type(one).__name__}: {members}"
         )
 
@@ -337,7 +341,9 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
     core = store._core
     checked_text(label, "label")
     if values is None or isinstance(values, str | bytes | int | float | np.generic):
-        raise UsageError(f"product {label!r}: {values!r} is one value, not one for each event: give a list or an array")
+        raise UsageError(
+            f"product {label!r}: {values!r} is one value instead of one per event: give a list or an array"
+        )
     _check_no_names(label, values)
     kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
@@ -401,7 +407,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
         if form is None or value is None or isinstance(value, typing.get_origin(form) or form):
             return value
         raise UsageError(
-            f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it as such"
+            f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it without a form"
         )
     if (quick := _quick_loaded(store, label, stored, type_name, form)) is not NOTHING:
         return quick
@@ -439,7 +445,7 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
         If it has no elements, or cannot be had in this form.
     """
     if is_opaque(type_name) or form is bytes:
-        what = "an element has no bytes of its own" if form is bytes else "it has no elements to refer to"
+        what = "an element cannot be loaded as bytes" if form is bytes else "it has no elements to refer to"
         raise UsageError(f"product {label!r} is a {type_name}: {what}")
     return decoded(store, label, type_name, [stored]).elements(0).at(index, form)
 
@@ -493,8 +499,8 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
     for label, type_name in names:
         if _OF_BOOST.search(type_name):
             raise UsageError(
-                f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load "
-                "it as bytes"
+                f"product {label!r} is a {type_name}, which HEPnOS's classes store with Boost: only C++ can read it; "
+                "load it as bytes"
             )
     try:
         yield
@@ -503,7 +509,7 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
         if error.kind != "product-type" or not is_unknown:
             raise
         raise UsageError(
-            f"{error}; C++ may have stored it by Boost, which only C++ reads: load it as bytes", kind=error.kind
+            f"{error}; C++ may have stored it with Boost, which only C++ can read: load it as bytes", kind=error.kind
         ) from None
     except FormatError as error:
         if isinstance(error, ChecksumError) or error._object is not None:
@@ -513,8 +519,8 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
             raise
         which = f"product {others[0]!r}: " if len(names) == 1 else ""
         raise FormatError(
-            f"{which}{error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and vectors of "
-            "them by Boost: only C++ reads that; load it as bytes",
+            f"{which}{error}; or hepnos.hpp has stored it: except for numbers, plain structs and vectors of them, it "
+            "uses Boost, which only C++ can read; load it as bytes",
             kind=error.kind,
         ) from None
 
@@ -564,12 +570,12 @@ def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, f
 
 def _is_none(label: str, type_name: str, form: Any, error: NotMadeError) -> UsageError:
     why = f": {error}" if str(error) else ""
-    return UsageError(f"product {label!r} is a {type_name}, which is no {shown(form)}{why}")
+    return UsageError(f"product {label!r} has type {type_name} and cannot be loaded as {shown(form)}{why}")
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
     if isinstance(form, As):
-        raise UsageError(f"product {label!r} is stored as {type_name}, which is no array: load it without a form")
+        raise UsageError(f"product {label!r} is stored as {type_name}, which is not an array: load it without a form")
     if form is not None and not isinstance(typing.get_origin(form) or form, type):
         check_form(label, form)
     if type_name == MSGPACK:
@@ -577,13 +583,13 @@ def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool
             return optional("msgpack", "msgpack").unpackb(stored, strict_map_key=False)
         except (ValueError, TypeError) as error:
             raise FormatError(
-                f"product {label!r} is no msgpack that can be read: {error}", kind="product-damaged"
+                f"product {label!r} is not readable as msgpack: {error}", kind="product-damaged"
             ) from error
     if type_name == PICKLE:
         if not unpickle:
             raise UsageError(
-                f"product {label!r} is pickled, and unpickling runs whatever is in it: if you trust who stored it, "
-                "load it with unpickle=True"
+                f"product {label!r} is pickled, and unpickling can run any code: if you trust the program that stored "
+                "it, load it with unpickle=True"
             )
         return pickle.loads(stored)
     return stored
@@ -598,7 +604,7 @@ def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None
             return own, len(text).to_bytes(8, "little") + text
         if own == "std::int64_t" and not -(2**63) <= value < 2**63:
             if not 0 <= value < 2**64 or name is not None:
-                raise UsageError(f"product {label!r}: {value} is no number that 64 bits hold as {name or 'integer'}")
+                raise UsageError(f"product {label!r}: {value} is out of range for {name or 'integer'}")
             own = "std::uint64_t"
         return own, np.asarray(value, DTYPES[own]).astype(DTYPES[own].newbyteorder("<")).tobytes()
     if isinstance(value, np.generic) and value.dtype.name in NUMBERS:
@@ -645,7 +651,7 @@ def _one(label: str, value: Any) -> Batches:
     is_arrow = hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
     if not (is_arrow or isinstance(value, Iterable)):
         raise UsageError(
-            f"product {label!r} cannot be stored: {type(value).__name__} is no array; give bytes, numbers, arrays, "
+            f"product {label!r} cannot be stored: {type(value).__name__} is not an array; give bytes, numbers, arrays, "
             "dataclasses, or typename='msgpack' or typename='pickle' for other objects"
         )
     return to_list(label, list(value) if isinstance(value, tuple) else value)
@@ -660,8 +666,8 @@ def _check_index(label: str, value: Any) -> None:
         return
     if None in index.names:
         raise UsageError(
-            f"product {label!r}: the index of the DataFrame has no name, and would be lost: keep it as a column by "
-            ".rename_axis('name'), or leave it out by .reset_index(drop=True)"
+            f"product {label!r}: the index of the DataFrame has no name, and would be lost: keep it as a column with "
+            ".rename_axis('name'), or leave it out with .reset_index(drop=True)"
         )
 
 

@@ -93,7 +93,7 @@ class Ptr:
         self, container: Container | None = None, label: str = "", typename: str = "", index: int | None = None
     ) -> None:
         if index is not None and not 0 <= index < _ABSENT:
-            raise UsageError(f"the index of an element is 0 or more, not {index}")
+            raise UsageError(f"the index of an element must be 0 or more, not {index}")
         self._store = None if container is None else container._store
         self._key = _NOTHING if container is None else container._key
         self._label, self._index = label, index
@@ -124,9 +124,9 @@ class Ptr:
             key = bytes(plain["dataset"]) + b"".join(numbers)
             label, type_name, index = str(plain["label"]), str(plain["type"]), int(plain["index"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"this is no {PTR}: {error!r}; it has {', '.join(plain)}") from error
+            raise UsageError(f"invalid {PTR}: {error!r}; it has {', '.join(plain)}") from error
         if len(key) != len(_NOTHING):
-            raise UsageError(f"this is no {PTR}: its dataset has {len(key) - 24} bytes, not 16")
+            raise UsageError(f"invalid {PTR}: its dataset has {len(key) - 24} bytes, not 16")
         container = None if key == _NOTHING else Container._of(store, key)
         return cls(container, label, type_name, None if index == _ABSENT else index)
 
@@ -151,7 +151,7 @@ class Ptr:
         from femtobarn._store.containers import Container
 
         if self._store is None:
-            raise KeyNotFoundError("this reference refers to nothing")
+            raise KeyNotFoundError("this is a null reference")
         return Container._of(self._store, self._key)
 
     def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
@@ -198,12 +198,12 @@ class Ptr:
     def _dangling(self) -> KeyNotFoundError:
         """Return the error that says what of it is there."""
         if self._store is None:
-            return KeyNotFoundError("this reference refers to nothing")
+            return KeyNotFoundError("this is a null reference")
         path = path_of(self._store, self._key[:16], _MOST_DATASETS)
         if path is None:
             why = (
-                f"no dataset that was found has the UUID {self._key[:16].hex()}: it was deleted, or the reference is "
-                "one of another store"
+                f"no dataset with the UUID {self._key[:16].hex()} was found: it was deleted, or the reference belongs "
+                "to another store"
             )
         elif not self.container.exists():
             why = f"dataset {path!r} has no such {type(self.container).__name__.lower()}"
@@ -340,10 +340,10 @@ def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
     ak = optional("awkward", "all")
     for ptr in ptrs:
         if not isinstance(ptr, Ptr):
-            raise UsageError(f"{ptr!r} is no Ptr")
+            raise UsageError(f"{ptr!r} is not a Ptr")
         if ptr._store is not None and not is_same(ptr._store, store):
             raise UsageError(
-                f"{ptr} refers into {ptr._store.url}, and cannot be stored in {store.url}: what is stored does not "
+                f"{ptr} refers into {ptr._store.url}, and cannot be stored in {store.url}: stored references do not "
                 "name a store"
             )
     keys = np.frombuffer(b"".join(ptr._key for ptr in ptrs), np.uint8).reshape(-1, 40)
@@ -424,7 +424,7 @@ def _loaded(ak: Any, layout: Any, values: Callable[[Any], Any]) -> Any:
     if layout.is_record:
         missing = [name for name, _ in _MEMBERS if name not in layout.fields]
         if missing:
-            raise UsageError(f"these are no references: records of {', '.join(layout.fields)} are no {PTR}")
+            raise UsageError(f"not references: records of {', '.join(layout.fields)} are not a {PTR}")
         return values(layout)
     if layout.is_option:
         option = layout.to_IndexedOptionArray64()
@@ -433,7 +433,7 @@ def _loaded(ak: Any, layout: Any, values: Callable[[Any], Any]) -> Any:
         return layout.copy(content=_loaded(ak, layout.content, values))
     if len(layout) == 0:
         return layout
-    raise UsageError(f"these are no references, but {ak.Array(layout).type}")
+    raise UsageError(f"expected references, found {ak.Array(layout).type}")
 
 
 def _values(ak: Any, store: DataStore, refs: Any, default: Any) -> Any:
@@ -526,4 +526,4 @@ def _first_of(store: DataStore, refs: Any, dangling: npt.NDArray[np.int64]) -> K
         ptr.load()
     except KeyNotFoundError as error:
         return KeyNotFoundError(f"{error} ({len(dangling)} of {len(refs)} references dangle)")
-    return KeyNotFoundError(f"{store.url}: {ptr} was not there a moment ago")
+    return KeyNotFoundError(f"{store.url}: {ptr} was deleted meanwhile")

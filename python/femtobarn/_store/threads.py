@@ -33,7 +33,7 @@ def check_wanted(what: str) -> None:
     """Raise if nobody waits any more for what is being done here: long calls ask between their steps."""
     stop = _STOP.get()
     if stop is not None and stop.is_set():
-        raise FemtobarnError(f"{what}: stopped, as nobody waits for it any more", kind="stopped")
+        raise FemtobarnError(f"{what}: stopped, as its caller has ended", kind="stopped")
 
 
 async def in_thread(

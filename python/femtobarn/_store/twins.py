@@ -121,12 +121,12 @@ class Twin(Generic[S]):
     # Without these, Python would take __getitem__ for what finds and goes through items, and go on for ever.
     def __iter__(self) -> Any:
         if hasattr(self, "__aiter__"):
-            raise TypeError(f"{self!r} is gone through by async for")
+            raise TypeError(f"iterate over {self!r} with async for")
         raise TypeError(f"{type(self).__name__!r} object is not iterable")
 
     def __contains__(self, key: object) -> bool:
         if hasattr(self, "contains"):
-            raise TypeError(f"what is in {self!r} is asked for by: await ….contains({key!r})")
+            raise TypeError(f"check membership in {self!r} with await ….contains({key!r})")
         raise TypeError(f"argument of type {type(self).__name__!r} is not iterable")
 
 

@@ -107,7 +107,7 @@ def choice_of(
     plain = namespace.strip(":")
     parts = plain.split("::")
     if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
-        raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
+        raise UsageError(f"namespace must be a C++ name, e.g. 'hep' or 'nova::caf', not {namespace!r}")
     return Choice(
         **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
         namespace=plain,
@@ -243,11 +243,11 @@ def open_hdf5(path: str) -> Any:
     try:
         return h5py.File(path, "r")
     except FileNotFoundError:
-        raise NotFoundError(f"{path}: there is no such file") from None
+        raise NotFoundError(f"{path}: no such file") from None
     except PermissionError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
     except OSError as error:
-        raise FormatError(f"{path}: it cannot be read as HDF5, and may be cut short or damaged: {error}") from error
+        raise FormatError(f"{path}: cannot read it as HDF5; it may be truncated or damaged: {error}") from error
 
 
 def cpp_names(names: Iterable[str], reserved: frozenset[str] = KEYWORDS) -> dict[str, str]:
@@ -331,8 +331,8 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
             continue
         if wanted and "#" in name:
             raise UsageError(
-                f"{path}: group {name!r} cannot be a product, whose label has no '#': leave it out by drop={name!r}, "
-                f"or rename it in the file (file.move({name!r}, {name.replace('#', '_')!r}) of h5py)"
+                f"{path}: group {name!r} cannot be a product, as labels must not contain '#': leave it out with "
+                f"drop={name!r}, or rename it in the file (file.move({name!r}, {name.replace('#', '_')!r}) in h5py)"
             )
         with _told(path, f"group {name!r}"):
             if wanted:
@@ -350,7 +350,7 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
     sequence = [table.group for table in found.tables if not table.has_index]
     if sequence and (found.events is None or SEQUENCE not in groups[EVENTS]):
         for name in sequence:
-            _refuse(found, name, f"it has {SEQUENCE}, and there is no {EVENTS} that says which events these are")
+            _refuse(found, name, f"it has {SEQUENCE}, but there is no {EVENTS}, which identifies these events")
         found.tables = [table for table in found.tables if table.has_index]
     return found
 
@@ -366,9 +366,9 @@ def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice,
     near = [close for number in missing for close in nearest(number, integers)[:2]]
     shown = list(dict.fromkeys([*near, *integers]))
     raise KeyNotFoundError(
-        f"{path}: no group says which events its rows are of, by {', '.join(choice.index)}: group {name!r} has no "
-        f"{', '.join(missing)}; its integers are {shortened([*map(repr, shown)], 8) or 'none'}; say which they are "
-        "by run=, subrun= and event="
+        f"{path}: no group has the event numbers {', '.join(choice.index)} of its rows: group {name!r} has no "
+        f"{', '.join(missing)}; its integers are {shortened([*map(repr, shown)], 8) or 'none'}; name them "
+        "with run=, subrun= and event="
     )
 
 
@@ -385,7 +385,7 @@ def _told(path: str, what: str) -> Iterator[None]:
         raise
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError) as error:
         reason = error.args[0] if error.args else type(error).__name__
-        raise FormatError(f"{path}: {what} cannot be read, and may be damaged: {reason}") from error
+        raise FormatError(f"{path}: cannot read {what}, which may be damaged: {reason}") from error
 
 
 def _groups(
@@ -405,14 +405,14 @@ def _groups(
         n += 1
         if n > _MOST_GROUPS or len(above) > _DEEPEST:
             raise FormatError(
-                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: links in a "
-                "circle may make them"
+                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: the file may "
+                "have circular links"
             )
         with _told(path, what):
             above = (*above, _address(h5py, group))
             names = list(group)
         if above[-1] in above[:-1]:
-            raise FormatError(f"{path}: {what} is one that it is in itself: its links make a circle")
+            raise FormatError(f"{path}: {what} contains itself: its links are circular")
         is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
         datasets: dict[str, Any] = {}
         inner: list[tuple[str, Any, tuple[Any, ...]]] = []
@@ -429,14 +429,14 @@ def _groups(
                 datasets[name] = None
                 continue
             if item is None:
-                _refuse(found, full, "its link leads nowhere")
+                _refuse(found, full, "its link has no target")
             elif isinstance(item, h5py.Dataset):
                 datasets[name] = item
             elif isinstance(item, h5py.Group):
                 inner.append((full, item, above))
         if not own:
             for name in datasets:
-                _refuse(found, name, "it is a dataset in no group, which says nothing of events")
+                _refuse(found, name, "it is a dataset outside of a group, so it belongs to no event")
         elif datasets or not inner:
             yield own, datasets
         todo += reversed(inner)
@@ -492,7 +492,7 @@ def _table(
         return None
     if not has_index and SEQUENCE not in datasets:
         missing = ", ".join(index for index in choice.index if index not in datasets)
-        _refuse(found, name, f"it does not say which events its rows are of: it has no {missing}")
+        _refuse(found, name, f"the event numbers of its rows are missing: it has no {missing}")
         return None
     keys = choice.index if has_index else (SEQUENCE,)
     for key in keys:
@@ -528,7 +528,7 @@ def _table(
 
 def _reason_to_leave(dataset: Any, n_rows: int) -> str | None:
     if dataset.shape is None or dataset.shape == ():
-        return "it is one value, and not one for each row"
+        return "it is one value instead of one per row"
     if dataset.shape[0] == 0 and n_rows:
         return "it is empty"
     return "its rows have no values" if 0 in dataset.shape[1:] else None
@@ -538,7 +538,7 @@ def _check_index(path: str, group: str, name: str, dataset: Any) -> None:
     shape = dataset.shape or ()
     if dataset.dtype.kind not in "iu" or not shape or any(n != 1 for n in shape[1:]):
         raise FormatError(
-            f"{path}: {name} of group {group!r} has numbers of events, which are integers, one for each row; it has "
+            f"{path}: {name} of group {group!r} must have one integer per row as event number; it has "
             f"{dataset.dtype} of shape {dataset.shape}"
         )
 
@@ -552,8 +552,8 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
         lost = _lost_source(dataset)
         if lost is not None:
             raise FormatError(
-                f"{path}: dataset {name!r} of group {group!r} lies in other files, and {lost}, so that HDF5 would read "
-                f"zeros: bring it back, or leave the dataset out with drop={f'{group}/{name}'!r}"
+                f"{path}: dataset {name!r} of group {group!r} is stored in other files, and {lost}, so that HDF5 would "
+                f"read zeros: restore the file, or leave the dataset out with drop={f'{group}/{name}'!r}"
             )
     elif dataset.chunks is not None:
         n_written = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
@@ -567,7 +567,7 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
     # the keys of rows take 24 bytes each
     if (n - n_written) * max(size, 24) > _UNWRITTEN:
         raise FormatError(
-            f"{path}: dataset {name!r} of group {group!r} has {n} values, of which {max(n - n_written, 0)} were never "
+            f"{path}: dataset {name!r} of group {group!r} has {n} values, but {max(n - n_written, 0)} were never "
             f"written: leave it out with drop={f'{group}/{name}'!r}"
         )
 
@@ -584,7 +584,7 @@ def _lost_source(dataset: Any, n_steps: int = 16) -> str | None:
         places = [folder / name, folder / prefix / name, folder / Path(name).name, Path(name)]
         place = Path(dataset.file.filename) if name == "." else next((one for one in places if one.is_file()), None)
         if place is None:
-            return f"there is no {folder / name}"
+            return f"{folder / name} does not exist"
         try:
             with h5py.File(place, "r") as file:
                 source = file.get(item)
@@ -612,8 +612,8 @@ def _column(path: str, group: str, name: str, dataset: Any, member: str) -> Colu
         kind, type_name = "number", item
     else:
         raise UsageError(
-            f"{path}: dataset {name!r} of group {group!r} has values of the type {_described(dtype)}, which no product "
-            f"can have: leave it out with drop={f'{group}/{name}'!r}"
+            f"{path}: dataset {name!r} of group {group!r} has values of the type {_described(dtype)}, which products "
+            f"cannot have: leave it out with drop={f'{group}/{name}'!r}"
         )
     for n in reversed(shape):
         type_name = f"std::array<{type_name},{n}>"
@@ -674,9 +674,9 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
     for pattern, what in open_ones.items() if names else ():
         kinds = sorted(name for name in names if what == "drop" or ("/" in name) == (what == "fields"))
         near = nearest(pattern, kinds)[:3] or kinds[:5]
-        form = " (a field is group/dataset)" if what == "fields" and "/" not in pattern else ""
-        hint = several(what, pattern) or (f"; near are {', '.join(map(repr, near))}" if near else "")
-        raise KeyNotFoundError(f"no file has what {what} names, {pattern!r}{form}{hint}")
+        form = " (give a field as group/dataset)" if what == "fields" and "/" not in pattern else ""
+        hint = several(what, pattern) or (f"; similar: {', '.join(map(repr, near))}" if near else "")
+        raise KeyNotFoundError(f"{what}: nothing in the files matches {pattern!r}{form}{hint}")
 
 
 def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: Any = None) -> Any:
@@ -706,7 +706,7 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
         if len(at) and int(at.max()) >= len(events):
             raise FormatError(
                 f"{path}: {SEQUENCE} of group {table.group!r} has {int(at.max())}, "
-                f"and {EVENTS} has {len(events)} events"
+                f"but {EVENTS} has {len(events)} events"
             )
         return events[at]
     keys = np.empty((end - first, 3), ">u8")
@@ -720,11 +720,13 @@ def _numbers(group: Any, path: str, table: Table, name: str, first: int, end: in
     if numbers.dtype.kind == "i" and len(numbers) and int(numbers.min()) < 0:
         row = first + int(np.argmax(numbers < 0))
         raise FormatError(
-            f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it is no number"
+            f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it must not be negative"
         )
     numbers = numbers.astype(np.uint64)
     if len(numbers) and int(numbers.max()) == 2**64 - 1:
-        raise FormatError(f"{path}: {name} of group {table.group!r} is 2**64 - 1, which stands for none")
+        raise FormatError(
+            f"{path}: {name} of group {table.group!r} is 2**64 - 1, which is reserved for missing numbers"
+        )
     return numbers
 
 
@@ -754,4 +756,4 @@ def read_rows(dataset: Any, path: str, first: int, end: int) -> Any:
         return dataset[first:end]
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         kind = FileError if isinstance(error, OSError) else FormatError
-        raise kind(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error
+        raise kind(f"{path}: cannot read rows {first} to {end} of {dataset.name}: {error}") from error

@@ -73,7 +73,7 @@ def hdf5_schema(
     paths = [path for path, _ in resolve(files)]
     for path in paths:
         if kind_of(path) != "hdf5":
-            raise UsageError(f"{path}: this is a ROOT file, and no HDF5; `fb info` shows what is in it")
+            raise UsageError(f"{path}: this is a ROOT file, not HDF5; `fb info` shows its contents")
     check_patterns(paths, choice)
     tables = _tables(paths, choice)
     if cpp is not None:
@@ -81,7 +81,7 @@ def hdf5_schema(
         try:
             Path(cpp).write_text(text)
         except OSError as error:
-            raise FileError(f"{cpp}: the header cannot be written: {error.strerror or error}") from error
+            raise FileError(f"cannot write the header {cpp}: {error.strerror or error}") from error
     return {
         group: {
             "type": table.type,
@@ -103,7 +103,7 @@ def _tables(paths: list[str], choice: Choice) -> dict[str, Table]:
                     differing = {one.dataset for one in set(before.columns) ^ set(table.columns)}
                     raise UsageError(
                         f"{path}: group {table.group!r} has other datasets than in {first}: "
-                        f"{', '.join(sorted(differing))}; drop leaves these out of all"
+                        f"{', '.join(sorted(differing))}; leave these out of all files with drop"
                     )
     return {group: table for group, (_, table) in tables.items()}
 

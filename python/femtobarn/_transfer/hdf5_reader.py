@@ -153,9 +153,7 @@ class Hdf5Reader:
             return None
         numbers = read_rows(self._file[events.group][SEQUENCE], self.path, 0, events.n_rows).reshape(-1)
         if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
-            raise FormatError(
-                f"{self.path}: {SEQUENCE} of {events.group!r} does not number its rows from 0 on, each once"
-            )
+            raise FormatError(f"{self.path}: {SEQUENCE} of {events.group!r} must number its rows from 0, each once")
         keys = np.empty(events.n_rows, "S24")
         keys[numbers] = read_keys(self._file, self.path, events, 0, events.n_rows)
         return keys
@@ -192,7 +190,7 @@ class Hdf5Reader:
         if not survey.n_unlisted:
             return {}
         name = f"{survey.n_unlisted} of the events in {self.tables.events.group}" if self.tables.events else ""
-        return {name: "it does not list them; they are there since other groups have rows of them"}
+        return {name: "it does not list them, but other groups have rows of them"}
 
     @staticmethod
     def _row_size(table: Table) -> int:
@@ -315,7 +313,7 @@ def _check_texts(values: Any, where: str, ranges: list[tuple[int, int]]) -> None
             n = at * len(values) // values.size
             row = next(itertools.islice(itertools.chain(*(range(*own) for own in ranges)), n, None))
             raise FormatError(
-                f"{where} has a text that is no UTF-8 ({error.reason}): {value!r}, in row {row} (the first is row 0)"
+                f"{where} has a string that is not valid UTF-8 ({error.reason}): {value!r}, in row {row} (from 0)"
             ) from None
 
 

@@ -46,7 +46,7 @@ _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
 _PATIENCE = 20.0  # seconds for which files are looked at for an error's text
 _NEGATIVE = re.compile(r"-\d+")
-_EMPTY = "the file gave no event"
+_EMPTY = "no events found in the file"
 
 
 @dataclass(repr=False)
@@ -111,9 +111,9 @@ class IngestReport:
     def __str__(self) -> str:
         lines = [
             f"{plural(self.files, 'file')} read"
-            + (f", {self.skipped} skipped, which the dataset has already" if self.skipped else ""),
+            + (f", {self.skipped} skipped (already in the dataset)" if self.skipped else ""),
             f"{plural(self.events, 'event')}, {plural(self.products, 'product')} written"
-            + (f", {self.kept} kept that are the same" if self.kept else "")
+            + (f", {self.kept} unchanged" if self.kept else "")
             + (f", {plural(self.conflicts, 'conflict')}" if self.conflicts else ""),
             f"{format_bytes(self.n_bytes)} in {format_seconds(self.seconds)}",
         ]
@@ -318,9 +318,11 @@ def _number(name: str, given: Any) -> str | int:
     if isinstance(given, SupportsIndex) and not isinstance(given, bool):
         given = int(given)
     if not isinstance(given, str | int) or isinstance(given, bool):
-        raise UsageError(f"{name}= is the name of a field, or a number that is not negative, not {given!r}")
+        raise UsageError(f"{name} must be the name of a field, or a number that is not negative, not {given!r}")
     if (isinstance(given, int) and given < 0) or _NEGATIVE.fullmatch(str(given)):
-        raise UsageError(f"{name}={given}: no {name} is negative: give another number, or the name of a field")
+        raise UsageError(
+            f"{name}={given}: {name} numbers must not be negative: give another number, or the name of a field"
+        )
     return given
 
 
@@ -334,9 +336,9 @@ def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
         there = report.files + report.skipped
         interrupt.add_note(
             f"{there} of {plural(len(job.todo) + report.skipped, 'file')} "
-            f"{'is' if there == 1 else 'are'} wholly in {dataset}, "
-            f"{plural(report.events, 'event')} of those read, or more, {'is' if report.events == 1 else 'are'} there: "
-            "ingesting the same again goes on from there"
+            f"{'is' if there == 1 else 'are'} completely in {dataset}, "
+            f"at least {plural(report.events, 'event')} of this call {'is' if report.events == 1 else 'are'} there: "
+            "repeat the call to continue"
         )
         raise
 
@@ -344,16 +346,16 @@ def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
 def _check(files: Any, dataset: Any, on_conflict: str, workers: int | None) -> None:
     if not isinstance(dataset, DataSet) or not dataset.path:
         raise UsageError(
-            "events are brought into a dataset of a store, as store.root.create_dataset(…), not "
+            "dataset must be a dataset of a store, e.g. store.root.create_dataset(…), not "
             f"{dataset!r}{instead(dataset, 'await aio.ingest(…)')}"
         )
     if _has_values(files):
         raise UsageError(
-            f"files are read: a path, a pattern, or a list of these, and not {type(files).__name__}; arrays, dicts of "
-            "arrays and tables by columns are stored by batch.store_arrays of store.write_batch()"
+            f"files must be a path, a pattern, or a list of these, not {type(files).__name__}; store arrays, dicts of "
+            "arrays and tables with batch.store_arrays of store.write_batch()"
         )
     if on_conflict not in _CONFLICTS:
-        raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
+        raise UsageError(f"on_conflict must be 'raise', 'keep' or 'replace', not {on_conflict!r}")
     if workers is not None and workers < 1:
         raise UsageError(f"workers must be 1 or more, not {workers}")
 
@@ -375,13 +377,13 @@ def _check_kinds(sources: list[Source], options: Options) -> None:
         path = own["hdf5"][0]
         for name in ("tree", "collections"):
             if root[name]:
-                raise UsageError(f"{path}: {name}= is of ROOT files, and this is HDF5; ingest one kind at a time")
+                raise UsageError(f"{path}: {name}= is for ROOT files, but this is HDF5; ingest one format at a time")
         for name in ("run", "subrun", "event"):
             if str(root.get(name, "")).isdecimal():
-                raise UsageError(f"{path}: {name}= names a dataset of HDF5 files, and is no number")
+                raise UsageError(f"{path}: for HDF5 files, {name}= must be the name of a dataset, not a number")
     if len(own["root"]) > 1 and str(root.get("event", "")).isdecimal():
         raise UsageError(
-            f"{own['root'][1]}: events of several files would have the same numbers: with a number for event=, ingest "
+            f"{own['root'][1]}: events of several files would get the same numbers: with a number for event=, ingest "
             "one file at a time, each with another run=, subrun= or event="
         )
 
@@ -464,8 +466,8 @@ class _Job:
         own, before = self._chosen["namespace"], noted.get("chosen", self._chosen).get("namespace")
         if own != before and noted.get("dataset") == self._dataset.uuid:
             raise UsageError(
-                f"{file.source.path}: {self._dataset} has this file already, with classes of namespace={before!r}: "
-                f"with namespace={own!r} it would have each product twice, under two types; again=True does that"
+                f"{file.source.path}: {self._dataset} already has this file, with classes of namespace={before!r}: "
+                f"with namespace={own!r} it would have each product twice, with two types; force this with again=True"
             )
         if noted.get("conflicts") and noted.get("on_conflict") != self._on_conflict:
             return False  # what came of them was to be something else
@@ -486,7 +488,7 @@ class _Job:
         if file.note is None:
             return
         if self._file(file.source).note != file.note:
-            raise FileError(f"{file.source.path}: the file was changed while it was read: ingest it again")
+            raise FileError(f"{file.source.path}: the file changed while it was read: ingest it again")
         note = {**file.note, "events": file.events, "products": file.products}
         if file.conflicts:
             note |= {"conflicts": file.conflicts, "on_conflict": self._on_conflict}
@@ -537,7 +539,7 @@ class _Job:
         """Say which labels have products of several types, which are columns of their own."""
         return [
             f"products {label!r} have several types: "
-            f"{', '.join(f'{kind} ({_core.public_url(path)})' for kind, path in kinds.items())}: name one of them as "
+            f"{', '.join(f'{kind} ({_core.public_url(path)})' for kind, path in kinds.items())}: select one as "
             "(label, type)"
             for label, kinds in sorted(self._types.items())
             if len(kinds) > 1
@@ -553,11 +555,11 @@ class _Job:
         is_spread = file.source.kind == "root" and self._options.root["collections"]
         drop = f"drop=['n{label}', '{label}_*']" if is_spread else f"drop={label!r}"
         if error.kind != "class-differs":
-            return f"Where files differ in a dataset, {drop} leaves it out of all"
+            return f"If files differ in a dataset, leave it out of all files with {drop}"
         member = {"hdf5": f"drop='{label}/…'"}.get(file.source.kind, f"drop='{label}_…'" if is_spread else "")
-        members = f", or the members that not all files have ({member})" if member else ""
+        members = f", or the members that some files lack ({member})" if member else ""
         return (
-            f"{self._chosen_before()}{self._alike(file)}: ingest these by themselves with namespace=, as "
+            f"{self._chosen_before()}{self._alike(file)}: ingest these separately with namespace=, e.g. "
             f"namespace='v2', or leave out of all files the product ({drop}){members}"
         )
 
@@ -571,7 +573,7 @@ class _Job:
             other = [name for name in ("groups", "fields", "drop") if before.get(name, own[name]) != own[name]]
             if other:
                 told = " and ".join(f"{name}={before[name] or None!r}" for name in other)
-                return f"{noted.get('file')} was brought in with {told}, which may be why. "
+                return f"{noted.get('file')} was ingested with {told}, which may be the reason. "
         return ""
 
     def _alike(self, file: _File) -> str:
@@ -593,9 +595,9 @@ class _Job:
                     found = classes_of(one.source, self._options)
                     if all(found.get(name) == members for name, members in classes):
                         paths.append(_core.public_url(one.source.path))
-        of = f"Of {n + 1} files that were looked at, " if n else ""
+        of = f"Of {n + 1} checked files, " if n else ""
         have = "has" if len(paths) == 1 else "have"
-        return f"{of}{plural(len(paths), 'file')} {have} it so, {shortened(paths)}"
+        return f"{of}{plural(len(paths), 'file')} {have} these members, {shortened(paths)}"
 
     def _compare(self, file: _File, what: Any, kept: list[_Kept]) -> int:
         """Compare products that were there with those that were to be written; gives how many differ."""
@@ -622,14 +624,14 @@ class _Job:
             where = Container._of(self._store, different[0][0])
             where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
             stored = (
-                f"of this file, {plural(file.new, 'product')} more, also of other events, "
-                f"{'is' if file.new == 1 else 'are'} stored by now: ingest it again with on_conflict='keep', which "
-                "keeps what was there, or 'replace', or delete what should not be there"
+                f"{plural(file.new, 'product')} of this file, also of other events, "
+                f"{'is' if file.new == 1 else 'are'} already stored: ingest it again with on_conflict='keep', which "
+                "keeps existing products, or 'replace', or delete the wrong products"
                 if file.new
-                else "nothing of this file was stored; on_conflict='keep' keeps such products, 'replace' replaces them"
+                else "nothing of this file was stored; on_conflict='keep' keeps existing ones, 'replace' replaces them"
             )
             raise ExistsError(
-                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, "
+                f"{file.source.path}: {where_in} already a product {label!r} of the type {kind} in {self._dataset}, "
                 f"with another value; {stored}",
                 kind="conflict",
             )
@@ -726,7 +728,7 @@ def _check_unique(keys: bytes) -> None:
         return
     twice = unique[n > 1][0].ljust(40, b"\0")
     run, subrun, event = (int.from_bytes(twice[at : at + 8], "big") for at in (16, 24, 32))
-    raise FormatError(f"run {run}, subrun {subrun}, event {event} is there several times")
+    raise FormatError(f"run {run}, subrun {subrun}, event {event} occurs several times")
 
 
 def _present(keys: bytes, values: Any) -> tuple[bytes, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING_COLLECTED", "Above", "above", "chunks", "classes_of", "store_above"]
 
-NOTHING_COLLECTED = "collections=True has collected nothing: no integer field nX stands beside lists X_…"
+NOTHING_COLLECTED = "collections=True has found no collections: no integer field nX has matching lists X_…"
 
 _NANOAOD = ("run", "luminosityBlock", "event")
 _LIST = re.compile(r"(?:std::vector|ROOT::VecOps::RVec)<(.*)>")
@@ -259,7 +259,7 @@ def _open(
     """Open the one ntuple that is meant."""
     pairs = resolve(path, storage_options)
     if len(pairs) != 1:
-        raise UsageError(f"{path}: a file is read at a time, and these are {len(pairs)}")
+        raise UsageError(f"{path}: only one file can be read at a time, but these are {len(pairs)}")
     url, name = pairs[0]
     try:
         return open_pairs([(url, tree or name)], threads=threads, storage_options=storage_options)
@@ -270,7 +270,7 @@ def _open(
         own = [known for known in names if (_level(url, known, storage_options) or {}).get("level") == "events"]
         found = own if len(own) == 1 else [known for known in names if known == "Events"]
         if not found:
-            raise UsageError(f"{error}, or say tree=", kind=error.kind) from None
+            raise UsageError(f"{error}, or give tree=", kind=error.kind) from None
     return open_pairs([(url, found[0])], threads=threads, storage_options=storage_options)
 
 
@@ -333,7 +333,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
     wanted = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
     fields = _fields(wanted)
     if len(set(fields)) != len(fields):
-        raise UsageError(f"run, subrun and event are three fields, or numbers, not {wanted!r}")
+        raise UsageError(f"give run, subrun and event as three fields or numbers, not {wanted!r}")
     missing = {
         argument: _nearest(argument, name, types)
         for argument, name in zip(NUMBERS, wanted, strict=True)
@@ -346,8 +346,8 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
             continue
         if not _INTEGER.fullmatch(types[name]):
             raise UsageError(
-                f"{_where(ntuple)}: field {name!r} is {types[name]}, and numbers of {argument}s are integers; say "
-                f"which field it is by {argument}="
+                f"{_where(ntuple)}: field {name!r} is {types[name]}, but numbers of {argument}s must be integers; name "
+                f"the field with {argument}="
             )
     return list(wanted)
 
@@ -362,9 +362,13 @@ def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
 
 def _without_numbers(ntuple: NTuple, missing: Mapping[str, str]) -> KeyNotFoundError:
     """Return the error which says what has not the numbers of events, all at once."""
-    fields = "; ".join(f"no field {name}, which would be the number of the {one}" for one, name in missing.items())
-    ways = {"run": "a number for all entries", "subrun": "a number for all entries", "event": "that of the first entry"}
-    how = "; ".join(f"say which field it is by {one}=, or give {ways[one]}" for one in missing)
+    fields = "; ".join(f"no field {name} for the number of the {one}" for one, name in missing.items())
+    ways = {
+        "run": "a number for all entries",
+        "subrun": "a number for all entries",
+        "event": "the number of the first entry",
+    }
+    how = "; ".join(f"name the field with {one}=, or give {ways[one]}" for one in missing)
     return KeyNotFoundError(f"{_where(ntuple)}: there is {fields}; {how}")
 
 
@@ -382,7 +386,7 @@ def _numbers_of(
         if name.isdecimal():
             counted = argument == "event"
             if int(name) + (ntuple.num_entries if counted else 0) >= _ABSENT:
-                raise UsageError(f"{_where(ntuple)}: {argument}={name} stands for no {argument}")
+                raise UsageError(f"{_where(ntuple)}: {argument}={name} is reserved for a missing {argument}")
             if counted:
                 out.append(np.arange(n, dtype=np.uint64) + np.uint64(int(name) + start))
                 continue
@@ -390,10 +394,14 @@ def _numbers_of(
             continue
         values = np.asarray(arrays[name])
         if values.dtype.kind == "i" and len(values) and values.min() < 0:
-            raise UsageError(f"{_where(ntuple)}: field {name!r} holds {values.min()}: no {argument} is negative")
+            raise UsageError(
+                f"{_where(ntuple)}: field {name!r} holds {values.min()}: numbers of {argument}s must not be negative"
+            )
         values = values.astype(np.uint64, copy=False)
         if len(values) and values.max() == _ABSENT:
-            raise UsageError(f"{_where(ntuple)}: field {name!r} holds {_ABSENT}, which stands for no {argument}")
+            raise UsageError(
+                f"{_where(ntuple)}: field {name!r} holds {_ABSENT}, which is reserved for a missing {argument}"
+            )
         out.append(values)
     return out
 
@@ -415,7 +423,7 @@ def _check_events(ntuple: NTuple, fields: list[str]) -> None:
             if which in seen:
                 raise UsageError(
                     f"{_where(ntuple)}: entries {seen[which]} and {start + at} are both {fields[2]} {which[2]} of "
-                    f"{fields[0]} {which[0]}, {fields[1]} {which[1]}: an event is in a store once"
+                    f"{fields[0]} {which[0]}, {fields[1]} {which[1]}: a store can have each event only once"
                 )
             seen[which] = start + at
 
@@ -463,13 +471,13 @@ def _chosen(
                 if pattern in numbers:
                     number = NUMBERS[numbers.index(pattern)]
                     raise UsageError(
-                        f"{_where(ntuple)}: field {pattern!r} says the {number} of each event, and is no product: "
+                        f"{_where(ntuple)}: field {pattern!r} is the {number} of each event and cannot be a product: "
                         f"leave it out of {argument}="
                     )
                 near = _core.nearest(pattern, [column.field for column in columns])[:3]
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
                 hint = several(argument, pattern) or hint
-                raise KeyNotFoundError(f"{_where(ntuple)}: no field is {pattern!r}{hint}")
+                raise KeyNotFoundError(f"{_where(ntuple)}: no field matches {pattern!r}{hint}")
             found |= own
         return found
 
@@ -572,7 +580,7 @@ def _read(plan: _Plan, step: str | SupportsIndex) -> Iterator[Chunk]:
     wanted = [*_fields(numbers), *own, *within]
     if not wanted:
         raise UsageError(
-            f"{_where(ntuple)}: nothing is read of it: run, subrun and event are numbers, and no field is taken"
+            f"{_where(ntuple)}: nothing to read: run, subrun and event are numbers, and no field is selected"
         )
     start = 0
     for arrays in _steps(ntuple, wanted, step):
@@ -611,8 +619,8 @@ def _zipped(ntuple: NTuple, one: _Collection, arrays: Mapping[str, Any], start: 
         if len(other):
             at = int(other[0])
             raise UsageError(
-                f"{_where(ntuple)}: {member.field} has {lengths[at]} items in entry {start + at}, and "
-                f"{one.counter.field} is {counts[at]}: they are no collection; leave collections away, or drop one"
+                f"{_where(ntuple)}: {member.field} has {lengths[at]} items in entry {start + at}, but "
+                f"{one.counter.field} is {counts[at]}: they are not a collection; leave out collections=, or drop one"
             )
         names.append(member.field[len(one.label) + 1 :])
         contents.append(lists.content[: int(lists.offsets.data[-1])])

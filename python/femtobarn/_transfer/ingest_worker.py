@@ -114,11 +114,11 @@ def kind_of(path: str) -> str:
     if _core.is_remote(path) or "://" in path:
         public = _core.public_url(path)
         if public.partition("?")[0].lower().endswith((".h5", ".hdf5", ".he5")):
-            raise UsageError(f"{public}: HDF5 files are read on this machine only: `fb cp` copies it here")
+            raise UsageError(f"{public}: HDF5 files can only be read from local disks: copy it with `fb cp`")
         return "root"
     if Path(path).is_dir():
         kind = "*.root" if any(Path(path).glob("*.root")) and not any(Path(path).glob("*.h5")) else "*.h5"
-        raise UsageError(f"{path}: this is a folder: give its files, as {os.path.join(path, kind)!r}")  # noqa: PTH118
+        raise UsageError(f"{path}: this is a directory: give its files, e.g. {os.path.join(path, kind)!r}")  # noqa: PTH118
     try:
         with Path(path).open("rb") as file:
 
@@ -133,11 +133,11 @@ def kind_of(path: str) -> str:
                 return "hdf5"
             start = head(0, 8)
     except FileNotFoundError:
-        raise NotFoundError(f"{path}: there is no such file") from None
+        raise NotFoundError(f"{path}: no such file") from None
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
     found = f"it begins with {start!r}" if start else "it is empty"
-    raise FormatError(f"{path}: this is neither HDF5 nor a ROOT file: {found}")
+    raise FormatError(f"{path}: neither HDF5 nor a ROOT file: {found}")
 
 
 def read(source: Source, options: Options) -> Iterator[Part | Done]:
@@ -157,14 +157,14 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     """
     if source.kind == "hdf5":
         if source.name is not None:
-            raise UsageError(f"{source.path}: {source.name!r} names something in a ROOT file, and this is HDF5")
+            raise UsageError(f"{source.path}: {source.name!r} names an object in a ROOT file, but this is HDF5")
         with Hdf5Reader(source.path, options.choice) as reader:
             for chunk, fraction in reader.chunks():
                 yield Part(source.number, chunk, fraction)
             yield Done(source.number, reader.tables.left_out, reader.tables.unexpected)
         return
     if options.choice.groups:
-        raise UsageError(f"{source.path}: groups are those of HDF5 files; fields chooses those of this ROOT file")
+        raise UsageError(f"{source.path}: groups is for HDF5 files; select fields of this ROOT file with fields")
     given = _of_root(source, options)
     file = {name: given[name] for name in ("tree", "storage_options")}
     left_out: dict[str, str] = {}
@@ -292,7 +292,7 @@ class _Readers:
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             path = self._has[connection].path
             raise WorkerDiedError(
-                f"{path}: the process that read it ended with {how}: is there memory enough?"
+                f"{path}: the process that read it ended with {how}: check whether there is enough memory"
             ) from None
         if isinstance(answer, BaseException):
             raise answer
