@@ -348,7 +348,7 @@ def test_products_of_one_label_and_several_types_are_not_mixed(store: fb.DataSto
     event.store("v", np.ones(2, "f4"), typename="ROOT::VecOps::RVec<float>")
     subrun[2].store("v", np.ones(2, "f4"))
     dataset.create_run(3).store("e", "of a run")
-    several = r"'double' \(1 event\), 'std::int64_t' \(2 events\); say which: \('e', 'double'\)"
+    several = r"'double' \(1 event\), 'std::int64_t' \(2 events\); select one: \('e', 'double'\)"
     for holder in (dataset, dataset[1], subrun):
         with pytest.raises(fb.UsageError, match=several):
             holder.arrays("e")
@@ -619,7 +619,7 @@ def test_products_are_taken_as_they_are_listed(store: fb.DataStore) -> None:
     [batch] = store.prefetcher([product]).batches(dataset)
     assert len(batch) == 1
     assert fb.process(dataset, lambda event: event.load("x"), preload=[product], reduce=max).value == 1.5
-    with pytest.raises(fb.UsageError, match="no dict"):
+    with pytest.raises(fb.UsageError, match="not as a dict"):
         dataset.arrays({"x": "double"})
     with pytest.raises(fb.UsageError, match=r"table\.columns"), store.write_batch() as wb:
         wb.store_arrays(dataset, pd.DataFrame({"x": [1]}), run=1, subrun=1, event=[1])  # type: ignore[arg-type]
@@ -1072,7 +1072,7 @@ def test_optional_members_come_back(store: fb.DataStore) -> None:
         refused = dataclasses.make_dataclass("Refused", [("member", kind)])
         with pytest.raises(fb.UsageError, match=f"member 'member' of Refused: .*{advice}"):
             event.store("refused", refused(None))
-    with pytest.raises(fb.UsageError, match="None is not a float"):
+    with pytest.raises(fb.UsageError, match="None is not of type float"):
         event.store("t", Track(None, 1))  # type: ignore[arg-type]
 
 

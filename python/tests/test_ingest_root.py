@@ -105,7 +105,7 @@ def test_collections_are_gathered(dataset: fb.DataSet, shared: Path, name: str) 
 def test_arrays_of_other_lengths_are_no_collection(dataset: fb.DataSet, tmp_path: Path) -> None:
     fields = {"nMuon": np.array([1, 0, 2], "u4"), "Muon_pt": ak.Array([[0.5], [], [1.5, 2.5]])}
     path = write(tmp_path / "a.root", {**fields, "Muon_idx": ak.Array([[0], [1], [1, 2]])})
-    with pytest.raises(fb.UsageError, match=r"Muon_idx has 1 items in entry 1, and nMuon is 0"):
+    with pytest.raises(fb.UsageError, match=r"Muon_idx has 1 items in entry 1, but nMuon is 0"):
         bring(path, dataset, collections=True)
     bring(path, dataset, collections=True, drop="Muon_idx")
     assert dataset.arrays("Muon").tolist() == [[], [{"pt": 0.5}], [{"pt": 1.5}, {"pt": 2.5}]]

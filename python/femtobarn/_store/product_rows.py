@@ -207,7 +207,7 @@ def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) ->
 def _is_none(value: Any, kind: Any, where: str) -> UsageError:
     name = getattr(kind, "__name__", str(kind))
     advice = f"; for values that may be missing, use {name} | None" if value is None else ""
-    return UsageError(f"{where}: {value!r} is not a {name}{advice}")
+    return UsageError(f"{where}: {value!r} is not of type {name}{advice}")
 
 
 def _items(value: Any, kind: Any, where: str) -> Any:

@@ -631,7 +631,7 @@ class _Job:
                 else "nothing of this file was stored; on_conflict='keep' keeps existing ones, 'replace' replaces them"
             )
             raise ExistsError(
-                f"{file.source.path}: {where_in} already a product {label!r} of the type {kind} in {self._dataset}, "
+                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} "
                 f"with another value; {stored}",
                 kind="conflict",
             )
