@@ -238,7 +238,7 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
             {"run": None, "luminosityBlock": None, "event": None},
             {},
             fb.KeyNotFoundError,
-            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* by run=,.* by subrun=,.* by event=,",
+            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* with run=,.* with subrun=,.* with event=,",
         ),
     ],
 )
