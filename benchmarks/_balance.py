@@ -1,4 +1,4 @@
-"""How well work is balanced: workers that sleep as long as an event costs, by events of a store, and file by file.
+"""Load balance of workers that sleep for the cost of each event: by events from a store, and file by file.
 
 As a program, it processes all events once and prints the seconds: ``_balance.py store|files WORKERS EVENTS MEAN``.
 """
@@ -19,15 +19,15 @@ from _measure import say
 from _report import table
 
 N_FILES = 165  # NOvA's near detector: 165 files of 410,679 spills in all
-SPREAD = 0.5  # of the logarithms of files' sizes: two thirds are within a factor of 1.6
-SIGMA = 0.8  # of the logarithms of events' costs: one event in a hundred takes five times the mean
+SPREAD = 0.5  # of the logarithms of file sizes: two thirds are within a factor of 1.6
+SIGMA = 0.8  # of the logarithms of event costs: one event in a hundred takes five times the mean
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128)
-_MEAN = 0.02  # seconds an event
-_BATCH = 2  # events that a worker takes from the store together
+_MEAN = 0.02  # seconds per event
+_BATCH = 2  # events that a worker takes at a time
 
 
 def sample(n_events: int, mean: float) -> tuple[np.ndarray, np.ndarray]:
-    """The number of the file of each event, and what it costs in seconds, the same each time."""
+    """Return the file number of each event, and its cost in seconds; always the same values."""
     draw = np.random.default_rng(20)
     sizes = draw.lognormal(0, SPREAD, N_FILES)
     files = np.repeat(
@@ -37,7 +37,7 @@ def sample(n_events: int, mean: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_files(n_workers: int, files: np.ndarray, costs: np.ndarray) -> float:
-    """Seconds, if each worker takes a file when it has done one, as a pool of processes does."""
+    """Return the seconds if each worker takes whole files, one after another, as a process pool does."""
     whole = [costs[files == file].tolist() for file in range(N_FILES)]
     started = time.perf_counter()
     with concurrent.futures.ThreadPoolExecutor(n_workers) as pool:
@@ -46,7 +46,7 @@ def by_files(n_workers: int, files: np.ndarray, costs: np.ndarray) -> float:
 
 
 def by_events(n_workers: int, files: np.ndarray, costs: np.ndarray) -> float:
-    """Seconds, if the events are in a store, and workers take them from there."""
+    """Return the seconds if workers take events from a store."""
     import femtobarn as fb
 
     store = fb.DataStore.connect("memory:")
@@ -70,7 +70,7 @@ WAYS = {"store": by_events, "files": by_files}
 
 
 def measured(total: float, runs: int) -> dict[str, dict[int, float]]:
-    """The efficiency of each way by the number of workers: what all events cost, by what the workers had."""
+    """Return the efficiency of each way by number of workers: the cost of all events over the time of all workers."""
     n_events = round(total / _MEAN)
     _, costs = sample(n_events, _MEAN)
     found: dict[str, dict[int, float]] = {way: {} for way in WAYS}
@@ -86,7 +86,7 @@ def measured(total: float, runs: int) -> dict[str, dict[int, float]]:
             found[way][n_workers] = float(costs.sum() / n_workers / np.median(times))
             say(f"  {way}, {n_workers} workers: {found[way][n_workers]:.1%}")
 
-    # few workers that sleep disturb nobody
+    # a few sleeping workers do not disturb each other
     with concurrent.futures.ThreadPoolExecutor(len(WAYS) * 4) as pool:
         list(pool.map(one, [way for _ in range(4) for way in WAYS], [n for n in WORKERS[:4] for _ in WAYS]))
     for n_workers in WORKERS[4:]:

@@ -1,4 +1,4 @@
-"""The columns that are written: 20 numbers and 40 lists an entry, of the NanoAOD, in memory and in a file for ROOT."""
+"""The columns to write: 20 numbers and 40 lists per entry, from the NanoAOD, in memory and in a file for ROOT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# One in two of the flat columns are trigger decisions, as two in three of a NanoAOD's are.
+# Half of the flat columns are trigger decisions; in a NanoAOD, two thirds are.
 FLAT = (
     *("run", "luminosityBlock", "event", "MET_pt", "MET_phi", "MET_sumEt", "PV_x", "PV_y", "PV_z", "PV_npvs"),
     *("HLT_IsoMu24", "HLT_IsoMu27", "HLT_Mu50", "HLT_Ele27_WPTight_Gsf", "HLT_Ele32_WPTight_Gsf"),
@@ -34,14 +34,14 @@ Column = tuple[Any, Any]  # offsets, or None, and values
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The names of all columns; triggers that are missing are replaced by others."""
+    """Return the names of all columns; missing triggers are replaced by others."""
     more = (name for name in names if name.startswith("HLT_") and name not in FLAT)
     flat = [name if name in names else next(more) for name in FLAT]
     return flat + [f"{group}_{member}" for group, members in LISTS.items() for member in members]
 
 
 def load(tree: Path, name: str = "Events") -> dict[str, Column]:
-    """Read them from the tree, by uproot; after the first time from a file beside it."""
+    """Read the columns from the tree with uproot; later from a cache file beside it."""
     kept = tree.with_name("columns.npz")
     if not kept.exists() or kept.stat().st_mtime < tree.stat().st_mtime:
         import awkward as ak
@@ -88,7 +88,7 @@ def to_arrow(columns: dict[str, Column]) -> Any:
 
 
 def to_file(columns: dict[str, Column], path: Path) -> None:
-    """Write what root_write.cxx loads."""
+    """Write the file that root_write.cxx loads."""
     offsets, values = columns["event"]
     parts = [struct.pack("<QQ", len(values), len(columns))]
     for name, (offsets, values) in columns.items():

@@ -1,4 +1,4 @@
-"""A file system whose files can share blocks, in an image that is there as long as it is needed."""
+"""A temporary image with a file system whose files can share blocks."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pathlib import Path
 
 
 class MissingImageError(Exception):
-    """No file system can be made here; the message says why."""
+    """No file system can be created here; the message gives the reason."""
 
 
 @contextlib.contextmanager
 def mounted(folder: Path, n_bytes: int, *, filled: bool = False) -> Iterator[Path]:
-    """A folder on an XFS of this size with reflink=1, in an image in `folder`. Both are gone in the end.
+    """Mount an XFS of this size with reflink=1, from an image in `folder`. Both are removed at the end.
 
-    The image is sparse, or has all of its room from the beginning, so that none of it is taken during a run.
+    The image is sparse, or fully allocated, so that no space is allocated during a run.
     """
     if os.geteuid() != 0:
         raise MissingImageError("only root may mount a file system: run this as root")
     for program in ("mkfs.xfs", "losetup", "mount", "umount"):
         if shutil.which(program) is None:
             raise MissingImageError(f"there is no {program} (Debian: apt-get install xfsprogs)")
-    # who ends this by a signal shall find nothing left, as with Ctrl-C
+    # clean up after SIGTERM, as after Ctrl-C
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     with tempfile.TemporaryDirectory(dir=folder, prefix="image-") as name:
         image, place = Path(name) / "xfs.img", Path(name) / "mounted"
@@ -40,7 +40,7 @@ def mounted(folder: Path, n_bytes: int, *, filled: bool = False) -> Iterator[Pat
             else:
                 file.truncate(n_bytes)
         step("mkfs.xfs", "-q", "-K", "-m", "reflink=1", str(image))
-        # what is written shall not be in the cache twice, as the file's and as the image's
+        # avoid caching data twice, for the file and for the image
         device = step("losetup", "--direct-io=on", "--show", "-f", str(image)).strip()
         try:
             step("mount", "-o", "noatime", device, str(place))

@@ -1,4 +1,4 @@
-"""Competitors in processes of their own, measured in turn, and the statistics of what came out."""
+"""Competitors in separate processes, measured in turn, and the statistics of the results."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ WORKER = Path(__file__).resolve().parent / "_worker.py"
 
 
 class CompetitorError(Exception):
-    """A competitor could not be run; its last words are the message."""
+    """A competitor could not be run; the message is its last line of output."""
 
 
 @dataclass
 class Entry:
-    """One line of a table: who does what, and how often."""
+    """One row of a table: a competitor, its task, and the number of runs."""
 
     label: str
     spec: dict[str, Any]
     python: str = sys.executable
-    rounds: int | None = None  # at most; None: all
-    fresh: bool = False  # a new process for each run, which is then the first
-    goal: tuple[str, float] | None = None  # ("slower" or "within" or "speedup", by what factor)
-    size_goal: float | None = None  # how many times as large as this one's output the first entry's may be
+    rounds: int | None = None  # maximum; None: all
+    fresh: bool = False  # a new process for each run
+    goal: tuple[str, float] | None = None  # ("slower" or "within" or "speedup", factor)
+    size_goal: float | None = None  # maximum size of the first entry's output relative to this one's
     first: dict[str, Any] | None = None  # the untimed run
-    runs: list[dict[str, Any] | None] = field(default_factory=list)  # one a round; None where it did not take part
-    checked: bool = True  # whether what it reads is compared with the others'
-    inspect: Callable[[], dict[str, Any]] | None = None  # looks at what a process of a writer has written
+    runs: list[dict[str, Any] | None] = field(default_factory=list)  # one per round; None if it did not take part
+    checked: bool = True  # whether its result is compared with the others
+    inspect: Callable[[], dict[str, Any]] | None = None  # inspects the output of a writer
     check: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     error: str | None = None
 
     def seconds(self) -> list[float | None]:
-        """The whole time of each round."""
+        """Return the total time of each round."""
         return [None if run is None else sum(run["parts"].values()) for run in self.runs]
 
     def seconds_opened(self) -> list[float | None]:
-        """The time of each round of reading what is open already; of reading alone where nothing is kept open."""
+        """Return the time of each round for reading an open file, or for reading only if nothing is kept open."""
         times = [{} if run is None else run for run in self.runs]
         if self.spec.get("again"):
             return [run.get("again") for run in times]
@@ -58,7 +58,7 @@ class Entry:
         return statistics.median(present(self.seconds()))
 
     def median_of(self, name: str) -> float:
-        """The median of something else that each run tells."""
+        """Return the median of another number that each run reports."""
         return float(statistics.median(run[name] for run in self.runs if run is not None))
 
     @property
@@ -70,7 +70,7 @@ class Worker:
     """The process of one competitor."""
 
     def __init__(self, entry: Entry) -> None:
-        # Nothing of a virtual environment's own settings shall reach another interpreter.
+        # settings of a virtual environment must not reach another interpreter
         environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONHOME", "FEMTOBARN_THREADS"}}
         path = f"{Path(entry.python).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # ROOT's programs
         self.words = tempfile.TemporaryFile("w+")  # noqa: SIM115
@@ -90,7 +90,7 @@ class Worker:
             self.process.stdin.write(question + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # the answer will be missing, too
+            pass  # the answer is missing, too
         answer: dict[str, Any] = self.answer()
         return answer
 
@@ -110,7 +110,7 @@ class Worker:
 
 
 def alternate(entries: list[Entry], rounds: int) -> None:
-    """Run every entry once a round, in turn, after one untimed run each; who fails drops out and says so."""
+    """Run every entry once per round, in turn, after one untimed run each; failing entries are reported and dropped."""
     workers: dict[int, Worker] = {}
     for i, entry in enumerate(entries):
         say(f"  {entry.label}: start")
@@ -154,7 +154,7 @@ def present(values: list[float | None]) -> list[float]:
 
 
 def ratios(above: list[float | None], below: list[float | None]) -> list[float]:
-    """One by the other, in every round in which both took part."""
+    """Return the ratio in every round in which both took part."""
     return [a / b for a, b in zip(above, below, strict=True) if a is not None and b]
 
 

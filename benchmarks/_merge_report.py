@@ -1,4 +1,4 @@
-"""What merge.py has measured, as Markdown, as JSON and as a figure."""
+"""The results of merge.py, as Markdown, as JSON and as a figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from _measure import Entry, present, ratios
 from _report import Group, duration, machine, peak, table, verdict, versions
 
-# (who, by whom, how many times as long that one shall take at least)
+# (competitor, reference, minimum ratio of the times of reference and competitor)
 GOALS = [
     ("femtobarn, L0", "hadd", 100),
     ("femtobarn, L0", "cp", 20),
@@ -25,7 +25,7 @@ GOALS = [
 
 @dataclass
 class Table:
-    """What was measured with the same inputs."""
+    """The measurements with the same inputs."""
 
     title: str
     entries: list[Entry]
@@ -46,12 +46,12 @@ def part(entry: Entry, name: str) -> list[float | None]:
 
 
 def unsynced(entry: Entry) -> list[float | None]:
-    """The time of each round, without a sync that is a part of its own."""
+    """Return the time of each round, without a separate sync."""
     return [None if run is None else run["parts"].get("write", run["parts"].get("read")) for run in entry.runs]
 
 
 def compared(entry: Entry, other: Entry) -> str:
-    """How many times as long another one took, as it is, and with its sync."""
+    """Return the ratio of the times of another entry and this one, without and with its sync."""
     plain, synced = ratios(unsynced(other), entry.seconds()), ratios(other.seconds(), entry.seconds())
     if not plain:
         return ""
@@ -125,7 +125,7 @@ def as_markdown(tables: dict[str, list[Table]], place: Path) -> str:
 
 
 def about(entries: list[Entry], place: Path) -> list[str]:
-    """The machine, and the versions of all."""
+    """Return lines about the machine and all versions."""
     lines = [f"`{' '.join(['python', *sys.argv])}`, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}", ""]
     lines += [f"- {name}: {value}" for name, value in machine().items()]
     found = versions({"": Group("", entries)})
@@ -136,7 +136,7 @@ def about(entries: list[Entry], place: Path) -> list[str]:
 
 
 def file_system(place: Path) -> str:
-    """The type of the file system that a folder is on."""
+    """Return the type of the file system of a directory."""
     best, kind = "", "unknown"
     for line in Path("/proc/mounts").read_text().splitlines():
         _, where, what, *_ = line.split()
@@ -161,7 +161,7 @@ def as_json(tables: dict[str, list[Table]]) -> dict[str, Any]:
 
 
 def figure(volumes: list[Table], target: Path) -> None:
-    """Time against volume."""
+    """Plot time against volume."""
     import matplotlib as mpl
 
     mpl.use("Agg")

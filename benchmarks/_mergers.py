@@ -1,8 +1,8 @@
-"""Competitors that bring files to another one: mergers, copies, the disk alone, and makers of smaller files.
+"""Competitors that write a file from other files: mergers, copies, plain disk writes, and makers of smaller files.
 
-Each makes spec["output"] of the files spec["inputs"]. Before its clock starts, what it wrote before is gone, all that
-is written is on the disk, and the inputs are in the page cache. What those write that do not sync it is synced
-afterwards, as a part of its own.
+Each writes spec["output"] from the files spec["inputs"]. Before the clock starts, its previous output is removed, all
+data is synced to disk, and the inputs are in the page cache. The output of competitors that do not sync is synced
+afterwards, and timed separately.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Self
 from _worker import AGC
 
 Parts = dict[str, float]
-CHUNK = 1 << 20  # of larger ones, the memory that this kernel takes for its cache may be slow to come
+CHUNK = 1 << 20  # with larger chunks, this kernel may be slow to allocate memory for its cache
 
 
 class Merger:
-    """Makes one file of several."""
+    """Writes one file from several."""
 
-    syncs = False  # whether what it writes is on the disk when it ends
+    syncs = False  # whether its output is synced when it ends
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
@@ -40,7 +40,7 @@ class Merger:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """What is not measured."""
+        """Prepare a run; not measured."""
         remove(self.output)
         os.sync()
         buffer = bytearray(CHUNK)
@@ -72,7 +72,7 @@ class Merger:
 
 
 class Program(Merger):
-    """A program of its own, whose start counts."""
+    """A separate program; its start is included in the time."""
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -87,7 +87,7 @@ class Program(Merger):
 
 
 class Hadd(Program):
-    """ROOT's program, which the interpreter that runs this has."""
+    """ROOT's hadd, from the ROOT of this interpreter."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         import warnings
@@ -108,14 +108,14 @@ class Hadd(Program):
 
 
 class Copy(Program):
-    """The same bytes: the inputs, each to a file of its own in a folder."""
+    """Copies the inputs to separate files in a directory."""
 
     def command(self) -> list[str]:
         return ["cp", "--reflink=never", *map(str, self.inputs), str(self.output)]
 
 
 class DiskWriter(Merger):
-    """As many bytes as the inputs have, out of memory: what the disk alone takes."""
+    """Writes as many bytes as the inputs from memory: the time of the disk alone."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -168,7 +168,7 @@ class FemtobarnSkim(FemtobarnMerger):
 
 
 class FemtobarnRead(FemtobarnMerger):
-    """Reading alone."""
+    """Only reads."""
 
     def run(self) -> Parts:
         before, start = bytes_read(), time.perf_counter()
@@ -186,7 +186,7 @@ class FemtobarnRead(FemtobarnMerger):
 
 
 class RootSnapshot(Merger):
-    """RDataFrame's Snapshot to an RNTuple, after one of a small file, so that nothing of ROOT is loaded or compiled."""
+    """RDataFrame's Snapshot to an RNTuple, after one of a small file, so that ROOT is loaded and compiled before."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         import warnings
@@ -213,7 +213,7 @@ class RootSnapshot(Merger):
         frame = self.root.RDataFrame(self.spec["ntuple"], path)
         columns = list(AGC)
         if not self.spec["agc"]:
-            # the collections behind the columns are none of its own
+            # collections are not columns of RDataFrame
             names = [str(name) for name in frame.GetColumnNames()]
             columns = [name for name in names if not name.startswith(("_", "R_rdf")) and "." not in name]
         if self.spec.get("where"):
@@ -225,7 +225,7 @@ class RootSnapshot(Merger):
 
 
 class Handles:
-    """Looks every few milliseconds how many files this process has open."""
+    """Counts the open files of this process every few milliseconds."""
 
     def __init__(self, *, counts: bool) -> None:
         self.most, self.done = 0, threading.Event()
@@ -247,7 +247,7 @@ class Handles:
 
 
 def bytes_read() -> int:
-    """What this process has read of files so far, by system calls, whether it was in the cache or not."""
+    """Return the bytes that this process has read by system calls so far, cached or not."""
     for line in Path("/proc/self/io").read_text().splitlines():
         if line.startswith("rchar:"):
             return int(line.split()[1])

@@ -1,4 +1,4 @@
-"""What is in a file that a competitor has written, as uproot sees it."""
+"""The content of a competitor's output, as read by uproot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from _worker import digests
 
 
 def contents(path: Path, name: str, fields: list[str]) -> dict[str, Any]:
-    """The number of entries, and a checksum of the offsets and values of each field."""
+    """Return the number of entries, and a checksum of the offsets and values of each field."""
     import uproot
 
     opened = uproot.open(f"{path}:{name}", object_cache=None, array_cache=None)

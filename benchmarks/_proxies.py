@@ -1,4 +1,4 @@
-"""A proxy that counts what a reader asks a server for."""
+"""A proxy that counts the requests of a reader."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import struct
 import threading
 from collections import Counter
 
-XROOTD_HELLO, XROOTD_HEADER = 20, 24  # bytes that a client sends first, and of each of its requests
+XROOTD_HELLO, XROOTD_HEADER = 20, 24  # bytes of the client's handshake, and of each request header
 READ, READV, PGREAD = 3013, 3025, 3030
 ELEMENT = 16  # bytes that describe one range of a vector read
 
 
 class Counting:
-    """A proxy that counts what a client asks a server for, and how many bytes the server sends.
+    """A proxy that counts the requests of a client, and the bytes that the server sends.
 
     Parameters
     ----------
     port : int
-        The server's.
+        The port of the server.
     is_xrootd : bool
-        Whether it speaks XRootD's protocol; else it is HTTP/1.1 without bodies of requests.
+        Whether the protocol is XRootD; otherwise it is HTTP/1.1 without request bodies.
     """
 
     def __init__(self, port: int, is_xrootd: bool) -> None:
@@ -34,13 +34,13 @@ class Counting:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def take(self) -> dict[str, int]:
-        """What was counted since the last time."""
+        """Return the counts since the last call."""
         with self._lock:
             found, self._found = self._found, Counter()
         return dict(found)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         self._listener.close()
 
     def _count(self, **found: int) -> None:
@@ -76,7 +76,7 @@ class Counting:
 
 
 class XrootdRequests:
-    """Tells the requests of one connection, as their bytes come: all, and those for data."""
+    """Counts the requests of one connection in its byte stream: all requests, and requests for data."""
 
     def __init__(self) -> None:
         self._rest, self._skip = b"", XROOTD_HELLO
@@ -98,7 +98,7 @@ class XrootdRequests:
 
 
 class HttpRequests:
-    """Tells the requests of one connection, as their bytes come: all, and those for data."""
+    """Counts the requests of one connection in its byte stream: all requests, and requests for data."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -1,6 +1,6 @@
-"""Competitors that read files of servers. Every run is the first of its process with its server.
+"""Competitors that read files from servers. In every run, the process connects to its server for the first time.
 
-Before it, each reads the same by another way to the server, so that all that it needs is loaded.
+Before, each reads the same file through another port, so that all code is loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from _worker import AGC, Parts, flat_sum
 
 
 class Remote:
-    """Reads the columns of several files of a server into arrays."""
+    """Reads the columns of several files on a server into arrays."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
@@ -91,7 +91,7 @@ class RdfRemote(Remote):
         self.root = _worker.Root({**spec, "path": "", "task": "AgcSumsOfFiles"})
         import ROOT
 
-        ROOT.gEnv.SetValue("Path.ForceRemote", 1)  # else it looks for files of servers of this machine on its disk
+        ROOT.gEnv.SetValue("Path.ForceRemote", 1)  # otherwise it opens files on local servers from disk
 
     def versions(self) -> dict[str, str]:
         return self.root.versions()
@@ -107,7 +107,7 @@ class RdfRemote(Remote):
 
 
 class Curl(Remote):
-    """curl, which gets given ranges of files and throws them away: so many requests at once, each for one range."""
+    """curl, which downloads given ranges and discards them: concurrent requests, each for one range."""
 
     def versions(self) -> dict[str, str]:
         said = subprocess.run(["curl", "--version"], capture_output=True, text=True, check=True).stdout
@@ -125,7 +125,7 @@ class Curl(Remote):
             subprocess.run(command, check=True)
 
     def prepare(self) -> None:
-        pass  # each run is a process of its own
+        pass  # each run is a separate process
 
     def check(self) -> dict[str, Any]:
         self.read(self.urls, self.options)
@@ -133,7 +133,7 @@ class Curl(Remote):
 
 
 class Copier(Remote):
-    """A program that copies whole files into a folder, all of them in one process."""
+    """A program that copies whole files to a directory, all in one process."""
 
     n_bytes = 0
 
@@ -141,7 +141,7 @@ class Copier(Remote):
         return {}
 
     def prepare(self) -> None:
-        pass  # each run is a process of its own
+        pass  # each run is a separate process
 
     def read(self, urls: list[str], options: dict[str, Any]) -> Any:
         with tempfile.TemporaryDirectory(dir=self.spec["folder"]) as folder:

@@ -1,4 +1,4 @@
-"""From measurements to a report: Markdown for people, JSON for programs."""
+"""Reports of measurements: Markdown for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Group:
     small: bool = False  # takes milliseconds
     memory: bool = False
     writes: bool = False
-    expected: dict[str, Any] = field(default_factory=dict)  # what every writer's output has to be
+    expected: dict[str, Any] = field(default_factory=dict)  # the expected output of every writer
     load_before: float = 0
     load_after: float = 0
     seconds: float = 0
 
     @property
     def decoded(self) -> int | None:
-        """Bytes in the decompressed pages, each page once."""
+        """Return the size of the decompressed pages, each page counted once."""
         return next((entry.check["decoded"] for entry in self.entries if "decoded" in entry.check), None)
 
 
@@ -53,7 +53,7 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def goal(entry: Entry, reference: Entry, decoded: int | None) -> str:
-    """The project's own goal for this line, and whether this run has met it."""
+    """Return the goal of the project for this row, and whether this run has met it."""
     if entry.goal is None:
         return ""
     kind, wanted = entry.goal
@@ -93,7 +93,7 @@ def time_row(entry: Entry, group: Group) -> list[str]:
 
 
 def peak(entry: Entry) -> str:
-    """Peak memory, and what of it was there before the run."""
+    """Return the peak memory, and the memory before the run."""
     memory = [run["memory"] for run in entry.runs if run is not None]
     most, before = (statistics.median(one[name] for one in memory) for name in ("peak", "resident_before"))
     return f"{most / 1e6:.0f} MB ({before / 1e6:.0f} MB)"
@@ -112,7 +112,7 @@ def write_row(entry: Entry, group: Group) -> list[str]:
     times = ratios(entry.seconds(), reference.seconds())
     processor = ratios(entry.processor(), reference.processor())
     size = entry.median_of("bytes")
-    is_floor = entry.spec["competitor"] == "FloorWriter"  # has its input decompressed in memory
+    is_floor = entry.spec["competitor"] == "FloorWriter"  # its input is decompressed in memory
     goals = goal(entry, reference, None) + size_goal(entry, reference) if reference.ran else ""
     return [
         entry.label,
@@ -151,7 +151,7 @@ def group_text(group: Group) -> str:
 
 
 def agreement(group: Group) -> list[str]:
-    """Whether all that can be compared is equal."""
+    """Return whether all comparable results are equal."""
     entries, notes = group.entries, []
     sums = [entry for entry in entries if "sums" in entry.check]
     if len(sums) > 1:
@@ -169,7 +169,7 @@ def agreement(group: Group) -> list[str]:
 
 
 def outputs(group: Group) -> str:
-    """Whether what was written is what had to be."""
+    """Return whether the outputs are as expected."""
     checked = [entry for entry in group.entries if entry.check]
     wrong = [entry.label for entry in checked if entry.check != group.expected]
     fields, events = len(group.expected["digests"]), group.expected["events"]

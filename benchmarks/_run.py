@@ -1,4 +1,4 @@
-"""What the scripts that measure have in common: their options, their input, their report."""
+"""Shared code of the benchmark scripts: options, input, report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arguments(description: str | None, names: list[str], runs: int) -> argparse.
 
 
 def inputs(options: argparse.Namespace, names: list[str]) -> dict[str, Path] | None:
-    """The input files, all of which are in the page cache; none if they cannot be made."""
+    """Return the input files, all in the page cache; None if they cannot be made."""
     folder = options.data or make_data.default_folder(options.events)
     try:
         files = make_data.ensure(folder.resolve(), options.events, options.root_python, names)

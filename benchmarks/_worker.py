@@ -1,9 +1,9 @@
-"""One competitor in a process of its own: does one measured run for each line that it is sent.
+"""One competitor in a separate process: does one measured run for each line of input.
 
     _worker.py '{"competitor": "femtobarn", "path": ..., "ntuple": ..., ...}'
 
-Started by read.py and its like. Answers each line "run" with the seconds of each part and the processor time, as JSON,
-and "check" with what was read, to be compared with the others'. What a run has read is given back after the clock has
+Started by read.py and similar scripts. It answers each line "run" with the seconds of each part and the CPU time, as
+JSON, and "check" with the data, to be compared with the others. The arrays of a run are freed after the clock has
 stopped.
 """
 
@@ -36,7 +36,7 @@ Parts = dict[str, float]
 
 
 def flat_sum(column: Any) -> float:
-    """The sum of a column of lists, in double precision."""
+    """Return the sum of a column of lists, in double precision."""
     import awkward as ak
     import numpy as np
 
@@ -44,7 +44,7 @@ def flat_sum(column: Any) -> float:
 
 
 def digests(array: Any) -> dict[str, int]:
-    """A checksum of the offsets and values of each top-level field."""
+    """Return a checksum of the offsets and values of each top-level field."""
     import awkward as ak
     import numpy as np
 
@@ -60,7 +60,7 @@ def digests(array: Any) -> dict[str, int]:
 
 
 class ToAwkward:
-    """Opening and reading into Awkward Arrays; the parts of femtobarn and uproot that are the same."""
+    """Opens files and reads into Awkward Arrays; the common part of femtobarn and uproot."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
@@ -101,7 +101,7 @@ class ToAwkward:
         return {"open": opened - start, "read": read - opened}
 
     def again(self) -> float:
-        """Read once more what run() has opened, whose metadata are known now."""
+        """Read again from the file that run() has opened, whose metadata is known now."""
         start = time.perf_counter()
         array = self.read(self.opened)
         seconds = time.perf_counter() - start
@@ -141,7 +141,7 @@ class Femtobarn(ToAwkward):
     def versions(self) -> dict[str, str]:
         try:
             return {"femtobarn": self.femtobarn.__version__}
-        except ImportError:  # run from a folder, not installed
+        except ImportError:  # run from a directory, not installed
             return {"femtobarn": "not installed"}
 
     def open(self) -> Any:
@@ -165,7 +165,7 @@ class Uproot(ToAwkward):
         return {"uproot": self.uproot.__version__}
 
     def open(self) -> Any:
-        # Without these, uproot would hand out the ntuple of the run before, with its metadata parsed.
+        # without these, uproot would return the ntuple of the previous run, with parsed metadata
         return self.uproot.open(self.file, object_cache=None, array_cache=None)
 
     def arrays(self, ntuple: Any) -> Any:
@@ -176,7 +176,7 @@ class Uproot(ToAwkward):
 
 
 class Root:
-    """Functions that ROOT's ACLiC has compiled with -O3; none of them is interpreted."""
+    """Functions compiled by ROOT's ACLiC with -O3; none is interpreted."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         import warnings
@@ -198,7 +198,7 @@ class Root:
             raise RuntimeError(f"ACLiC cannot compile {source.name}")
         self.function = getattr(ROOT.bench, spec["task"])
         if self.writes:
-            self.function(*self.arguments)  # without columns: the first call makes cling compile how to call it
+            self.function(*self.arguments)  # without columns: cling compiles the wrapper on the first call
             ROOT.bench.Load(spec["columns"])
 
     def versions(self) -> dict[str, str]:
@@ -263,7 +263,7 @@ def competitor_of(spec: dict[str, Any]) -> Any:
 
 
 def status(name: str) -> int:
-    """A size from /proc/self/status, in bytes."""
+    """Return a size from /proc/self/status, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
@@ -271,18 +271,18 @@ def status(name: str) -> int:
 
 
 def reset_peak() -> None:
-    """Make VmHWM start from what is resident now."""
-    with contextlib.suppress(OSError):  # else the peak of the start-up counts, too
+    """Reset VmHWM to the current resident size."""
+    with contextlib.suppress(OSError):  # otherwise the peak of the start-up is included
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def touch_memory(megabytes: int, settle: float) -> None:
-    """Use and give back as much memory as the run will need.
+    """Allocate and free as much memory as the run will need.
 
-    Virtual machines return memory that has been free for about two seconds to their host, and getting it back costs
-    up to 3 s a gigabyte, many times what the kernel itself takes for a page. Without this, who runs after a pause
-    pays for it. Holding the memory for `settle` seconds lets the host collect what others have freed before, so
-    that it is not at it while the run goes on.
+    Virtual machines return memory that has been free for about two seconds to their host. Getting it back costs up to
+    3 s per gigabyte, many times the cost of a page in the kernel. Without this, a run after a pause would pay for it.
+    Holding the memory for `settle` seconds lets the host collect memory that others have freed, so that it does not do
+    this during the run.
     """
     if megabytes == 0:
         return
@@ -299,7 +299,7 @@ def touch_memory(megabytes: int, settle: float) -> None:
 
 
 def processor_time() -> tuple[float, float]:
-    """Seconds of this process and of the programs that it has run: all, and those of the system."""
+    """Return the CPU seconds of this process and its children: all, and system time only."""
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     system = sum(one.ru_stime for one in usage)
     return sum(one.ru_utime for one in usage) + system, system
@@ -326,7 +326,7 @@ def measured(competitor: Any, spec: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the libraries print shall not be taken for an answer
+    os.dup2(2, 1)  # output of libraries must not be mistaken for an answer
     spec = json.loads(sys.argv[1])
     competitor = competitor_of(spec)
     print(json.dumps(competitor.versions()), file=answers, flush=True)

@@ -1,6 +1,6 @@
-"""Competitors that write a file: converters of a tree, and writers of columns that are in memory.
+"""Competitors that write a file: converters of a tree, and writers of columns in memory.
 
-Each makes the file spec["output"], which is not there when its clock starts; what is in it is looked at by others.
+Each writes the file spec["output"], which does not exist when its clock starts. Another process checks the content.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Parts = dict[str, float]
 
 
 class Converter:
-    """Makes an ntuple of the tree spec["ntuple"] of the file spec["path"]."""
+    """Converts the tree spec["ntuple"] of the file spec["path"] to an ntuple."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
@@ -32,7 +32,7 @@ class Converter:
         return {"write": time.perf_counter() - start}
 
     def told(self) -> dict[str, Any]:
-        """What else is known of the run."""
+        """Return further results of the run."""
         return {"bytes": self.output.stat().st_size}
 
 
@@ -83,7 +83,7 @@ class RootImporter(Converter):
 
 
 class ColumnWriter(Converter):
-    """Writes the columns that _columns.py has kept."""
+    """Writes the columns that _columns.py has cached."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         import _columns
@@ -114,7 +114,7 @@ class UprootWriter(ColumnWriter):
 
         super().__init__(spec)
         self.uproot = uproot
-        # The level is libzstd's own here, while ROOT doubles it.
+        # the level of libzstd; ROOT doubles its own level
         self.compression = uproot.ZSTD(spec["settings"] % 100) if spec["settings"] else None
 
     def versions(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ class UprootWriter(ColumnWriter):
 
 
 class FloorWriter:
-    """Compresses and writes the pages of spec["pages"], after decompressing the baskets of spec["path"], if asked."""
+    """Compresses and writes the pages of spec["pages"], optionally after decompressing the baskets of spec["path"]."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         from floor import Floor, basket_list, build, page_list

@@ -1,11 +1,11 @@
-"""Measure converting TTree to RNTuple: femtobarn, ROOT's RNTupleImporter, and the least that anybody has to do.
+"""Measure converting TTree to RNTuple: femtobarn, ROOT's RNTupleImporter, and the minimum that is required.
 
     python benchmarks/convert.py [--data DIR] [--events N] [--runs N] [--root-python PYTHON] [--only ...] [--out DIR]
                                  [--json FILE]
 
-Every run has a process of its own, and the competitors take turns, once a round, with the input in the page cache.
-Ratios are formed within a round. What each has written is compared with the input. Prints a Markdown report, and
-always ends with 0. README.md beside this file says what is measured exactly.
+Every run is a separate process, and the competitors take turns, once per round, with the input in the page cache.
+Ratios are computed within a round. Each output is compared with the input. Prints a Markdown report; the exit code is
+always 0. README.md in this directory describes the measurement.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from _run import NTUPLE, arguments, inputs, measure, report, spec_of
 from _worker import AGC
 
 SETTINGS = 505
-LEVEL = 10  # of libzstd, for ROOT doubles it
+LEVEL = 10  # of libzstd; ROOT doubles its own level
 ROOT_ROUNDS = 2
-LARGE_MEMORY = 900  # MB that a run takes at least, to be touched beforehand
-FIELDS = [*AGC, *FLAT[:10], "Electron_convVeto", "Jet_cleanmask"]  # that are compared
+LARGE_MEMORY = 900  # MB that a run needs at least, to be touched before
+FIELDS = [*AGC, *FLAT[:10], "Electron_convVeto", "Jet_cleanmask"]  # fields to compare
 
 
 class Plan:
-    """Who converts which file."""
+    """The competitors and their files."""
 
     def __init__(self, files: dict[str, Path], root_python: str, out: Path, settle: float) -> None:
         self.files, self.root_python, self.out = files, root_python, out
         self.large = {"touch": LARGE_MEMORY, "settle": settle}
-        self.pages = out / "pages.root"  # femtobarn's output, whose pages the floor compresses
+        self.pages = out / "pages.root"  # output of femtobarn, whose pages the floor compresses
 
     def entry(self, competitor: str, name: str, label: str, *, checked: bool = True, **more: Any) -> Entry:
         entry_options = {key: more.pop(key) for key in ("goal", "size_goal", "rounds", "python") if key in more}

@@ -1,8 +1,8 @@
-"""How fast the event store is: its engines, HEPnOS's interface over them, Python, one function over all events.
+"""Measure the event store: its engines, HEPnOS's interface on them, Python, one function over all events.
 
-100,000 events in 10 runs of 10 subruns with one product each. HEPnOS's figures beside are those that were measured of
-HEPnOS 0.7.2 itself on a machine of this kind, with server and clients on the same two cores; redis-benchmark is
-measured here. Needs redis-server and redis-cli, and for C++ a compiler, Boost and MPI (`make test` installs them).
+100,000 events in 10 runs of 10 subruns with one product each. The figures of HEPnOS were measured with HEPnOS 0.7.2 on
+a similar machine, with server and clients on the same two cores; redis-benchmark is measured here. Needs redis-server
+and redis-cli, and for C++ a compiler, Boost and MPI (`make test` installs them).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ N = 100_000
 SIZES = (100, 800)
 PARTS = ("engines", "cpp", "python", "balance", "sizes")
 
-# HEPnOS, thousands of events a second: small (100 B), parts (800 B through Boost), pod (the same copied as bytes).
+# HEPnOS, thousands of events per second: small (100 B), parts (800 B through Boost), pod (the same copied as bytes).
 HEPNOS = {
     "write, one operation at a time": {"map": (23, 17, 20), "RocksDB": (17, 14, 17)},
     "WriteBatch 128": {"map": (540, 73, 307), "RocksDB": (140, 42, 74)},
@@ -46,19 +46,19 @@ HEPNOS = {
     "ParallelEventProcessor, preload, 16/16": {"map": (181, 111, 149), "RocksDB": (96, 63, 75)},
     "the same, in=1024 out=256": {"map": (508, 203, 353), "RocksDB": (202, 85, 112), "TCP": (306, 140, None)},
 }
-# What the engines have to do: thousands of events a second with 100 B, by engine and phase.
+# Goals of the engines: thousands of events per second with 100 B, by engine and phase.
 GOALS = {
     ("memory", "store, batch"): 1500,
     ("memory", "load, by subrun"): 3000,
     ("dir", "store, batch"): 500,
     ("dir", "load, by subrun"): 1000,
 }
-MICROSECONDS = {"process, nothing": 5.0}  # an event, of one function that does nothing
+MICROSECONDS = {"process, nothing": 5.0}  # per event, for a function that does nothing
 
 
 @contextmanager
 def stores(names: list[str]) -> Iterator[dict[str, Any]]:
-    """What gives each engine a URL of an empty store."""
+    """Yield functions that return the URL of an empty store for each engine."""
     with tempfile.TemporaryDirectory(prefix="femtobarn-bench-", dir=os.environ.get("FEMTOBARN_BENCH_DIR")) as folder:
         n_made = 0
         server: Any = Redis() if "redis" in names else None
@@ -81,7 +81,7 @@ def stores(names: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def rate(seconds: list[float], n: int = N) -> float:
-    """Thousands of events a second."""
+    """Return thousands of events per second."""
     return n / statistics.median(seconds) / 1000
 
 
@@ -97,7 +97,7 @@ def program() -> Path:
 
 
 def engines(names: list[str], runs: int) -> tuple[str, dict[str, Any]]:
-    """The Rust library over each engine, in turn."""
+    """Measure the Rust library on each engine, in turn."""
     speed = program()
     seconds: dict[tuple[str, int], list[dict[str, float]]] = {}
     raw: dict[int, list[dict[str, float]]] = {size: [] for size in SIZES}
@@ -135,11 +135,10 @@ def mark(is_reached: bool) -> str:
 
 
 def redis_benchmark(url: str, size: int) -> dict[str, float]:
-    """Thousands of fields a second that redis-benchmark does by one connection: of the commands that the store uses.
+    """Return thousands of fields per second of redis-benchmark with one connection, for the commands of the store.
 
-    HSET and HMGET have 1000 fields of 8 bytes, whose values have as many bytes more as the store adds; ZADD has as many
-    members. A batch is an HSET and a ZADD. Who loads a subrun finds its events by a ZRANGE, and then their products by
-    an HMGET.
+    HSET and HMGET have 1000 fields of 8 bytes, and values with the overhead of the store; ZADD has as many members. A
+    batch is an HSET and a ZADD. Loading a subrun is a ZRANGE for its events, and then an HMGET for their products.
     """
     port = url.rpartition(":")[2]
     value = "z" * (size + 5)
@@ -158,7 +157,7 @@ def redis_benchmark(url: str, size: int) -> dict[str, float]:
     def one(n: int, *words: str) -> float:
         command = ["redis-benchmark", "-p", port, "-c", "1", "-r", "1000000000", "-n", str(n), "--csv", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        # the arguments, which hold no quotes, come before the figures
+        # the arguments, which contain no quotes, come before the figures
         return float(done.stdout.strip().splitlines()[-1].rsplit('","')[-7].strip('"'))
 
     hset = one(200, "HSET", "h:__rand_int__", *pairs)
@@ -186,7 +185,7 @@ def beside_redis(rates: dict[int, dict[str, float]], raw: dict[int, list[dict[st
 
 
 def cpp(names: list[str]) -> tuple[str, dict[str, Any]]:
-    """HEPnOS's interface over each engine, beside HEPnOS."""
+    """Measure HEPnOS's interface on each engine, and compare with HEPnOS."""
     with tempfile.TemporaryDirectory(prefix="femtobarn-bench-") as folder, stores(names) as made:
         say("building the program of C++")
         subprocess.run([ROOT / "scripts/install_cpp.sh", f"{folder}/prefix"], cwd=ROOT, check=True, capture_output=True)
@@ -202,7 +201,7 @@ def cpp(names: list[str]) -> tuple[str, dict[str, Any]]:
         found = {}
         for name in names:
             say(f"C++, {name}")
-            # a store in memory is one process's own
+            # a store in memory belongs to one process
             ranks = "1" if name == "memory" else "2"
             command = ["mpirun", "--oversubscribe", "-n", ranks, f"{folder}/hepnos_speed", made[name]()]
             done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -225,11 +224,11 @@ def cpp(names: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def nothing(_: Any) -> None:
-    """What is to be done with each event: nothing."""
+    """Do nothing with an event."""
 
 
 def one_round(store: Any) -> dict[str, float]:
-    """Seconds of each phase in Python."""
+    """Return the seconds of each phase in Python."""
     import numpy as np
 
     import femtobarn as fb
@@ -262,7 +261,7 @@ def one_round(store: Any) -> dict[str, float]:
 
 
 def python(names: list[str], runs: int) -> tuple[str, dict[str, Any]]:
-    """The Python package over each engine."""
+    """Measure the Python package on each engine."""
     import femtobarn as fb
 
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
@@ -282,7 +281,7 @@ def python(names: list[str], runs: int) -> tuple[str, dict[str, Any]]:
 
 
 def sizes(files: list[Path]) -> tuple[str, dict[str, Any]]:
-    """How many bytes NOvA's events take: as HDF5, and in stores, whose first layout compresses nothing."""
+    """Return the bytes per NOvA event: as HDF5, and in stores; the first layout has no compression."""
     import femtobarn as fb
 
     found: dict[str, float] = {"HDF5": sum(path.stat().st_size for path in files)}

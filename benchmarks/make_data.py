@@ -1,11 +1,11 @@
-"""Make the input of the benchmarks, if it is not there.
+"""Make the input of the benchmarks if it does not exist.
 
     make_data.py [--data DIR] [--events N] [--root-python PYTHON]
 
-A NanoAOD of N events is drawn from 1000 real ones by make_nanoaod.py: tree_raw.root. ROOT's hadd gives it ROOT's own
-baskets, as tree_zstd.root (setting 505) and tree_zlib.root (101), and ROOT's RNTupleImporter makes an RNTuple of it
-three times: nano_zstd.root (505), nano_lz4.root (404) and nano_none.root (uncompressed). The tree and the ntuple are
-called "Events". It needs `../shared/bench/make_nanoaod.py` and `../shared/data/ttree/nanoaod_v5_1000.root` beside the
+make_nanoaod.py draws a NanoAOD of N events from 1000 real events: tree_raw.root. ROOT's hadd writes it with ROOT's own
+baskets, as tree_zstd.root (setting 505) and tree_zlib.root (101), and ROOT's RNTupleImporter converts it to RNTuple
+three times: nano_zstd.root (505), nano_lz4.root (404) and nano_none.root (uncompressed). Tree and ntuple are called
+"Events". It needs `../shared/bench/make_nanoaod.py` and `../shared/data/ttree/nanoaod_v5_1000.root` beside the
 checkout, uproot, and a Python that has ROOT.
 """
 
@@ -52,7 +52,7 @@ os.execv(hadd, [hadd, "-v", "1", "-f" + sys.argv[3], sys.argv[2], sys.argv[1]])
 
 
 class MissingInputError(Exception):
-    """The input cannot be made here; the message says why."""
+    """The input cannot be made here; the message gives the reason."""
 
 
 def default_folder(n_events: int) -> Path:
@@ -64,7 +64,7 @@ def path_of(folder: Path, name: str) -> Path:
 
 
 def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] = SETTINGS) -> dict[str, Path]:
-    """The files of these names; those that are missing are made."""
+    """Return the files with these names; make missing files."""
     files = {name: path_of(folder, name) for name in names}
     missing = {name: path for name, path in files.items() if not path.exists()}
     if not missing:
@@ -76,7 +76,7 @@ def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] =
         for name, path in missing.items():
             part = Path(scratch) / path.name
             if name in TREES:
-                # hadd only makes baskets anew where it has to compress anew, and the raw tree is zlib.
+                # hadd rewrites baskets only if the compression differs, and the raw tree has zlib
                 others = ensure(folder, n_events, root_python, ["tree_zstd"]) if name == "tree_zlib" else {}
                 source = others.get("tree_zstd", raw)
                 step([root_python, "-c", HADD, str(source), str(part), str(TREES[name])], path.name)
@@ -87,7 +87,7 @@ def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] =
 
 
 def raw_tree(folder: Path, n_events: int, scratch: Path) -> Path:
-    """The tree as uproot writes it, with a basket for each 20,000 entries."""
+    """Return the tree as written by uproot, with a basket for each 20,000 entries."""
     tree = path_of(folder, "tree_raw")
     if not tree.exists():
         for needed in (MAKER, SOURCE):
@@ -108,7 +108,7 @@ def step(command: list[str], what: str) -> None:
 
 
 def environment(python: str) -> dict[str, str]:
-    """ROOT looks for some of its programs beside its interpreter."""
+    """Return the environment; ROOT looks for some programs beside its interpreter."""
     return os.environ | {"PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 

@@ -1,11 +1,11 @@
-"""Measure opening and reading many files as one ntuple: time and memory by their number, beside uproot and ROOT.
+"""Measure opening and reading many files as one ntuple: time and memory by number of files, with uproot and ROOT.
 
     python benchmarks/many_files.py [--files N ...] [--only rntuple tree] [--limit SECONDS] [--root-python PYTHON]
                                     [--out DIR] [--json FILE]
 
-Each file has 100 events and 1479 columns; three columns are read. The script makes ten files, and further links to
-them. Every run has a process of its own. Prints a Markdown report, and always ends with 0. README.md beside this file
-says what is measured exactly.
+Each file has 100 events and 1479 columns; three columns are read. The script makes ten files, and links to them. Every
+run is a separate process. Prints a Markdown report; the exit code is always 0. README.md in this directory describes
+the measurement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from _report import machine, table
 NUMBERS = [100, 1000, 10_000]
 EVENTS = 100
 DISTINCT = 10
-GROUPS, MEMBERS, SINGLE = 25, 30, 704  # 25 numbers of items, 25 * 30 lists, 704 numbers and truth values
+GROUPS, MEMBERS, SINGLE = 25, 30, 704  # 25 numbers of items, 25 * 30 lists, 704 numbers and booleans
 COLUMNS = ["nGroup9", "Group9_m7", "single8"]
 
 
@@ -36,7 +36,7 @@ COLUMNS = ["nGroup9", "Group9_m7", "single8"]
 
 
 def events(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of a file, single ones and groups of lists; most have few distinct values, as those of a NanoAOD."""
+    """Return the columns of a file, single and in groups of lists; most have few distinct values, as in a NanoAOD."""
     import awkward as ak
     import numpy as np
 
@@ -82,7 +82,7 @@ def write_tree(path: Path, seed: int) -> None:
 
 
 def make(folder: Path, kind: str, number: int) -> list[Path]:
-    """The files of one kind; of those after the first ten, each is a further name of one of these."""
+    """Return the files of one kind; after the first ten, they are links to these."""
     folder.mkdir()
     paths: list[Path] = []
     for at in range(number):
@@ -97,17 +97,17 @@ def make(folder: Path, kind: str, number: int) -> list[Path]:
     return paths
 
 
-# -- who is measured, each in a process of its own -----------------------------------------------------------
+# -- the competitors, each in a separate process -------------------------------------------------------------
 
 
 def held() -> int:
-    """The memory of this process, in bytes."""
+    """Return the memory of this process, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 class Clock:
-    """Seconds and memory of what is done in a block."""
+    """Measures time and memory of a block."""
 
     def __enter__(self) -> Self:
         self.memory, self.start, self.cpu = held(), time.perf_counter(), time.process_time()
@@ -206,7 +206,7 @@ def root_rdataframe(files: list[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the report: a competitor, what it runs, and the kinds of files it reads."""
+    """A row of the report: a competitor, its function, and the kinds of files that it reads."""
 
     label: str
     run: Callable[[list[str]], dict[str, Any]]
@@ -226,7 +226,7 @@ LINES = [
 
 
 def work(number: int, folder: str, n_files: int) -> None:
-    """One run, in a process of its own."""
+    """Do one run, in a separate process."""
     files = [f"{path}:Events" for path in sorted(Path(folder).iterdir())[:n_files]]
     print(json.dumps(LINES[number].run(files)))
 
@@ -235,7 +235,7 @@ def work(number: int, folder: str, n_files: int) -> None:
 
 
 def run(number: int, python: str, folder: Path, n_files: int, limit: float) -> dict[str, Any] | str:
-    """What a run tells, or why there is nothing."""
+    """Return the result of a run, or the reason of its failure."""
     command = [python, __file__, "--work", str(number), str(folder), str(n_files)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)

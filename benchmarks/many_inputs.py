@@ -1,11 +1,11 @@
-"""Measure merging many small files: time and memory by their number, open files, and ROOT's hadd beside it.
+"""Measure merging many small files: time and memory by number of files, open files, compared with ROOT's hadd.
 
     python benchmarks/many_inputs.py [--data DIR] [--files N] [--runs N] [--root-python PYTHON] [--only ...] [--out DIR]
                                      [--json FILE]
 
-The files are some hundred kilobytes each, of 1479 or of about 100 columns, on an XFS with reflink=1 as in merge.py.
-Every run has a process of its own. Prints a Markdown report, and always ends with 0. README.md beside this file says
-what is measured exactly.
+The files have some hundred kilobytes each, with 1479 or about 100 columns, on an XFS with reflink=1 as in merge.py.
+Every run is a separate process. Prints a Markdown report; the exit code is always 0. README.md in this directory
+describes the measurement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEW = ["event", "run", "luminosityBlock", "MET_*", "PV_*", "Muon_*", "Jet_pt", "
 
 
 class Plan:
-    """Small files of one kind, and who merges them."""
+    """Small files of one kind, and the competitors that merge them."""
 
     def __init__(self, name: str, folder: Path, options: argparse.Namespace) -> None:
         self.name, self.folder, self.options = name, folder, options

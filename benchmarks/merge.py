@@ -1,12 +1,12 @@
-"""Measure merging, cloning and skimming: femtobarn, ROOT's hadd and RDataFrame, cp, and the disk alone, in one run.
+"""Measure merging, cloning and skimming: femtobarn, ROOT's hadd and RDataFrame, cp, and plain disk writes, in one run.
 
     python benchmarks/merge.py [--data DIR] [--scale X] [--runs N] [--root-python PYTHON] [--only ...] [--out DIR]
                                [--quick] [--figure FILE] [--json FILE]
 
-The files are on an XFS file system with reflink=1, which is made in an image below --out and is gone afterwards: that
-needs root. Every run has a process of its own, and the competitors take turns, once a round, with the inputs in the
-page cache. Ratios are formed within a round. Prints a Markdown report, and always ends with 0. README.md beside this
-file says what is measured exactly.
+The files are on an XFS file system with reflink=1, in a temporary image below --out; this needs root. Every run is a
+separate process, and the competitors take turns, once per round, with the inputs in the page cache. Ratios are computed
+within a round. Prints a Markdown report; the exit code is always 0. README.md in this directory describes the
+measurement.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from _worker import AGC, digests
 
 FILE_EVENTS = 360_000  # of about 500 MB
 N_FILES = 8
-N_RUNS = 3  # files that differ; the others are copies of them
-IMAGE = 10 << 30  # bytes of the image, at full size: inputs, and an output or other inputs
-LEAST = 1 << 30  # and at least
-FIELDS = ["event", "MET_pt", "Muon_pt"]  # that are compared
-OTHER = 404  # the compression that level L2 makes: lz4, as ROOT has it
-ROOT_ROUNDS = 1  # of what takes minutes
+N_RUNS = 3  # different files; the others are copies
+IMAGE = 10 << 30  # size of the image at full scale: inputs, and an output or other inputs
+LEAST = 1 << 30  # minimum size
+FIELDS = ["event", "MET_pt", "Muon_pt"]  # fields to compare
+OTHER = 404  # the output compression of level L2: lz4, as in ROOT
+ROOT_ROUNDS = 1  # for runs that take minutes
 
 
 class Plan:
-    """Who brings which files to which output."""
+    """The competitors, their inputs and outputs."""
 
     def __init__(self, folder: Path, options: argparse.Namespace) -> None:
         self.folder, self.options = folder, options
@@ -48,14 +48,14 @@ class Plan:
         own = {key: more.pop(key) for key in ("rounds", "python", "inspect") if key in more}
         spec = {"competitor": competitor, "inputs": list(map(str, inputs)), "output": str(self.output)}
         spec |= {"ntuple": NTUPLE, "threads": 2}
-        # what is written needs memory in the kernel's cache; where blocks are shared, next to nothing is
+        # the page cache needs memory for written data; with shared blocks, almost none is written
         n_bytes = sum(path.stat().st_size for path in inputs)
         touch = 0 if more.get("options", {}).get("level") == "L0" else (n_bytes >> 20) + 512
         spec |= {"touch": touch, "settle": self.options.settle}
         return Entry(label, spec | more, fresh=True, **own)
 
     def mergers(self, inputs: list[Path], *, checked: bool) -> tuple[list[Entry], list[Entry]]:
-        """Who is done in seconds, and who takes minutes."""
+        """Return the competitors that take seconds, and those that take minutes."""
         root = self.options.root_python
         look = {"inspect": functools.partial(contents, self.output, NTUPLE, FIELDS)} if checked else {}
 
@@ -76,7 +76,7 @@ class Plan:
         return entries, slow
 
     def volumes(self, files: list[Path]) -> list[Table]:
-        """One file, and more and more of them. What takes minutes comes last, so that nobody follows upon it."""
+        """Measure one file, and more and more files. Competitors that take minutes run last."""
         tables, later = [], []
         for n in (1, 2, 4, 8):
             some = files[:n]
@@ -108,7 +108,7 @@ class Plan:
             self.entry("RootSnapshot", "RDataFrame, Snapshot", [file], **more, **root),
         ]
         if agc:
-            # several threads write the events in any order
+            # several threads write events in any order
             alone = {**more, **root, **look, "threads": 1}
             entries.append(self.entry("RootSnapshot", "the same, without EnableImplicitMT", [file], **alone))
         columns = f"{len(AGC)} columns" if agc else "all columns"
@@ -126,7 +126,7 @@ def measured(
 
 
 def joined(files: list[Path]) -> dict[str, Any]:
-    """What a file has to have that is made of others, one behind the other."""
+    """Return the expected content of a merge of these files."""
     import awkward as ak
     import uproot
 
@@ -136,7 +136,7 @@ def joined(files: list[Path]) -> dict[str, Any]:
 
 
 def run_files(base: Path, folder: Path, n_events: int) -> list[Path]:
-    """Files of the events of another one, each beginning with other ones; by level L4, so that clusters are full."""
+    """Make files with events of another one, each with a different start; level L4 gives full clusters."""
     import femtobarn as fb
 
     n_base = fb.open(f"{base}:{NTUPLE}").num_entries
@@ -161,13 +161,13 @@ def run_files(base: Path, folder: Path, n_events: int) -> list[Path]:
 
 
 def copies(sources: list[Path], folder: Path, n: int) -> list[Path]:
-    """Files with blocks of their own."""
+    """Copy files without sharing blocks."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     targets = [folder / f"{number:03}.root" for number in range(n)]
     for number, target in enumerate(targets):
         with sources[number % len(sources)].open("rb") as source, target.open("wb") as file:
-            shutil.copyfileobj(source, file, 16 << 20)  # not by copy_file_range, which may share blocks
+            shutil.copyfileobj(source, file, 16 << 20)  # not copy_file_range, which may share blocks
     return targets
 
 
@@ -193,7 +193,7 @@ def slices_of(file: Path, folder: Path, n: int, n_events: int) -> list[Path]:
 
 
 def rare(file: Path) -> str:
-    """A condition that one event in a hundred fulfils."""
+    """Return a condition that one event in a hundred satisfies."""
     import numpy as np
 
     import femtobarn as fb
@@ -245,7 +245,7 @@ def all_tables(plan: Plan, runs: list[Path], n_events: int) -> dict[str, list[Ta
         plan.output.unlink(missing_ok=True)
         tables[name] = makers[name]()
         if plan.options.json:
-            # what was measured stays, whatever comes
+            # keep results if a later measurement fails
             plan.options.json.write_text(json.dumps(as_json(tables), indent=1))
     return tables
 

@@ -1,10 +1,10 @@
-"""Measure reading RNTuple: femtobarn, uproot, ROOT, and the least that any reader has to do, in one run.
+"""Measure reading RNTuple: femtobarn, uproot, ROOT, and the minimum that any reader has to do, in one run.
 
     python benchmarks/read.py [--data DIR] [--events N] [--runs N] [--root-python PYTHON] [--only ...] [--json FILE]
 
-Every competitor has a process of its own, which does one untimed run first; then they take turns, once a round, with
-the file in the page cache. Ratios are formed within a round. Prints a Markdown report, and always ends with 0: what
-the figures mean is for a reader to say. README.md beside this file says what is measured exactly.
+Every competitor has a separate process, which does one untimed run first; then they take turns, once per round, with
+the file in the page cache. Ratios are computed within a round. Prints a Markdown report; the exit code is always 0, as
+the script does not judge the figures. README.md in this directory describes the measurement.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from _report import Group
 from _run import arguments, inputs, measure, report, spec_of
 
 STEP_SIZE = "100 MB"
-SLOW_ROUNDS = 3  # of uproot and of new processes
-LARGE_MEMORY, SMALL_MEMORY = 900, 150  # MB that a run takes at least, to be touched beforehand
+SLOW_ROUNDS = 3  # for uproot and for new processes
+LARGE_MEMORY, SMALL_MEMORY = 900, 150  # MB that a run needs at least, to be touched before
 
 
 class Plan:
-    """The groups of measurements: which competitors meet over which file."""
+    """The groups of measurements: competitors and files."""
 
     def __init__(self, files: dict[str, Path], root_python: str, settle: float) -> None:
         self.files, self.root_python = files, root_python

@@ -1,9 +1,9 @@
-"""Measure reading TTree: femtobarn, uproot, ROOT, and the least that any reader has to do, in one run.
+"""Measure reading TTree: femtobarn, uproot, ROOT, and the minimum that any reader has to do, in one run.
 
     python benchmarks/read_tree.py [--data DIR] [--events N] [--runs N] [--root-python PYTHON] [--only ...]
                                     [--json FILE]
 
-As read.py, of whose tree the ntuples are made. README.md beside this file says what is measured exactly.
+Like read.py, with the tree from which its ntuples are made. README.md in this directory describes the measurement.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from _measure import Entry
 from _report import Group
 from _run import arguments, inputs, measure, report, spec_of
 
-SLOW_ROUNDS = 3  # of uproot and new processes
+SLOW_ROUNDS = 3  # for uproot and for new processes
 ROOT_ROUNDS = 2
-LARGE_MEMORY = 900  # MB that a run takes at least, to be touched beforehand
+LARGE_MEMORY = 900  # MB that a run needs at least, to be touched before
 
 
 class Plan:
-    """The groups of measurements: which competitors meet over which file."""
+    """The groups of measurements: competitors and files."""
 
     def __init__(self, files: dict[str, Path], root_python: str, settle: float) -> None:
         self.files, self.root_python = files, root_python
@@ -50,7 +50,7 @@ class Plan:
             Entry(f"bare {library} alone", floor(copy=False)),
             Entry("floor, 2 threads", floor(**self.large, threads=2)),
         ]
-        if name != "tree_zstd":  # it takes half a minute, hardly any of it in the library
+        if name != "tree_zstd":  # takes half a minute, almost none of it in the library
             entries = [entry for entry in entries if entry.spec.get("task") != "TouchAll"]
         return Group(f"All columns of a TTree to Awkward, {name.removeprefix('tree_')}", entries)
 

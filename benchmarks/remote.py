@@ -1,14 +1,14 @@
-"""Measure reading files of servers: femtobarn, uproot, RDataFrame, bare requests, and the ideal, in one run.
+"""Measure reading files from servers: femtobarn, uproot, RDataFrame, plain requests, and the ideal, in one run.
 
     python benchmarks/remote.py [--data DIR] [--runs N] [--root-python PYTHON] [--only ...] [--rtt 0 10 50]
                                 [--json FILE] [--figure FILE]
 
-The 15 columns of the Analysis Grand Challenge in four files of 100,000 events, as RNTuple and as TTree, from XRootD,
-nginx and MinIO on this machine, behind a Toxiproxy that adds latency. Every run is a process of its own, which reads
-one of the files by another way first, so that all is loaded, and asks the server for the first time when it is
-measured; who takes part runs in turn, once a round. What each asks a server for is counted once, by a proxy. uproot
-and RDataFrame are those of --root-python. Prints a Markdown report, and always ends with 0. README.md beside this file
-says more.
+Reads the 15 columns of the Analysis Grand Challenge in four files of 100,000 events, as RNTuple and as TTree, from
+XRootD, nginx and MinIO on this machine, through a Toxiproxy that adds latency. Every run is a separate process, which
+first reads one of the files through another port, so that all code is loaded, and connects to the measured port for
+the first time during the measurement. The competitors run in turn, once per round. A proxy counts the requests of each
+once. uproot and RDataFrame are from --root-python. Prints a Markdown report; the exit code is always 0. README.md in
+this directory has the details.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from toxiproxy import Toxiproxy
 N_FILES = 4
 FORMATS = {"RNTuple": "zstd", "TTree": "tree_zstd"}
 SLOW_ROUNDS = 3
-ANSWERS = {"XRootD": 5, "HTTP": 2, "S3": 2}  # round trips that follow each other, see `ideal`
-AT_ONCE = 16  # requests of curl, as many as femtobarn's over HTTP
+ANSWERS = {"XRootD": 5, "HTTP": 2, "S3": 2}  # consecutive round trips, see `ideal`
+AT_ONCE = 16  # concurrent requests of curl, as many as of femtobarn over HTTP
 
 
 @dataclass
 class Place:
-    """The files on one server: their URLs by a port, and how they are opened."""
+    """The files on one server: their URLs for a port, and the options for opening."""
 
     protocol: str
     server: Server
     counted: Counting
     url: Callable[[int, str], str]
-    raw: Callable[[int, str], str]  # as xrdcp and curl know it
-    options: Callable[[int], dict[str, Any]] = lambda _: {}  # of uproot
-    own_options: Callable[[int], dict[str, Any]] = lambda _: {}  # of femtobarn
+    raw: Callable[[int, str], str]  # for xrdcp and curl
+    options: Callable[[int], dict[str, Any]] = lambda _: {}  # for uproot
+    own_options: Callable[[int], dict[str, Any]] = lambda _: {}  # for femtobarn
 
     def urls(self, port: int, kind: str, url: Callable[[int, str], str] | None = None) -> list[str]:
         return [(url or self.url)(port, f"{kind}{i}.root") for i in range(N_FILES)]
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass
 class Asked:
-    """What one reader has asked a server for, and what it has read."""
+    """The requests of one reader, and the data that it has read."""
 
     counts: dict[str, int]
     check: dict[str, Any]
@@ -70,7 +70,7 @@ class Asked:
 
 @dataclass
 class Case:
-    """One table: a protocol, a format and a latency; the bandwidth in bytes a second."""
+    """One table: a protocol, a format and a latency; the bandwidth in bytes per second."""
 
     place: Place
     kind: str
@@ -96,12 +96,12 @@ def spec(competitor: str, place: Place, kind: str, port: int, **more: Any) -> di
 
 
 def options_of(competitor: str, place: Place) -> Callable[[int], dict[str, Any]]:
-    """How a reader opens files, by the port."""
+    """Return the options with which a reader opens files, for a port."""
     return {"UprootRemote": place.options, "FemtobarnRemote": place.own_options}.get(competitor, lambda _: {})
 
 
 def entries(place: Place, kind: str, port: int, root_python: str, reads: list[list[int]]) -> list[Entry]:
-    """Who takes part; femtobarn first."""
+    """Return the competitors; femtobarn is the first."""
     found = [
         Entry("femtobarn", spec("FemtobarnRemote", place, kind, port), fresh=True),
         Entry(
@@ -127,7 +127,7 @@ def entries(place: Place, kind: str, port: int, root_python: str, reads: list[li
 
 
 def ask_counted(entry: Entry, place: Place, kind: str) -> Asked:
-    """Let a reader read through the proxy that counts."""
+    """Read through the counting proxy."""
     is_raw = entry.spec["competitor"] == "Curl"
     urls: dict[str, Any] = {"urls": place.urls(place.counted.port, kind, place.raw if is_raw else None)}
     urls["options"] = options_of(entry.spec["competitor"], place)(place.counted.port)
@@ -141,7 +141,7 @@ def ask_counted(entry: Entry, place: Place, kind: str) -> Asked:
 
 
 def bandwidth(place: Place, kind: str, port: int) -> float:
-    """Bytes a second of whole files through the proxy, which adds no latency here: the most of some tries."""
+    """Return the bytes per second of whole files through the proxy without latency: the best of some tries."""
     tool = ["xrdcp", "-f", "-s"] if place.protocol == "XRootD" else ["curl", "-sf", "-o", "-"]
     most = 0.0
     for url in place.urls(port, kind, place.raw):
@@ -157,10 +157,10 @@ def bandwidth(place: Place, kind: str, port: int) -> float:
 
 
 def ideal(case: Case) -> float:
-    """The least time: the bytes at the bandwidth, and the round trips that nobody can avoid.
+    """Return the minimum time: the bytes at the bandwidth, and the unavoidable round trips.
 
-    XRootD: the handshake with the protocol's request, login, open, both ends of the file, data. HTTP and S3: both ends
-    and data, since the proxy itself accepts connections without delay.
+    XRootD: handshake with protocol request, login, open, both ends of the file, data. HTTP and S3: both ends and data,
+    since the proxy accepts connections without delay.
     """
     n_bytes = case.asked["femtobarn"].counts["bytes"]
     return n_bytes / case.bandwidth + ANSWERS[case.place.protocol] * case.rtt / 1000
@@ -204,7 +204,7 @@ def case_text(case: Case) -> str:
 
 
 def places(files: dict[str, Path], names: list[str], stack: ExitStack) -> list[Place]:
-    """Start the servers, each with the same files."""
+    """Start the servers, all with the same files."""
     found = []
     for name in names:
         try:
@@ -257,7 +257,7 @@ def s3_options(port: int) -> dict[str, Any]:
 
 
 def measured(place: Place, kind: str, options: argparse.Namespace, toxiproxy: Toxiproxy) -> list[Case]:
-    """All latencies of one protocol and format."""
+    """Measure all latencies of one protocol and format."""
     own_port = place.server.port
     reader = entries(place, kind, own_port, options.root_python, [])[0]
     first = ask_counted(reader, place, kind)
@@ -282,7 +282,7 @@ def measured(place: Place, kind: str, options: argparse.Namespace, toxiproxy: To
 
 
 def behind(toxiproxy: Toxiproxy, port: int, milliseconds: int) -> int:
-    """A port that leads to a server, with so much latency there and back."""
+    """Return a port to a server with this round-trip latency."""
     own = toxiproxy.before(port)
     if milliseconds:
         toxiproxy.poison(own, "latency", latency=milliseconds)
@@ -290,7 +290,7 @@ def behind(toxiproxy: Toxiproxy, port: int, milliseconds: int) -> int:
 
 
 def copies(place: Place, port: int, rtt: int, runs: int) -> Group:
-    """Whole files by XRootD: fb cp, and xrdcp with one stream and with several."""
+    """Measure copies of whole files by XRootD: fb cp, and xrdcp with one stream and with several."""
     commands = {
         "fb cp": ["fb", "cp"],
         "xrdcp": ["xrdcp", "-f", "-s"],
@@ -330,7 +330,7 @@ def copies_text(group: Group) -> str:
 
 
 def figure(path: Path, cases: list[Case]) -> None:
-    """Draw time against latency, a panel for each protocol and format."""
+    """Plot time against latency, with a panel for each protocol and format."""
     from matplotlib import pyplot
 
     panels = list(dict.fromkeys((case.place.protocol, case.kind) for case in cases))

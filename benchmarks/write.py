@@ -1,11 +1,11 @@
-"""Measure writing RNTuple from arrays: femtobarn, uproot, ROOT, and the least that any writer has to do, in one run.
+"""Measure writing RNTuple from arrays: femtobarn, uproot, ROOT, and the minimum that any writer has to do, in one run.
 
     python benchmarks/write.py [--data DIR] [--events N] [--runs N] [--root-python PYTHON] [--only ...] [--out DIR]
                                [--json FILE]
 
-Every run has a process of its own, which has the arrays in memory before its clock starts; the competitors take turns,
-once a round. Ratios are formed within a round. What each has written is compared with the arrays. Prints a Markdown
-report, and always ends with 0. README.md beside this file says what is measured exactly.
+Every run is a separate process, with the arrays in memory before its clock starts; the competitors take turns, once per
+round. Ratios are computed within a round. Each output is compared with the arrays. Prints a Markdown report; the exit
+code is always 0. README.md in this directory describes the measurement.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from _report import Group
 from _run import NTUPLE, arguments, inputs, measure, report, spec_of
 
 SETTINGS = {"zstd": 505, "none": 0}
-LEVEL = {"zstd": 10, "none": 0}  # of libzstd: ROOT doubles its own
-LARGE_MEMORY = 300  # MB that a run takes at least, to be touched beforehand
+LEVEL = {"zstd": 10, "none": 0}  # of libzstd; ROOT doubles its own level
+LARGE_MEMORY = 300  # MB that a run needs at least, to be touched before
 
 
 class Plan:
-    """Who writes the columns with which compression."""
+    """The competitors and their compression."""
 
     def __init__(self, tree: Path, root_python: str, out: Path, settle: float) -> None:
         self.tree, self.root_python, self.out = tree, root_python, out
@@ -76,7 +76,7 @@ class Plan:
             floor("floor, 2 threads", threads=2),
         ]
         if is_zstd:
-            # ROOT doubles the level, uproot does not: this is the same effort as the others'.
+            # ROOT doubles the level, uproot does not: this is the same level as for the others
             entries.insert(4, self.entry("UprootWriter", codec, "uproot, ZSTD(10), as the others", settings=510))
         title = f"{len(self.fields)} columns from memory, {self.n_bytes / 1e6:.0f} MB of values, "
         return Group(title + ("zstd 505" if is_zstd else "uncompressed"), entries, writes=True, expected=self.expected)

@@ -1,8 +1,8 @@
-/// femtobarn's event store for C++17: datasets, runs, subruns and events, and products of theirs.
+/// femtobarn's event store for C++17: datasets, runs, subruns and events, and their products.
 ///
-/// Header-only, over the C ABI in femtobarn.h; link with -lfemtobarn_c. All names are in the namespace fb.
-/// Errors are exceptions of the class fb::Error. A Store, and what copies of it are made into, may be used by
-/// several threads at once; batches, loaders and queues by one at a time.
+/// Header-only, based on the C ABI in femtobarn.h; link with -lfemtobarn_c. All names are in the namespace
+/// fb. Errors are thrown as fb::Error. Several threads may use a Store and its copies at the same time; a
+/// batch, loader or queue may be used by one thread at a time.
 #ifndef FEMTOBARN_HPP
 #define FEMTOBARN_HPP
 

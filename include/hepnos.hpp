@@ -1,5 +1,5 @@
-/// HEPnOS's classes, over femtobarn's event store: a program that was written for HEPnOS compiles against
-/// these headers, and runs on any store that femtobarn knows. See docs/guides/cpp.md for what differs.
+/// HEPnOS's classes on femtobarn's event store: programs written for HEPnOS compile against these headers,
+/// and run on any store that femtobarn supports. See docs/guides/cpp.md for the differences.
 #ifndef HEPNOS_HPP
 #define HEPNOS_HPP
 

@@ -1,9 +1,9 @@
-"""Convert every tree of files, and compare with what ROOT's RNTupleImporter makes of it: types, columns, values.
+"""Convert every tree of files, and compare the result with ROOT's RNTupleImporter: types, columns, values.
 
     compare_with_importer.py [--root-python PYTHON] FILE...
 
-Each tree is imported in a process of its own, for the importer stops or crashes at what it does not know; those are
-converted all the same, and counted. The exit code is 1 if something that the importer takes differs.
+Each tree is imported in its own process, as the importer stops or crashes on unsupported trees; these are converted
+and counted. The exit code is 1 if a tree that the importer supports differs.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SECONDS = 120
 
 
 def trees(file: str) -> list[str]:
-    """Paths of the trees in a file."""
+    """Return the paths of the trees in a file."""
     objects = _core.list_objects(file)
     return sorted({item["path"] for item in objects if item["class"] in ("TTree", "TNtuple", "TNtupleD")})
 
 
 def imported(python: str, file: str, tree: str, target: Path) -> bool:
-    """Whether the importer took a tree."""
+    """Return whether the importer could convert a tree."""
     command = [python, "-W", "ignore", "-c", IMPORT, file, tree, str(target)]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" or python == sys.executable}
     try:
@@ -53,13 +53,13 @@ def imported(python: str, file: str, tree: str, target: Path) -> bool:
 
 
 def columns(ntuple: fb.NTuple) -> dict[str, list[str]]:
-    """Types of the columns of every field."""
+    """Return the types of the columns of every field."""
     fields = ntuple._core.fields()
     return {field["path"]: [column["type"] for column in field["columns"]] for field in fields if field["path"]}
 
 
 def difference(own: fb.NTuple, roots: fb.NTuple) -> str | None:
-    """What differs first, if anything does."""
+    """Return the first difference, or None."""
     if own.keys() != roots.keys():
         return f"fields: {sorted(set(own.keys()) ^ set(roots.keys()))[:5]}"
     for what, ours, theirs in (
@@ -76,7 +76,7 @@ def difference(own: fb.NTuple, roots: fb.NTuple) -> str | None:
 
 
 def compare(python: str, file: str, tree: str, folder: Path) -> tuple[str, str]:
-    """Compare one tree: the verdict, and more words."""
+    """Compare one tree: return the verdict and details."""
     target, theirs = folder / "own.root", folder / "imported.root"
     theirs.unlink(missing_ok=True)
     taken = imported(python, file, tree, theirs)

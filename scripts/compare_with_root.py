@@ -1,16 +1,16 @@
-"""Compare what femtobarn reads with what ROOT reads, field by field.
+"""Compare the values that femtobarn and ROOT read, field by field.
 
-    compare_with_root.py [--macros CHECKOUT]... [--json FILE] [FILE_OR_FOLDER]...
+    compare_with_root.py [--macros CHECKOUT]... [--json FILE] [FILE_OR_DIRECTORY]...
 
-Every RNTuple is compared, older cycles and those in subdirectories of a file too; of a folder, all *.root below it.
-A difference names femtobarn's value first, then ROOT's. Values become Python objects: this is no tool for terabytes.
+Every RNTuple is compared, including older cycles and subdirectories of a file; in a directory, all *.root below it.
+A difference names femtobarn's value first, then ROOT's. Values become Python objects: not suitable for terabytes.
 
---macros CHECKOUT makes the files first: every macro write*.C or gen*.C below the folder is run in a copy of it, with
-the path of the file to write as its argument. Dictionaries are built as these two repositories want it: by the Makefile
+--macros CHECKOUT makes the files first: every macro write*.C or gen*.C below the directory is run in a copy of it, with
+the path of the output file as its argument. Dictionaries are built as these two repositories expect: by the Makefile
 beside the macro, with DICT_DIR set (github.com/root-project/rntuple-validation), or by ACLiC from the classes.h beside
-it (github.com/ariostas/root-io-spec). Macros are programs: run only those that you trust.
+it (github.com/ariostas/root-io-spec). Macros are programs: run only macros that you trust.
 
-FEMTOBARN_ROOT_PYTHON names the interpreter that has ROOT, where it is another one than this.
+FEMTOBARN_ROOT_PYTHON is the interpreter that has ROOT, if it is not the current one.
 
 The exit code is 0 only if every macro wrote a file, ROOT read every field, and femtobarn read the same.
 """
@@ -32,16 +32,16 @@ from typing import Any
 import femtobarn as fb
 
 TESTS = Path(__file__).resolve().parents[1] / "python" / "tests"
-sys.path.insert(0, str(TESTS))  # what equal means is said once, beside the tests
+sys.path.insert(0, str(TESTS))  # the comparison is shared with the tests
 assert_fields_are_golden = importlib.import_module("golden").assert_fields_are_golden
 
-TIME_LIMIT_SECONDS = 600  # for one macro, and for ROOT's reading of one file
+TIME_LIMIT_SECONDS = 600  # for one macro, and for reading one file with ROOT
 PYTHON = os.environ.get("FEMTOBARN_ROOT_PYTHON", sys.executable)
 ROOT = [PYTHON, "-W", "ignore", "-c"]
-# Another Python's modules are of no use to ROOT's
+# ROOT's Python cannot use the modules of another Python
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" or sys.executable == PYTHON}
 
-# Arguments: the macro, the file to write, the folder for dictionaries
+# Arguments: the macro, the output file, the directory for dictionaries
 WRITE = """
 import array, os, pathlib, subprocess, sys
 import ROOT
@@ -65,8 +65,8 @@ sys.stdout.flush()
 os._exit(error[0] != 0)
 """
 
-# Arguments: the oracle's folder, the folder for the dumps, seconds for a file, then the files. It tells when it begins,
-# and of each file its ntuples: name, number and what went wrong. The dump of number n is the file n.json.
+# Arguments: the directory of the oracle, the directory for the dumps, seconds per file, then the files. It reports when
+# it starts, and for each file its ntuples: name, number and error. The dump of number n is the file n.json.
 DUMP = """
 import json, os, pathlib, signal, sys
 sys.path.insert(0, sys.argv[1])
@@ -108,7 +108,7 @@ os._exit(0)
 
 @dataclass
 class Comparison:
-    """One ntuple. By the fields' names: where we differ from ROOT, and what ROOT cannot read."""
+    """One ntuple. By field name: the differences from ROOT, and the fields that ROOT cannot read."""
 
     file: str
     ntuple: str
@@ -126,7 +126,7 @@ class Comparison:
 
 
 def in_short(error: object) -> str:
-    """One line of at most 400 characters for an exception or a message."""
+    """Return an exception or a message as one line of at most 400 characters."""
     text = " ".join(str(error).split())
     if isinstance(error, Exception) and not isinstance(error, AssertionError):
         text = f"{type(error).__name__}: {text}"
@@ -134,11 +134,11 @@ def in_short(error: object) -> str:
 
 
 def difference(golden: dict[str, Any], nt: fb.NTuple, names: list[str]) -> str | None:
-    """How these fields, read together, differ from ROOT's; None where they do not."""
+    """Read these fields together, and return the difference from ROOT, or None."""
     try:
         part = {**golden, "fields": {name: golden["fields"][name] for name in names}}
         assert_fields_are_golden(part, nt, only=names)
-    except Exception as error:  # whatever goes wrong is a difference
+    except Exception as error:  # any error is a difference
         return in_short(error)
     return None
 
@@ -168,9 +168,9 @@ def compare(file: Path, label: str, ntuple: str, golden: dict[str, Any]) -> Comp
 
 
 def dumps(files: list[Path], target: Path) -> Iterator[list[tuple[str, dict[str, Any] | None, str]]]:
-    """For each file its ntuples as ROOT reads them: name and dump, or else the reason why there is none.
+    """Yield for each file its ntuples as read by ROOT: name, and dump or error.
 
-    One process reads them all. Where a file kills it, or takes too long, the next process begins behind that file.
+    One process reads all files. If a file kills it or takes too long, the next process continues after that file.
     """
     while files:
         command = [*ROOT, DUMP, *map(str, [TESTS / "oracle", target, TIME_LIMIT_SECONDS, *files])]
@@ -197,7 +197,7 @@ def dumps(files: list[Path], target: Path) -> Iterator[list[tuple[str, dict[str,
 
 
 def written(checkout: Path, copy: Path) -> tuple[list[Path], dict[str, str]]:
-    """Run the macros in a copy of the checkout: all files that came out, and the macros that failed, with reasons."""
+    """Run the macros in a copy of the checkout; return all files, and the macros that failed, with reasons."""
     shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns(".git", "*.root"))
     (copy / "dictionaries").mkdir(exist_ok=True)
     failed = {}
@@ -217,7 +217,7 @@ def written(checkout: Path, copy: Path) -> tuple[list[Path], dict[str, str]]:
 
 
 def run(given: list[Path], checkouts: list[Path], folder: Path) -> tuple[list[Comparison], dict[str, str]]:
-    """Write what is to be written, compare everything, and print it; return that and the macros that failed."""
+    """Write files with the macros, compare everything, print and return it with the macros that failed."""
     labels = {f: str(f) for path in given for f in (sorted(path.rglob("*.root")) if path.is_dir() else [path])}
     failed: dict[str, str] = {}
     for i, checkout in enumerate(checkouts):

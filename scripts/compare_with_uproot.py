@@ -1,11 +1,11 @@
-"""Compare what femtobarn reads of TTrees with what uproot reads, branch by branch.
+"""Compare the values of TTrees that femtobarn and uproot read, branch by branch.
 
-    compare_with_uproot.py [--json FILE] [--verbose] FILE_OR_FOLDER...
+    compare_with_uproot.py [--json FILE] [--verbose] FILE_OR_DIRECTORY...
 
-Every branch with data of every TTree is compared: its Awkward type and all of its values; of a folder, all *.root in
-it. Each file is read by a process of its own, so that one that crashes or takes too long costs only itself.
+Every branch with data of every TTree is compared: its Awkward type and all of its values; in a directory, all *.root
+in it. Each file is read in its own process, so that a crash or a timeout affects only one file.
 
-The exit code is 0 only if every branch that uproot reads is read equal.
+The exit code is 0 only if femtobarn and uproot agree on every branch that uproot reads.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TIME_LIMIT_SECONDS = 1200  # uproot reads some vectors of maps with one Python object an item
+TIME_LIMIT_SECONDS = 1200  # uproot reads some vectors of maps with one Python object per item
 TREES = ("TTree", "TNtuple", "TNtupleD")
 EQUAL, NAMED, DIFFERENT = "equal", "equal but for names", "different"
 UNREAD, NEITHER, MORE = "not read", "read by neither", "read by femtobarn only"
@@ -34,7 +34,7 @@ MEANINGS = {
 
 
 def comparable(type_: object) -> str:
-    """Return an Awkward type as text, without the names of classes and without parameters."""
+    """Return an Awkward type as a string, without class names and parameters."""
     text = re.sub(r"\b[A-Za-z_]\w*\[(?=[\w\"@.]+: )", "struct[{", str(type_))
     text = re.sub(r", parameters=\{[^{}]*\}", "", text)
     return re.sub(r"struct\[|[{}()\[\]]|tuple", "", text)
@@ -46,14 +46,14 @@ def short(error: BaseException) -> str:
 
 
 def compare_branch(branch: Any, n_entries: int, nt: Any, path: str, skipped: dict[str, str]) -> tuple[str, str]:
-    """Read one branch with both, and say what came of it."""
+    """Read one branch with both, and return the outcome."""
     import awkward as ak
 
     theirs: Any = None
     problem: str | None = None
     try:
         theirs = branch.array()
-    except BaseException as error:  # whatever uproot raises
+    except BaseException as error:  # any error of uproot
         problem = short(error)
     if theirs is not None and len(theirs) != n_entries:
         theirs, problem = None, f"{len(theirs)} entries of {n_entries}"
@@ -83,7 +83,7 @@ def compare_file(path: str) -> list[tuple[str, str, str, str]]:
     """Return tree, branch, outcome and details for every branch with data."""
     import femtobarn as fb
 
-    uproot = importlib.import_module("uproot")  # it has no types
+    uproot = importlib.import_module("uproot")  # it has no type annotations
 
     warnings.simplefilter("ignore")
     rows: list[tuple[str, str, str, str]] = []
@@ -110,7 +110,7 @@ def compare_file(path: str) -> list[tuple[str, str, str, str]]:
                 seen[key] += 1
                 own = key if seen[key] == 1 else f"{key}#{seen[key]}"
                 rows.append((name, own, *compare_branch(branch, tree.num_entries, nt, own, skipped)))
-            # a name that several branches have is given to the first
+            # if several branches have a name, the first gets it
             expected = [branch.name for _, branch in leaves if branch.name not in skipped]
             found = [field.name for field in nt.fields]
             if len(set(expected)) == len(expected) and found != expected:
@@ -119,7 +119,7 @@ def compare_file(path: str) -> list[tuple[str, str, str, str]]:
 
 
 def in_process(path: Path) -> tuple[list[list[str]], str]:
-    """Compare a file in a process of its own."""
+    """Compare a file in a separate process."""
     command = [sys.executable, __file__, "--one", str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
@@ -131,14 +131,14 @@ def in_process(path: Path) -> tuple[list[list[str]], str]:
 
 
 def files_of(arguments: list[Path]) -> list[Path]:
-    """Return the files that are named, and those in the folders that are."""
+    """Return the given files, and the files in the given directories."""
     return [file for path in arguments for file in (sorted(path.glob("*.root")) if path.is_dir() else [path])]
 
 
 def main() -> int:
     """Compare the files of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", type=Path, nargs="+", help="files, or folders of them")
+    parser.add_argument("files", type=Path, nargs="+", help="files, or directories with files")
     parser.add_argument("--json", type=Path, help="write all outcomes to this file, too")
     parser.add_argument("--verbose", action="store_true", help="name the branches that neither reads, too")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The demonstration: what is in a file, and a mass spectrum from its columns. Needs no network.
+# Demonstration: the content of a file, and a mass spectrum from its columns. Needs no network.
 #
-#   scripts/demo.sh BIN DATA     BIN: the virtual environment's programs; DATA: the shared real files
+#   scripts/demo.sh BIN DATA     BIN: programs of the virtual environment; DATA: directory with real files
 set -euo pipefail
 bin=$1
 data=$2/rntuple
@@ -24,6 +24,6 @@ for name in Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0 \
         show fb ls "$data/$name.root"
         show python examples/python/01_dimuon.py "$data/$name.root" --output "$out/${name%%_*}.png"
     else
-        printf '\nskipped: %s is not here\n' "$data/$name.root"
+        printf '\nskipped: %s not found\n' "$data/$name.root"
     fi
 done

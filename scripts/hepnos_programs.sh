@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compiles HEPnOS's own example and test programs, unchanged, against our headers by its own CMake files, and runs each
-# on every kind of store that is here.
+# Compiles the unchanged example and test programs of HEPnOS against our headers, with its own CMake files, and runs
+# each on every available kind of store.
 #
-#   scripts/hepnos_programs.sh CHECKOUT [FOLDER]
+#   scripts/hepnos_programs.sh CHECKOUT [DIRECTORY]
 #
-# CHECKOUT is one of https://github.com/hepnos/HEPnOS; FOLDER (a temporary one) is where all is built. STORES says which
-# stores are used ("memory dir redis"), JOBS how many compilers run at once. Needed, on Debian: cmake, libcppunit-dev,
+# CHECKOUT is a checkout of https://github.com/hepnos/HEPnOS; DIRECTORY (by default temporary) is for the build. STORES
+# selects the stores ("memory dir redis"), JOBS the number of compilers. Needed, on Debian: cmake, libcppunit-dev,
 # libspdlog-dev, libboost-serialization-dev, libopenmpi-dev, openmpi-bin; redis-server for redis.
 set -euo pipefail
 checkout=$(realpath "$1")
@@ -19,9 +19,9 @@ else
 fi
 stores=${STORES:-memory dir redis}
 mpirun=(mpirun --oversubscribe --allow-run-as-root)
-export OMPI_MCA_btl_vader_single_copy_mechanism=none # it is not allowed in containers, and says so
+export OMPI_MCA_btl_vader_single_copy_mechanism=none # containers do not allow it, which causes warnings
 
-# Two tests use the clock and the locks of thallium, HEPnOS's transport: these few lines stand in for it.
+# Two tests use the clock and the locks of thallium, the transport of HEPnOS: these lines replace it.
 stand_in() {
     mkdir -p "$work/stand-in"
     cat >"$work/stand-in/thallium.hpp" <<'END'
@@ -49,12 +49,12 @@ set(CPPUNIT_LIBRARIES cppunit)
 include_directories("$work/stand-in")
 add_subdirectory("$checkout/examples" examples)
 add_subdirectory("$checkout/test" test)
-# Their CMake files leave this one out.
+# The CMake files of HEPnOS leave this one out.
 add_executable(RestartAndReadTest "$checkout/test/RestartAndReadTest.cpp")
 target_link_libraries(RestartAndReadTest HEPnOSTest)
 END
     CMAKE_PREFIX_PATH="$work/prefix" cmake -S "$work/source" -B "$work/build" >"$work/cmake.log"
-    # One that does not compile is reported where it is to be run.
+    # a program that does not compile is reported when it should run
     cmake --build "$work/build" --parallel "${JOBS:-2}" -- --keep-going >"$work/build.log" 2>&1 ||
         grep -E ': (fatal )?error|undefined reference|\*\*\*' "$work/build.log" | head -n 40
 }
@@ -75,7 +75,7 @@ try() {
     fi
 }
 
-# Each program gets a store of its own.
+# Each program gets its own store.
 url=
 server=
 open_store() {
@@ -129,14 +129,14 @@ run_on() {
         close_store
     done
     open_store "$store"
-    # A store in memory ends with its process, and one in a folder has one process that writes.
+    # a store in memory ends with its process, and a store in a directory allows only one writing process
     local n=1
     [ "$store" = redis ] && n=2
     try "$store" "ParallelMPITest, $n ranks" "${mpirun[@]}" -n $n "$work/build/test/ParallelMPITest" "$url" "$work/p.xml"
     close_store
     [ "$store" = memory ] && return
     open_store "$store"
-    # Its first two ranks push, and the others pop.
+    # the first two ranks push, and the others pop
     try "$store" "QueueTest, 4 ranks" "${mpirun[@]}" -n 4 "$work/build/test/QueueTest" "$url" "$work/q.xml"
     close_store
     open_store "$store"
@@ -152,7 +152,7 @@ for store in $stores; do
     if has_store "$store"; then
         run_on "$store"
     else
-        echo "skipped: $store is not here"
+        echo "skipped: $store is not available"
     fi
 done
 echo "$n_passed passed, ${#failed[@]} failed ${failed[*]:-}"

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Installs what C and C++ programs need: the library, the headers, and files for pkg-config and CMake.
+# Installs the library, the headers, and the files for pkg-config and CMake for C and C++ programs.
 #
 #   scripts/install_cpp.sh PREFIX
 #
-# The library is built if it is not there, or not of these sources.
+# The library is built if it does not exist or is older than the sources.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 prefix=$1
 target=${CARGO_TARGET_DIR:-target}
-# The version of HEPnOS whose interface the headers have.
+# The version of HEPnOS with the same interface as the headers.
 hepnos_version=0.7.2
 
 cargo build --release --locked --quiet -p femtobarn-capi
 mkdir -p "$prefix"/{lib/pkgconfig,share/cmake/{femtobarn,hepnos},include}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
-# The name that programs ask for, as crates/capi/build.rs says it. Not `cp` over a library that a program has mapped: it
-# would change under it.
+# The SONAME, as in crates/capi/build.rs. Do not overwrite an existing library with `cp`, as running programs may have
+# mapped it.
 soname=libfemtobarn_c.so.$(cut -d. -f1,2 <<<"$version")
 rm -f "$prefix/lib/libfemtobarn_c.so"
 install -m 644 "$target/release/libfemtobarn_c.so" "$prefix/lib/$soname"
@@ -30,7 +30,7 @@ for name in femtobarn hepnos; do
         "cmake/$name.pc.in" >"$prefix/lib/pkgconfig/$name.pc"
     sed "s|@SONAME@|$soname|" "cmake/$name-config.cmake" >"$prefix/share/cmake/$name/$name-config.cmake"
 done
-# config_version NAME VERSION: what find_package asks, so that it takes this version and those before
+# config_version NAME VERSION: the version file for find_package, which accepts this version and earlier ones
 config_version() {
     cat >"$prefix/share/cmake/$1/$1-config-version.cmake" <<END
 set(PACKAGE_VERSION $2)

@@ -1,8 +1,8 @@
-"""Programs that `scripts/setup_stores.sh` installs for tests: where they are, and how they are started and ended.
+"""Programs that `scripts/setup_stores.sh` installs for tests: find, start and stop them.
 
     python scripts/installed.py NAME
 
-says where one is, and fails if it is nowhere.
+prints the path of a program, and fails if it is not installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fem
 
 
 def find(name: str) -> str | None:
-    """Return where `scripts/setup_stores.sh` or `go install` has put a program; none if it is not there."""
+    """Return the path of a program installed by `scripts/setup_stores.sh` or `go install`; None if not found."""
     if found := shutil.which(name):
         return found
     folders = [os.environ.get("GOBIN"), str(_CACHE / "bin"), str(_CACHE / "node_modules" / ".bin")]
@@ -35,7 +35,7 @@ def find(name: str) -> str | None:
 
 
 class Installed(Server):
-    """A program that was installed, in a folder of its own, which is asked by HTTP."""
+    """An installed program that runs in its own directory, with an HTTP interface."""
 
     program = ""
     certificates: Path | None = None
@@ -43,7 +43,7 @@ class Installed(Server):
     def __init__(self) -> None:
         found = find(self.program)
         if found is None:
-            raise ServerError(f"there is no {self.program}: scripts/setup_stores.sh installs it")
+            raise ServerError(f"{self.program} is not installed: run scripts/setup_stores.sh")
         self._found = found
         super().__init__()
         self._begin()
@@ -65,7 +65,7 @@ class Installed(Server):
 
     @abstractmethod
     def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        """How it is started, and with which variables."""
+        """Return the command and its environment variables."""
 
     def _is_up(self) -> bool:
         if self._process.poll() is not None:
@@ -73,16 +73,16 @@ class Installed(Server):
         return answers(self.port)
 
     def log(self) -> str:
-        """All that it has said."""
+        """Return the content of the log."""
         return (self.folder / "log").read_text(errors="replace")
 
     def kill(self) -> None:
-        """End it, as a crash does."""
+        """Kill it, like a crash."""
         self._process.kill()
         self._process.wait()
 
     def request(self, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """Ask it something; what is no success is an error."""
+        """Send a request; raise an error if the status is not a success."""
         connection: http.client.HTTPConnection
         if self.certificates is None:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -103,7 +103,7 @@ class Installed(Server):
 
 
 def main() -> None:
-    """Say where a program is, and fail if it is nowhere."""
+    """Print the path of a program; fail if it is not installed."""
     place = find(sys.argv[1])
     if place is None:
         sys.exit(1)

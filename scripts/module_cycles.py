@@ -1,8 +1,8 @@
-"""Find cycles of modules within crates, by what their `use` lines and paths name; fail if one has too many modules.
+"""Find cycles of modules in crates, from their `use` lines and paths; fail if a cycle has too many modules.
 
     module_cycles.py [--most 6]
 
-It reads names, not types: what a macro makes, or a glob import brings, is not seen.
+It reads only names: output of macros and glob imports are not seen.
 """
 
 import argparse
@@ -21,7 +21,7 @@ Place = tuple[str, str]  # a module, and a name in it
 
 
 def modules(crate: Path) -> dict[str, str]:
-    """The source of each module, without tests and comments, by its path in the crate."""
+    """Return the source of each module, without tests and comments, by its path in the crate."""
     found = {}
     for file in (crate / "src").rglob("*.rs"):
         parts = file.relative_to(crate / "src").with_suffix("").parts
@@ -34,7 +34,7 @@ def modules(crate: Path) -> dict[str, str]:
 
 
 def paths(tree: str, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths in a tree of imports, as `a::{b, c::d}`."""
+    """Yield the paths in a tree of imports, as `a::{b, c::d}`."""
     head, brace, rest = tree.strip().partition("{")
     if not brace:
         yield (*before, *(part.strip() for part in head.split(" as ")[0].split("::")))
@@ -52,7 +52,7 @@ def paths(tree: str, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 
 def graph(crate: Path) -> dict[str, set[str]]:
-    """The modules that each module uses; what a module only re-exports counts where it is defined."""
+    """Return the modules that each module uses; a re-exported item counts for the module that defines it."""
     sources = modules(crate)
 
     def resolved(module: str, path: tuple[str, ...]) -> Place | None:
@@ -93,7 +93,7 @@ def graph(crate: Path) -> dict[str, set[str]]:
 
 
 def cycles(used: dict[str, set[str]]) -> list[list[str]]:
-    """The largest sets of modules that all use each other, directly or not (Tarjan's algorithm)."""
+    """Return the largest sets of modules that use each other, directly or not (Tarjan's algorithm)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -119,9 +119,9 @@ def cycles(used: dict[str, set[str]]) -> list[list[str]]:
 
 
 def main() -> None:
-    """Print the cycles of all crates; end with 1 if one is too large."""
+    """Print the cycles of all crates; the exit code is 1 if a cycle is too large."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--most", type=int, default=6, help="modules that a cycle may have")
+    parser.add_argument("--most", type=int, default=6, help="maximum number of modules in a cycle")
     most = parser.parse_args().most
     sys.setrecursionlimit(10_000)
     is_bad = False

@@ -1,4 +1,4 @@
-"""Object stores for tests, as `servers.py` starts them: MinIO (S3), Azurite (Azure) and fake-gcs-server (Google)."""
+"""Object stores for tests, started by `servers.py`: MinIO (S3), Azurite (Azure) and fake-gcs-server (Google)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from servers import ServerError, tls, wait_until
 
 _REGION = "us-east-1"
 
-# What Azurite's documents say: the one account that it has.
+# The only account of Azurite, from its documentation.
 _AZURITE_ACCOUNT = "devstoreaccount1"
 _AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 class _Store(Installed):
-    """A program that stores objects, in a folder of its own, with two buckets."""
+    """An object store with two buckets in its own directory."""
 
     buckets = ("private", "public")
 
@@ -34,10 +34,10 @@ class _Store(Installed):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Do what it needs before it can be used."""
+        """Prepare the server before it is used."""
 
     def about(self) -> dict[str, object]:
-        """Where it is, and who may ask it."""
+        """Return the URL and the credentials."""
         scheme = "http" if self.certificates is None else "https"
         return {
             **super().about(),
@@ -48,12 +48,12 @@ class _Store(Installed):
 
 
 class Minio(_Store):
-    """A server of S3, with a bucket `private` and a bucket `public`, which everybody may read.
+    """An S3 server with a bucket `private`, and a bucket `public` that everybody may read.
 
     Parameters
     ----------
     is_secure : bool
-        Whether it speaks TLS, with the certificate `cert.pem` in its folder, which is its own authority.
+        Whether to use TLS, with the self-signed certificate `cert.pem` in its directory.
     """
 
     program = "minio"
@@ -65,7 +65,7 @@ class Minio(_Store):
         super().__init__()
 
     def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        # a bucket is a folder
+        # a bucket is a directory
         for bucket in self.buckets:
             (self.data / bucket).mkdir(exist_ok=True)
         certificates = self.folder / "certs"
@@ -95,7 +95,7 @@ class Minio(_Store):
         ]
         policy = json.dumps({"Version": "2012-10-17", "Statement": statement})
 
-        # it answers, and says that it is ready, before it is
+        # it answers, and claims to be ready, before it is
         def is_ready() -> bool:
             try:
                 self.request("GET", "/minio/health/ready", "", b"", {})
@@ -111,7 +111,7 @@ class Minio(_Store):
         self._signed("PUT", f"/{urllib.parse.quote(name)}", "", content)
 
     def _signed(self, method: str, path: str, query: str, body: bytes) -> bytes:
-        """Ask with a signature of version 4, as AWS describes it."""
+        """Send a request with an AWS signature version 4."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         scope = f"{now[:8]}/{_REGION}/s3/aws4_request"
         headers = {
@@ -131,12 +131,12 @@ class Minio(_Store):
         return self.request(method, path, query, body, headers)
 
     def about(self) -> dict[str, object]:
-        """Where it is, and who may ask it."""
+        """Return the URL and the credentials."""
         return {**super().about(), "access_key_id": self.key, "secret_access_key": self.secret}
 
 
 class Azurite(_Store):
-    """A server of Azure's protocol, with two containers; `public` may be read by everybody."""
+    """A server for Azure's protocol with two containers; everybody may read `public`."""
 
     program = "azurite-blob"
 
@@ -155,7 +155,7 @@ class Azurite(_Store):
         self._signed("PUT", path, {}, content, {"x-ms-blob-type": "BlockBlob"})
 
     def _signed(self, method: str, path: str, query: Mapping[str, str], body: bytes, more: Mapping[str, str]) -> None:
-        """Ask with a shared key, as Azure describes it."""
+        """Send a request with an Azure shared key."""
         now = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         own = {**more, "x-ms-date": now, "x-ms-version": "2021-08-06"}
         length = str(len(body)) if body else ""
@@ -168,14 +168,14 @@ class Azurite(_Store):
         self.request(method, path, urllib.parse.urlencode(query), body, own)
 
     def about(self) -> dict[str, object]:
-        """Where it is, and who may ask it."""
+        """Return the URL and the credentials."""
         about = super().about()
         keys = {"access_key_id": _AZURITE_ACCOUNT, "secret_access_key": _AZURITE_KEY}
         return {**about, **keys, "endpoint": f"{about['endpoint']}/{_AZURITE_ACCOUNT}"}
 
 
 class FakeGcs(_Store):
-    """A server of Google's protocol, which lets everybody in."""
+    """A server for Google's protocol without authentication."""
 
     program = "fake-gcs-server"
 

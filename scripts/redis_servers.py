@@ -1,6 +1,6 @@
-"""Real servers of Redis for tests and benchmarks: one, one with TLS, and clusters with replicas.
+"""Real Redis servers for tests and benchmarks: a single server, with or without TLS, and clusters with replicas.
 
-The server is ``redis-server`` of Debian, or whatever FEMTOBARN_REDIS_SERVER names (Valkey, another version).
+The program is ``redis-server`` of Debian, or FEMTOBARN_REDIS_SERVER (Valkey, another version).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from servers import ServerError, answers, certify, free_port, wait_until
 
-_HIGHEST = 50_000  # the port of a node's bus is 10,000 above its own
+_HIGHEST = 50_000  # the bus port of a node is its own port + 10,000
 _TRIES = 5
-_PORT = 7000  # of servers that have a network of their own
+_PORT = 7000  # of servers in their own networks
 
 
 def program() -> str:
-    """Return the server's program."""
+    """Return the program of the server."""
     return os.environ.get("FEMTOBARN_REDIS_SERVER", "redis-server")
 
 
@@ -32,7 +32,7 @@ def _free_port() -> int:
 
 
 class _Node:
-    """One process, with a folder and a port of its own."""
+    """One process with its own directory and port."""
 
     def __init__(self, folder: Path, lines: list[str], *, has_tls: bool = False, host: _Host | None = None) -> None:
         self.folder, self.host = folder, host
@@ -80,20 +80,20 @@ class _Node:
 
 
 class Redis:
-    """One server.
+    """A single server.
 
     Parameters
     ----------
     has_tls : bool
-        Whether it speaks TLS, and nothing else; its certificate, ``cert.pem``, is its own authority.
+        Whether to use only TLS, with the self-signed certificate ``cert.pem``.
     has_log : bool
-        Whether it keeps a log; if not, what it has ends with it.
+        Whether to keep an append-only file; otherwise all data is lost at its end.
     """
 
     def __init__(self, has_tls: bool = False, has_log: bool = True) -> None:
         self.folder = _folder()
         self.nodes: list[_Node] = []
-        lines = [] if has_log else ["appendonly no"]  # of two lines the later counts
+        lines = [] if has_log else ["appendonly no"]  # the later of two lines is used
         try:
             if has_tls:
                 certificate, key = certify(self.folder)
@@ -105,34 +105,34 @@ class Redis:
             raise
 
     def kill(self) -> None:
-        """End all of it, as a crash does."""
+        """Kill all servers, like a crash."""
         for number in range(len(self.nodes)):
             self.kill_server(number)
 
     def kill_server(self, number: int) -> None:
-        """End one server, as a crash does."""
+        """Kill one server, like a crash."""
         self.nodes[number].signal(signal.SIGKILL)
 
     def stop_server(self, number: int) -> None:
-        """Have one server do nothing, with all its connections open."""
+        """Stop one server (SIGSTOP), with all its connections open."""
         self.nodes[number].signal(signal.SIGSTOP)
 
     def continue_server(self, number: int) -> None:
-        """Have one server go on."""
+        """Continue one stopped server."""
         self.nodes[number].signal(signal.SIGCONT)
 
     def start_server(self, number: int) -> None:
-        """Start one server again, with what it had."""
+        """Start one server again with its data."""
         self.nodes[number].start()
 
     def close(self) -> None:
-        """End it, and remove its files."""
+        """Stop it and remove its files."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def about(self) -> dict[str, object]:
-        """Where it is."""
-        # those with a host each have one port
+        """Return the address."""
+        # servers in their own networks share a port number
         ports = [node.port if node.host is None else number for number, node in enumerate(self.nodes)]
         data = [str(node.folder) for node in self.nodes]
         return {
@@ -145,17 +145,17 @@ class Redis:
 
 
 class RedisCluster(Redis):
-    """Three masters, and a replica of each.
+    """Three masters with one replica each.
 
     Parameters
     ----------
     has_tls : bool
-        Whether they speak TLS, also among each other; ``cert.pem``, their certificate, is its own authority.
+        Whether to use TLS, also between servers, with the self-signed certificate ``cert.pem``.
     """
 
     def __init__(self, has_tls: bool = False, replicas: int = 1) -> None:
         self.folder, self.nodes = _folder(), []
-        # a master is given up soon, so that tests are short
+        # a short failover timeout keeps tests short
         lines = ["cluster-enabled yes", "cluster-node-timeout 2000", "repl-diskless-sync-delay 0"]
         self._tls: list[str] = []
         try:
@@ -199,7 +199,7 @@ class RedisCluster(Redis):
 
 
 class _Host:
-    """A network namespace, as if it were a machine of its own."""
+    """A network namespace, like a separate machine."""
 
     def __init__(self, bridge: str, network: str, number: int) -> None:
         self.name = f"{bridge}-{number}"
@@ -214,14 +214,14 @@ class _Host:
             _ip("-n", self.name, "link", "set", device, "up")
 
     def route(self, verb: str, address: str) -> None:
-        """Send what is for an address nowhere from now on ("replace"), or no longer ("del")."""
+        """Drop packets to an address ("replace"), or stop dropping them ("del")."""
         _ip("-n", self.name, "route", verb, "blackhole", f"{address}/32")
 
 
 class RedisClusterNet(RedisCluster):
-    """A cluster each of whose servers has a network of its own, which can be cut from those of the others.
+    """A cluster whose servers have separate networks, which can be cut from each other.
 
-    That needs root, and Linux.
+    Needs root on Linux.
     """
 
     def __init__(self) -> None:
@@ -244,11 +244,11 @@ class RedisClusterNet(RedisCluster):
         return _Node(self.folder / str(number), [*lines, "protected-mode no"], has_tls=has_tls, host=host)
 
     def cut_server(self, number: int) -> None:
-        """Have nothing pass between one server and the others; who is none of them still reaches it."""
+        """Cut the network between one server and the others; clients still reach it."""
         self._route(number, "replace")
 
     def heal_server(self, number: int) -> None:
-        """Have everything pass again."""
+        """Restore the network."""
         self._route(number, "del")
 
     def _route(self, number: int, verb: str) -> None:
@@ -259,7 +259,7 @@ class RedisClusterNet(RedisCluster):
                 other.route(verb, cut.address)
 
     def close(self) -> None:
-        """End it, and remove its networks and files."""
+        """Stop it and remove its networks and files."""
         super().close()
         self._remove()
 
@@ -283,7 +283,7 @@ def _folder() -> Path:
 
 
 def _started(folder: Path, lines: list[str], *, has_tls: bool = False) -> _Node:
-    """Start one, on another port if somebody else has taken the first."""
+    """Start a server; try another port if the first one is taken."""
     for attempt in range(_TRIES):
         try:
             return _Node(folder, lines, has_tls=has_tls)

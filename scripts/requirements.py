@@ -1,9 +1,9 @@
-"""Print requirements of pyproject.toml, one a line, without building the package.
+"""Print requirements of pyproject.toml, one per line, without building the package.
 
-Older pips, Debian 12's among them, install neither dependency groups nor the extras of a package alone.
+Older versions of pip, as in Debian 12, can install neither dependency groups nor only the extras of a package.
 
-    requirements.py build           what [build-system] asks for
-    requirements.py run all dev     the runtime dependencies (run), and those of extras and groups by name
+    requirements.py build           the requirements of [build-system]
+    requirements.py run all dev     the runtime dependencies (run), and extras and groups by name
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def requirements(pyproject: dict[str, Any], names: list[str]) -> list[str]:
-    """Requirements of everything named, with what they include expanded."""
+    """Return the requirements of all names, with included groups expanded."""
     project = pyproject["project"]
     groups: dict[str, list[str | dict[str, str]]] = {
         "build": pyproject["build-system"]["requires"],

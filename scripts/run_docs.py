@@ -1,10 +1,10 @@
-"""Run what the documentation shows, and compare what comes out with what the page says.
+"""Run the sessions in the documentation, and compare their output with the pages.
 
-Two kinds of fenced blocks run: `pycon` (a Python session; one namespace a page) and `console` (commands
-after `$ `, run by a shell). `...` in the expected output stands for anything. All run in the project's
-folder, so that `testdata/dimuon.root` is there. Commands that must not run stand in `sh` blocks.
+Two kinds of fenced blocks are run: `pycon` (a Python session; one namespace per page) and `console` (commands
+after `$ `, run by a shell). `...` in the expected output matches anything. All run in the root directory of the
+project, which has `testdata/dimuon.root`. Put commands that must not run in `sh` blocks.
 
-    run_docs.py [--update] PAGE.md ...      --update writes what really comes out into the pages
+    run_docs.py [--update] PAGE.md ...      --update writes the actual output into the pages
 """
 
 import argparse
@@ -21,21 +21,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-# What differs from run to run: times. They are shown as "...".
+# Times differ between runs. They are shown as "...".
 MEASURED = re.compile(r"\d+(\.\d+)? (ns|µs|ms|s)\b")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>pycon|console)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 
 
 class Step(NamedTuple):
-    """One thing typed, and what the page says comes out."""
+    """One input, and the expected output."""
 
-    typed: str  # as it stands on the page, prompts included
+    typed: str  # as on the page, with prompts
     code: str
     expected: str
 
 
 def python_steps(body: str) -> list[Step]:
-    """The examples of a Python session."""
+    """Return the examples of a Python session."""
     steps = []
     for example in doctest.DocTestParser().get_examples(body):
         lines = example.source.rstrip("\n").split("\n")
@@ -46,7 +46,7 @@ def python_steps(body: str) -> list[Step]:
 
 
 def console_steps(body: str) -> list[Step]:
-    """The commands of a shell session."""
+    """Return the commands of a shell session."""
     steps = []
     for part in re.split(r"^(?=\$ )", body, flags=re.M):
         if part.strip():
@@ -56,12 +56,12 @@ def console_steps(body: str) -> list[Step]:
 
 
 def trace(message: str) -> str:
-    """An exception as a page shows it: without the frames, which nobody reads."""
+    """Return an exception as shown on a page: without frames."""
     return f"Traceback (most recent call last):\n  ...\n{message.strip()}\n"
 
 
 def run_python(code: str, names: dict[str, Any]) -> str:
-    """What an interactive session prints for the code."""
+    """Return the output of an interactive session for the code."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         try:
@@ -73,7 +73,7 @@ def run_python(code: str, names: dict[str, Any]) -> str:
 
 
 def run_console(code: str) -> str:
-    """What a shell prints for the command, errors included, and its exit code where it is not 0."""
+    """Return the output of a shell for the command, with errors, and the exit code if it is not 0."""
     bin_folder = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
     done = subprocess.run(
@@ -90,12 +90,12 @@ def run_console(code: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """The text as it is compared: a page can hold neither blank lines in a session nor trailing blanks."""
+    """Normalize a string for the comparison: pages have no blank lines in a session and no trailing spaces."""
     return "".join(f"{line.rstrip()}\n" for line in text.split("\n") if line.strip())
 
 
 def fits(expected: str, found: str) -> bool:
-    """Whether the output is what the page says."""
+    """Return whether the output matches the page."""
     return doctest.OutputChecker().check_output(tidy(expected), tidy(found), doctest.ELLIPSIS)
 
 
@@ -109,7 +109,7 @@ class Page:
         self.trouble: list[str] = []
 
     def block(self, match: re.Match[str]) -> str:
-        """Run one fenced block; return it as it should stand on the page."""
+        """Run one fenced block; return it with the actual output."""
         indent, kind = match["indent"], match["kind"]
         body = re.sub(f"^{indent}", "", match["body"], flags=re.M)
         lines = []
@@ -129,7 +129,7 @@ class Page:
 
 
 def main() -> int:
-    """Run the pages named, print the totals, and return the exit code."""
+    """Run the given pages, print the totals, and return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--update", action="store_true")
     parser.add_argument("pages", nargs="+", type=Path)

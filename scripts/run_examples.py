@@ -1,7 +1,7 @@
-"""Run every example as a user would, and report how many work.
+"""Run every example like a user, and report how many work.
 
-An example is a file, or a folder with a ``__main__.py``. Each one runs in a process and a folder of its own; it passes
-if it exits with 0 and prints something. Its output is shown only when it fails.
+An example is a file, or a directory with a ``__main__.py``. Each one runs in its own process and directory; it passes
+if it exits with 0 and prints something. Its output is shown only if it fails.
 
     run_examples.py [PATTERN]
 """
@@ -18,7 +18,7 @@ TIME_LIMIT_SECONDS = 300
 
 
 def run(example: Path) -> str | None:
-    """What is wrong with the example; None where nothing is."""
+    """Run an example; return the problem, or None."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(

@@ -1,12 +1,12 @@
-"""Real servers for tests and benchmarks: on free ports of this machine, in folders of their own.
+"""Real servers for tests and benchmarks, on free ports of this machine, in their own directories.
 
     python scripts/servers.py KIND
 
-Imported, it gives classes; as a program, it starts one, says in a line of JSON where it is, and then obeys lines of its
-input, each answered by a line, until that ends: then it ends the server and removes its files. The lines are `kill`,
-`restart`, `put NAME FILE`; of `toxiproxy` `before SERVER PORT`, `poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`,
-`close_way PORT`, `open_way PORT`; of Redis `kill_server NUMBER`, `stop_server NUMBER`, `continue_server NUMBER`,
-`start_server NUMBER`.
+As a module, it provides classes. As a program, it starts one server, prints its address as a line of JSON, and executes
+commands from standard input, one per line, with a line as answer. At the end of the input it stops the server and
+removes its files. The commands are `kill`, `restart` and `put NAME FILE`; for `toxiproxy` `before SERVER PORT`,
+`poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`, `close_way PORT` and `open_way PORT`; for Redis `kill_server
+NUMBER`, `stop_server NUMBER`, `continue_server NUMBER` and `start_server NUMBER`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-_PATIENCE = 60.0  # seconds until a server must be up
-_TRIES = 5  # another program may take a free port first
+_PATIENCE = 60.0  # seconds until a server must be running
+_TRIES = 5  # another program may take a free port
 
 
 def free_port() -> int:
-    """Return a port that nobody has at the moment."""
+    """Return a port that is free at the moment."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -39,24 +39,24 @@ def free_port() -> int:
 
 
 class ServerError(RuntimeError):
-    """A server did not come up; the message is the end of its log."""
+    """A server did not start; the message is the end of its log."""
 
 
 class _Program:
-    """A program of XRootD, which runs as the user that Debian made for it."""
+    """An XRootD program that runs as the user of the Debian package."""
 
     def __init__(self, name: str, instance: str, config: Path) -> None:
         self._log = config.with_suffix(".log")
         own(config.parent)
         command = [name, *(["-R", "xrootd"] if os.geteuid() == 0 else [])]
-        # without a file for its number, cmsd looks for one of its own in /tmp
+        # without a PID file, cmsd looks for one in /tmp
         command += ["-n", instance, "-c", str(config), "-l", str(self._log), "-s", str(config.with_suffix(".pid"))]
         nothing = subprocess.DEVNULL
         self._process = subprocess.Popen(command, cwd=config.parent, stdin=nothing, stdout=nothing, stderr=nothing)
 
     def log(self) -> str:
-        """All that it has said."""
-        # it puts its logs into a folder of the instance's name
+        """Return the content of the log."""
+        # its logs are in a directory with the name of the instance
         found = sorted(self._log.parent.rglob(self._log.name))
         return "".join(path.read_text(errors="replace") for path in found)
 
@@ -66,7 +66,7 @@ class _Program:
 
 
 def own(folder: Path, name: str = "xrootd") -> None:
-    """Give a folder, and what is in it, to the user that servers run as."""
+    """Change the owner of a directory and its content to the user that servers run as."""
     folder.chmod(0o755)
     if os.geteuid() != 0:
         return
@@ -82,7 +82,7 @@ def _temporary() -> Path:
 
 
 def wait_until(is_up: Callable[[], bool], log: Callable[[], str]) -> None:
-    """Wait until a server is up; if it takes too long, the end of its log is the error."""
+    """Wait until a server is running; on a timeout, raise an error with the end of its log."""
     end = time.monotonic() + _PATIENCE
     while not is_up():
         if time.monotonic() > end:
@@ -91,14 +91,14 @@ def wait_until(is_up: Callable[[], bool], log: Callable[[], str]) -> None:
 
 
 def answers(port: int) -> bool:
-    """Tell whether somebody listens on a port of this machine."""
+    """Return whether a program listens on a port of this machine."""
     with socket.socket() as client:
         client.settimeout(0.2)
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Server(ABC):
-    """A program that serves the files of a folder of its own, on a free port."""
+    """A program that serves the files of its own directory on a free port."""
 
     port = 0
 
@@ -108,7 +108,7 @@ class Server(ABC):
         self.data.mkdir()
 
     def _begin(self) -> None:
-        """Start it, on another port if somebody else has taken the first."""
+        """Start it; try another port if the first one is taken."""
         for attempt in range(_TRIES):
             self.port = free_port()
             self._start()
@@ -128,11 +128,11 @@ class Server(ABC):
 
     @abstractmethod
     def _wait(self) -> None:
-        """Wait until it can be used; a `ServerError` if that will never be."""
+        """Wait until it can be used; raise `ServerError` if it failed."""
 
     @abstractmethod
     def log(self) -> str:
-        """All that it has said."""
+        """Return the content of the log."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> None:
@@ -140,7 +140,7 @@ class Server(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """End it."""
+        """Stop it."""
 
     def restart(self) -> None:
         """Start it again, on the same port."""
@@ -149,12 +149,12 @@ class Server(ABC):
         self._wait()
 
     def close(self) -> None:
-        """End it, and remove its files."""
+        """Stop it and remove its files."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def about(self) -> dict[str, object]:
-        """Where it is."""
+        """Return the address."""
         return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
 
     def _write(self, name: str, content: bytes) -> None:
@@ -164,12 +164,12 @@ class Server(ABC):
 
 
 class Xrootd(Server):
-    """One server of the files of a folder.
+    """A single server of the files in a directory.
 
     Parameters
     ----------
     more : callable, optional
-        Gives what else its configuration says, for the server's folder.
+        Returns further lines of the configuration, from the server's directory.
     """
 
     def __init__(self, more: Callable[[Path], str] | None = None) -> None:
@@ -179,11 +179,11 @@ class Xrootd(Server):
 
     @property
     def url(self) -> str:
-        """Where its files are, without a slash at the end."""
+        """The URL of the files, without a trailing slash."""
         return f"root://127.0.0.1:{self.port}/"
 
     def log(self) -> str:
-        """All that it has said."""
+        """Return the content of the log."""
         return self._program.log()
 
     def put(self, name: str, content: bytes) -> None:
@@ -192,11 +192,11 @@ class Xrootd(Server):
         own(self.data)
 
     def kill(self) -> None:
-        """End it, as a crash does."""
+        """Kill it, like a crash."""
         self._program.kill()
 
     def _lines(self) -> str:
-        """What else its configuration says."""
+        """Return further lines of the configuration."""
         return self._more
 
     def _start(self) -> None:
@@ -231,17 +231,17 @@ xrootd.chksum max 2 adler32 crc32c
 
 
 class XrdHttp(Xrootd):
-    """A server of XRootD whose files are to be had by HTTP and WebDAV, too."""
+    """An XRootD server that also serves its files by HTTP and WebDAV."""
 
-    _http_port = (0, 0)  # which one the server with the first number has
+    _http_port = (0, 0)  # HTTP port for the server with the first port
 
     @property
     def url(self) -> str:
-        """Where its files are, without a slash at the end."""
+        """The URL of the files, without a trailing slash."""
         return f"http://127.0.0.1:{self._http_port[1]}"
 
     def about(self) -> dict[str, object]:
-        """Where it is."""
+        """Return the address."""
         return {**super().about(), "port": self._http_port[1]}
 
     def _lines(self) -> str:
@@ -255,7 +255,7 @@ class XrdHttp(Xrootd):
 
 
 def sss(folder: Path) -> str:
-    """Configure a server that wants a shared key, which it makes as ``keytab``."""
+    """Configure a server with authentication by a shared key, and create the key as ``keytab``."""
     keytab = folder / "keytab"
     key = "00112233445566778899aabbccddeeff" * 2
     keytab.write_text(f"0 u:anybody g:anygroup n:test N:6912345 c:1700000000 e:0 f:0 k:{key}\n")
@@ -264,19 +264,19 @@ def sss(folder: Path) -> str:
 
 
 def tls(folder: Path, demanded: str = "all") -> str:
-    """Configure a server with TLS, and make its certificate ``cert.pem``, which is its own authority.
+    """Configure a server with TLS, and create its self-signed certificate ``cert.pem``.
 
     Parameters
     ----------
     folder : Path
-        The server's folder.
+        The directory of the server.
     demanded : str
-        What is only done under TLS: "all" or "none".
+        What requires TLS: "all" or "none".
 
     Returns
     -------
     str
-        Lines of its configuration.
+        Lines of the configuration.
     """
     certificate, key = certify(folder)
     return (
@@ -286,9 +286,9 @@ def tls(folder: Path, demanded: str = "all") -> str:
 
 
 def gsi(folder: Path) -> str:
-    """Configure a server that wants X.509 proxies, and make an authority in ``grid`` and a proxy ``grid/proxy.pem``.
+    """Configure a server with authentication by X.509 proxies; create a CA in ``grid`` and a proxy ``grid/proxy.pem``.
 
-    Its name is localhost, as its certificate says. Who has the proxy is told by `grid_environment`.
+    The certificate is for localhost. `grid_environment` returns the variables for clients with the proxy.
     """
     grid = folder / "grid"
     grid.mkdir()
@@ -314,7 +314,7 @@ def gsi(folder: Path) -> str:
     (grid / "mapfile").write_text('"/DC=test/CN=someone" someone\n')
     for key in grid.glob("*.key"):
         key.chmod(0o400)
-    # it takes paths as those of the folder that PWD names
+    # it resolves paths relative to the variable PWD
     command: list[str | Path] = [
         "xrdgsiproxy",
         "init",
@@ -334,20 +334,20 @@ def gsi(folder: Path) -> str:
 
 
 def grid_environment(folder: Path, proxy: Path) -> dict[str, str]:
-    """Return the variables by which a client has the proxy of a server with `gsi`.
+    """Return the environment variables with which a client uses the proxy of a server with `gsi`.
 
     Parameters
     ----------
     folder : Path
-        The server's folder.
+        The directory of the server.
     proxy : Path
-        A copy of its ``grid/proxy.pem``, which belongs to the client's user.
+        A copy of ``grid/proxy.pem`` that the user of the client owns.
     """
     return {"X509_CERT_DIR": str(folder / "grid"), "X509_USER_PROXY": str(proxy)}
 
 
 def certify(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate ``cert.pem``, which is its own authority, and its key."""
+    """Create a self-signed certificate ``cert.pem`` and its key."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
@@ -360,25 +360,25 @@ def _tls_capable(folder: Path) -> str:
     return tls(folder, "none")
 
 
-# Where nginx and its modules keep what they write down for themselves.
+# Directories for temporary files of nginx and its modules.
 _NGINX_FOLDERS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _NGINX_PROPFIND = Path("/usr/lib/nginx/modules/ngx_http_dav_ext_module.so")
 
 
 class Nginx(Server):
-    """One server of the files of a folder, by HTTP.
+    """A single HTTP server of the files in a directory.
 
-    The same files are below ``/`` (with pages of folders), ``/dav/`` (WebDAV), ``/whole/`` (no parts of files),
-    ``/few/`` (no more than four parts at once), ``/moved/`` (redirects to ``/``), ``/signed/`` (only with
+    The same files are below ``/`` (with directory listings), ``/dav/`` (WebDAV), ``/whole/`` (no range requests),
+    ``/few/`` (at most four ranges per request), ``/moved/`` (redirects to ``/``), ``/signed/`` (only with
     ``?sig=a%2Fb%3D``), ``/token/`` (only with the token ``good``), ``/private/`` (only for ``me`` with ``secret``).
-    Files can be put below ``/dav/``, ``/folders/`` (WebDAV that makes no folders by itself), ``/plain/`` (no WebDAV),
+    Files can be put below ``/dav/``, ``/folders/`` (WebDAV that creates no directories), ``/plain/`` (no WebDAV),
     ``/small/`` (up to 1 MiB) and ``/tokendav/`` (WebDAV with the token ``good``).
-    What it was asked is in ``access.log``, a line for each request: method, URL, status, range, tag, authorization.
+    ``access.log`` has a line for each request: method, URL, status, range, tag, authorization.
 
     Parameters
     ----------
     has_tls : bool
-        Whether it speaks TLS, and HTTP/2.
+        Whether to use TLS and HTTP/2.
     """
 
     def __init__(self, has_tls: bool = False) -> None:
@@ -395,11 +395,11 @@ class Nginx(Server):
 
     @property
     def url(self) -> str:
-        """Where its files are, without a slash at the end."""
+        """The URL of the files, without a trailing slash."""
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def log(self) -> str:
-        """All that it has said."""
+        """Return the content of the log."""
         path = self.folder / "error.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -408,8 +408,8 @@ class Nginx(Server):
         self._write(name, content)
 
     def kill(self) -> None:
-        """End it."""
-        # by a signal that its main process hands on to the one that works
+        """Stop it."""
+        # by a signal that the main process forwards to the worker process
         self._process.terminate()
         self._process.wait()
 
@@ -471,7 +471,7 @@ http {{
 
 
 class Cluster:
-    """A redirector, and two servers behind it."""
+    """A redirector with two servers."""
 
     def __init__(self) -> None:
         self.folder = _temporary()
@@ -501,16 +501,16 @@ cms.space min 1m 1m
                 own(self.folder)
                 self._programs.append(_Program(program, name, config))
         wait_until(lambda: all(map(answers, (self.port, *self.servers))), self.log)
-        # the redirector's manager says when a server has logged in; the redirector itself does so, too
+        # the log of the redirector's manager shows when a server has logged in
         wait_until(lambda: self._programs[0].log().count("Protocol: Primary server.") >= 2, self.log)
 
     @property
     def url(self) -> str:
-        """Where its files are, without a slash at the end."""
+        """The URL of the files, without a trailing slash."""
         return f"root://127.0.0.1:{self.port}/"
 
     def log(self) -> str:
-        """All that its programs have said."""
+        """Return the logs of all programs."""
         return "".join(program.log() for program in self._programs)
 
     def put(self, server: int, name: str, content: bytes) -> None:
@@ -519,30 +519,30 @@ cms.space min 1m 1m
         own(self.data[server])
 
     def kill(self) -> None:
-        """End all of it."""
+        """Stop all programs."""
         for program in self._programs:
             program.kill()
 
     def close(self) -> None:
-        """End it, and remove its files."""
+        """Stop it and remove its files."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def about(self) -> dict[str, object]:
-        """Where it is."""
+        """Return the address."""
         data = [str(path) for path in self.data]
         return {"port": self.port, "data": data, "folder": str(self.folder), "servers": self.servers}
 
 
 def cache_of(origin: int) -> Callable[[Path], str]:
-    """Configure a proxy that keeps what it has read (XCache), of a server on a port of this machine."""
+    """Configure a caching proxy (XCache) for a server on a port of this machine."""
     return lambda folder: (
         f"ofs.osslib libXrdPss.so\npss.cachelib default\npss.origin 127.0.0.1:{origin}\npfc.ram 1g\n# in {folder}\n"
     )
 
 
 class Cache:
-    """A proxy that keeps what it has read (XCache), and the server that has the files."""
+    """A caching proxy (XCache), and the server with the files."""
 
     def __init__(self) -> None:
         self.origin = Xrootd()
@@ -554,7 +554,7 @@ class Cache:
 
     @property
     def url(self) -> str:
-        """Where its files are, without a slash at the end."""
+        """The URL of the files, without a trailing slash."""
         return self.proxy.url
 
     def put(self, name: str, content: bytes) -> None:
@@ -562,31 +562,31 @@ class Cache:
         self.origin.put(name, content)
 
     def kill(self) -> None:
-        """End both."""
+        """Stop both."""
         self.proxy.kill()
         self.origin.kill()
 
     def close(self) -> None:
-        """End both, and remove their files."""
+        """Stop both and remove their files."""
         self.proxy.close()
         self.origin.close()
 
     def about(self) -> dict[str, object]:
-        """Where they are."""
+        """Return the addresses."""
         return {**self.origin.about(), "port": self.proxy.port}
 
 
 class Running(Protocol):
-    """What all of them have."""
+    """The interface of all servers."""
 
     def kill(self) -> None:
-        """End it, as a crash does."""
+        """Kill it, like a crash."""
 
     def close(self) -> None:
-        """End it, and remove its files."""
+        """Stop it and remove its files."""
 
     def about(self) -> dict[str, object]:
-        """Where it is."""
+        """Return the address."""
 
 
 def _object_store(name: str, *arguments: object) -> Running:
@@ -610,7 +610,7 @@ def _toxiproxy() -> Running:
 
 
 def _of_ways(server: Running, command: str) -> bool:
-    """Obey a command about ways to servers, or about one server of several, if it is one and there are such."""
+    """Execute a command for a proxy, or for one of several servers; return whether it was such a command."""
     verb, *words = command.split()
     of_ways = ("before", "poison", "heal", "close_way", "open_way")
     of_servers = ("kill_server", "stop_server", "continue_server", "start_server", "cut_server", "heal_server")
@@ -663,14 +663,14 @@ def main() -> None:
                 case "restart", running if hasattr(running, "restart"):
                     running.restart()
                 case command, store if command.startswith("put ") and hasattr(store, "put"):
-                    # from the file with its content, as which it ends
+                    # the last word is the path of the content
                     name, _, place = command.removeprefix("put ").rpartition(" ")
                     store.put(name, Path(place).read_bytes())
                     Path(place).unlink()
                 case command, ways if _of_ways(ways, command):
                     pass
                 case command, _:
-                    raise SystemExit(f"there is no {command!r}")
+                    raise SystemExit(f"unknown command {command!r}")
             print("done", flush=True)
     finally:
         server.close()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the virtual environment, after checking that the tools are there. As root on Debian it installs
-# what is missing; otherwise it says which command would.
+# Creates the virtual environment, after checking that all tools exist. As root on Debian it installs
+# missing tools; otherwise it prints the command that does.
 #
 #   scripts/setup.sh PYTHON VENV
 set -euo pipefail
@@ -25,11 +25,11 @@ apt_install() {
 if ! command -v cc >/dev/null || ! command -v c++ >/dev/null; then
     apt_install gcc g++ libc6-dev
 fi
-# Merging is tested on file systems that share blocks, in images that the tests make and mount, if they may.
+# Merging is tested on file systems that share blocks, in images that the tests create and mount, if they can.
 if [ "$(id -u)" = 0 ] && ! { command -v mkfs.xfs && command -v mkfs.btrfs && command -v mkfs.ext4; } >/dev/null; then
     apt_install xfsprogs btrfs-progs e2fsprogs
 fi
-# Their refusals are made by tracing.
+# Refusals of these file systems are simulated by tracing.
 if [ "$(id -u)" = 0 ] && ! command -v strace >/dev/null; then
     apt_install strace
 fi
@@ -41,13 +41,13 @@ fi
 if [ "$(id -u)" = 0 ] && ! { command -v nginx && [ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ]; } >/dev/null; then
     apt_install nginx-light libnginx-mod-http-dav-ext
 fi
-# The event store is tested on a real Redis, which is not to run as a service.
+# The event store is tested on a real Redis, which must not run as a service.
 if [ "$(id -u)" = 0 ] && ! command -v redis-server >/dev/null; then
     apt_install redis-server
     if command -v systemctl >/dev/null; then systemctl disable --now redis-server >/dev/null 2>&1 || true; fi
 fi
 
-# Programs in C++ serialize by Boost and run under MPI; spdlog's fmt prints what they count.
+# C++ programs use Boost for serialization and run under MPI; their statistics are printed with fmt (of spdlog).
 if [ "$(id -u)" = 0 ] && ! { command -v mpirun && command -v cmake && command -v pkg-config &&
     [ -e /usr/include/boost/archive/binary_oarchive.hpp ] && [ -e /usr/include/spdlog/fmt/fmt.h ]; } >/dev/null; then
     apt_install cmake pkg-config libboost-serialization-dev libopenmpi-dev openmpi-bin libspdlog-dev

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the object stores that tests start, and the proxy that makes ways to servers bad, into a cache; what cannot be made is said, and its tests are skipped.
+# Builds the object stores and the fault-injecting proxy for the tests into a cache. Reports what cannot be built; its
+# tests are skipped.
 #
 #   scripts/setup_stores.sh PYTHON
 set -euo pipefail
@@ -8,7 +9,7 @@ python=$1
 say() { printf 'set-up: %s\n' "$*" >&2; }
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/femtobarn
-# make NAME TOOL WHERE_TO_GET_IT WHAT COMMAND...: makes a program that is not there yet
+# make NAME TOOL WHERE_TO_GET_IT WHAT COMMAND...: builds a program that does not exist yet
 make() {
     local name=$1 tool=$2 site=$3 what=$4
     shift 4
@@ -28,7 +29,7 @@ go_install() {
     make "$1" go https://go.dev/dl "$2" env GOBIN="$cache/bin" nice go install
 }
 
-# go_install_as NAME PROGRAM PACKAGE: of a package whose program has another name
+# go_install_as NAME PROGRAM PACKAGE: for a package whose program has another name
 go_install_as() {
     make "$1" go https://go.dev/dl "$3" env GOBIN="$cache/made" nice go install
     if [ -e "$cache/made/$2" ]; then

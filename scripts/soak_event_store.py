@@ -1,13 +1,13 @@
-"""Ten million events in an event store: written by processes that are killed, read in every way, deleted.
+"""Soak test of the event store: ten million events are written by processes that are killed, read, and deleted.
 
-    python scripts/soak_event_store.py dir:FOLDER
-    python scripts/soak_event_store.py FOLDER/store.json       # a cluster: fb store up --nodes 3 FOLDER
+    python scripts/soak_event_store.py dir:DIRECTORY
+    python scripts/soak_event_store.py DIRECTORY/store.json    # a cluster: fb store up --nodes 3 DIRECTORY
     python scripts/soak_event_store.py memory: --events 1000000
 
-A writer says what was flushed; it is killed at random moments and started again, and goes on behind that. Then all
-events are compared with what was written: their keys, in order, and their products, by arrays, by a loader, and by
-`fb.process` on threads and on processes. At the end half of the runs are deleted, and the others must be whole. Takes
-minutes and is no part of the tests; ends with 1 if anything is wrong.
+A writer reports what was flushed; it is killed at random times, started again, and continues after the last flush. Then
+all events are compared with the expected ones: their keys, in order, and their products, read as arrays, by a loader,
+and by `fb.process` on threads and on processes. At the end half of the runs are deleted, and the others must be
+complete. Takes minutes and is not part of the tests; the exit code is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _NAME = "soak"
 
 
 def events_of(run: int, subrun: int, n: int) -> np.ndarray:
-    """Return the numbers of the events of a subrun: sparse, and not the same everywhere."""
+    """Return the event numbers of a subrun: sparse, and different for each subrun."""
     return np.arange(n, dtype=np.uint64) * (1 + (run + subrun) % 3) + subrun
 
 
 def product(run: int, subrun: int, events: np.ndarray) -> np.ndarray:
-    """Return what is stored for events: a number that no other event has."""
+    """Return the products of events: a number unique to each event."""
     return events + np.uint64((run * _SUBRUNS + subrun) << 40)
 
 
 def write(store: fb.DataStore, n: int, start: int) -> Iterator[int]:
-    """Write subruns from one on; gives each when it is flushed."""
+    """Write subruns from `start` on; yield each when it is flushed."""
     dataset = store.root.create_dataset(_NAME)
     for at in range(start, _RUNS * _SUBRUNS):
         run, subrun = divmod(at, _SUBRUNS)
@@ -54,7 +54,7 @@ def write(store: fb.DataStore, n: int, start: int) -> Iterator[int]:
 
 
 def write_with_kills(url: str, n: int, kills: int) -> None:
-    """Write all by processes of which some are killed."""
+    """Write everything by processes; some of them are killed."""
     draw, done, killed = random.Random(5), 0, 0
     end = _RUNS * _SUBRUNS
     while done < end:
@@ -75,7 +75,7 @@ def write_with_kills(url: str, n: int, kills: int) -> None:
 
 
 def check(dataset: fb.DataSet, run: int, n: int) -> int:
-    """Compare a run with what was written; return how many events it has."""
+    """Compare a run with the expected values; return its number of events."""
     found = dataset.arrays("n", runs=run, numbers=True)
     at = 0
     for subrun in range(_SUBRUNS):
@@ -91,18 +91,18 @@ def check(dataset: fb.DataSet, run: int, n: int) -> int:
 
 
 def sums(batch: fb.EventBatch) -> tuple[int, int, float]:
-    """Return how many events there are, and the sums of their products."""
+    """Return the number of events, and the sums of their products."""
     arrays = batch.arrays()
     return len(arrays), int(np.sum(np.asarray(arrays.n))), float(np.sum(np.asarray(arrays.hits), dtype="f8"))
 
 
 def together(a: tuple[int, int, float], b: tuple[int, int, float]) -> tuple[int, int, float]:
-    """Add two of these."""
+    """Add two results."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 def expected(n: int) -> tuple[int, int]:
-    """Return how many events there are, and the sum of `n`."""
+    """Return the number of events, and the sum of `n`."""
     total = 0
     for run in range(_RUNS):
         for subrun in range(_SUBRUNS):
@@ -111,7 +111,7 @@ def expected(n: int) -> tuple[int, int]:
 
 
 def soak(url: str, n: int, kills: int) -> None:
-    """Do all of it."""
+    """Run the soak test."""
     started = time.perf_counter()
 
     def say(what: str) -> None:
@@ -156,11 +156,11 @@ def soak(url: str, n: int, kills: int) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the soak test of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", help="an empty store")
     parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--kills", type=int, default=10, help="writers that are killed")
+    parser.add_argument("--kills", type=int, default=10, help="number of writers to kill")
     parser.add_argument("--write-from", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     n = max(options.events // (_RUNS * _SUBRUNS), 1)

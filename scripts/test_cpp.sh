@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Compiles and runs the tests and examples of C and C++, as users compile their programs: against an installation, with
-# the flags that pkg-config gives, and one of them by CMake. On stores in memory and in folders, and under mpirun.
+# Compiles and runs the C and C++ tests and examples, as users compile their programs: against an installation, with the
+# flags from pkg-config, and one of them with CMake. Uses stores in memory and in directories, and mpirun.
 #
-#   scripts/test_cpp.sh [FOLDER]
+#   scripts/test_cpp.sh [DIRECTORY]
 #
-# FOLDER (a temporary one) is where all is built. JOBS says how many compilers run at once.
+# DIRECTORY (by default temporary) is for the build. JOBS is the number of compilers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ $# -gt 0 ]; then
@@ -15,10 +15,10 @@ else
     trap 'rm -rf "$work"' EXIT
 fi
 export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
-export OMPI_MCA_btl_vader_single_copy_mechanism=none # it is not allowed in containers, and says so
+export OMPI_MCA_btl_vader_single_copy_mechanism=none # containers do not allow it, which causes warnings
 mkdir -p "$work/bin"
 
-# compile SOURCE: warnings are errors in our headers, and not in those of MPI
+# compile SOURCE: warnings are errors in our headers, but not in the headers of MPI
 compile() {
     local source=$1 name package=femtobarn compiler=(c++ -std=c++17)
     name=$(basename "${source%.*}")
@@ -28,7 +28,7 @@ compile() {
     esac
     local flags
     flags=$(pkg-config --cflags --libs "$package" | sed 's|-I/usr/|-isystem /usr/|g')
-    # shellcheck disable=SC2086 # they are words
+    # shellcheck disable=SC2086 # several words
     "${compiler[@]}" -O1 -Wall -Wextra -Werror "$source" $flags -o "$work/bin/$name"
 }
 
@@ -47,7 +47,7 @@ compile_all() {
     for pid in "${pids[@]}"; do wait "$pid"; done
 }
 
-# Programs include what they use, in any order, and frameworks compile with more warnings than we do.
+# Programs include headers in any order, and frameworks enable more warnings than we do.
 each_header_by_itself() {
     local flags warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast'
     flags=$(pkg-config --cflags hepnos | sed 's|-I/usr/|-isystem /usr/|g')
@@ -56,7 +56,7 @@ each_header_by_itself() {
     echo 'each header compiles by itself'
 }
 
-# Frameworks load it beside libraries that link the same crates: it shows the C ABI alone, and has a name of its interface.
+# Frameworks load it with libraries that link the same crates: it must export only the C ABI, and have a SONAME.
 exports_and_soname() {
     local library=$work/prefix/lib/libfemtobarn_c.so foreign soname
     foreign=$(comm -23 <(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u) \
@@ -68,7 +68,7 @@ exports_and_soname() {
     echo "exports the C ABI alone, as $soname"
 }
 
-# Another library of the process has functions of the same names as crates in ours: each calls its own.
+# Another library in the process has functions with the same names as our crates: each must call its own.
 beside_another() {
     cat >"$work/other.c" <<'END'
 #include <stdlib.h>
@@ -81,7 +81,7 @@ END
     LD_PRELOAD=$work/libother.so "$work/bin/01_store_and_load" "$(folder)"
 }
 
-# Each program gets a store of its own.
+# Each program gets its own store.
 run() {
     local name=$1
     shift
@@ -119,7 +119,7 @@ END
     "$work/build/program"
 }
 
-# References that Python stores and C++ follows, and the reverse, by either's note of what they are.
+# References that Python stores and C++ follows, and the reverse, with the note of either language.
 with_python() {
     local python=${PYTHON:-.venv/bin/python} both
     if ! "$python" -c 'import femtobarn._core' 2>/dev/null; then
@@ -139,7 +139,7 @@ with_python() {
     "$python" tests/cpp/references.py "$both" follow
 }
 
-# A batch whose server is gone when it ends ends the process with 1, unless a later call has thrown.
+# If the server of a batch is gone when the batch is destroyed, the exit code is 1, unless a later call has thrown.
 lost_batches() {
     local port=$((20000 + RANDOM % 20000)) kind wanted code
     if ! command -v redis-server >/dev/null; then
@@ -159,7 +159,7 @@ lost_batches() {
         [ "$code" = "$wanted" ] || { echo "lost_batches $kind ended with $code" && exit 1; }
         port=$((port + 1))
     done
-    echo 'lost batches are told'
+    echo 'lost batches are reported'
 }
 
 scripts/install_cpp.sh "$work/prefix"

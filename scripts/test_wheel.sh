@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks that the wheel can be installed on Linux with GLIBC 2.28 (EL8 and EL9) and has the licences of what is linked into
-# it. Installs it into an empty environment, outside of the project's folder, and uses it: what is
-# missing from the wheel is found by nothing else, since the tests run on the source tree.
+# Checks that the wheel can be installed on Linux with GLIBC 2.28 (EL8 and EL9), and has the licences of all linked
+# packages. Installs it into an empty environment, outside of the project directory, and uses it: only this finds files
+# that are missing from the wheel, since the tests run on the source tree.
 #
 #   scripts/test_wheel.sh PYTHON WHEEL FILE
 set -euo pipefail

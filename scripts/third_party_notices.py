@@ -1,9 +1,9 @@
-"""Write the licences of everything that is linked into the package: crates of Rust, and the C libraries within them.
+"""Write the licences of everything linked into the package: Rust crates, and the C libraries in them.
 
     third_party_notices.py OUTPUT
 
-Crates are those that `cargo metadata` resolves for the extension module and the C library on Linux, without what only
-builds and tests. Their texts are the files that they bring; a text that several bring stands there once.
+The crates are resolved by `cargo metadata` for the extension module and the C library on Linux, without build and test
+dependencies. The licences are the files in the crates; a licence that several crates share is written once.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 TARGETS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 SHIPPED = ("femtobarn-python", "femtobarn-capi")
 _FILES = re.compile(r"(?i)^(licen[cs]e|copying|copyright|notice|unlicense)([-_.].*)?$")
-# C code that crates bring, which has licences of its own.
+# C code in crates with its own licences.
 _C_LIBRARIES = {
     "libdeflate-sys": "libdeflate",
     "liblzma-sys": "xz",
@@ -25,12 +25,12 @@ _C_LIBRARIES = {
     "lz4-sys": "liblz4/lib",
     "zstd-sys": "zstd",
 }
-# Crates that bring no file name the text of another with the same licence.
+# Crates without a licence file use the file of another crate with the same licence.
 _TEXT_OF = {"Apache-2.0": "object_store", "MIT": "bytes"}
 
 
 def shipped(target: str) -> dict[str, dict[str, Any]]:
-    """Packages by their IDs that are linked on a platform."""
+    """Return the packages that are linked on a platform, by ID."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     packages = {package["id"]: package for package in found["packages"]}
@@ -54,16 +54,16 @@ def _target_kinds(package: dict[str, Any]) -> list[list[str]]:
 
 
 def texts(folder: Path) -> list[str]:
-    """The licences and notices in a folder."""
+    """Return the licences and notices in a directory."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and _FILES.match(path.name))
     return [path.read_text(encoding="utf-8", errors="replace").strip() for path in files]
 
 
 def notices(packages: list[dict[str, Any]]) -> str:
-    """All of them as a text; it is an error if a package has none."""
+    """Return all notices as one string; exit with an error if a package has none."""
     by_name = {package["name"]: Path(package["manifest_path"]).parent for package in packages}
     owners: dict[str, list[str]] = defaultdict(list)
-    first: dict[str, str] = {}  # texts as they are written first, by their words
+    first: dict[str, str] = {}  # licences as first written, by their words
     lines = ["Rust's standard library: MIT OR Apache-2.0 (The Rust Project Developers)"]
     for package in packages:
         name, licence = package["name"], package["license"]
@@ -71,7 +71,7 @@ def notices(packages: list[dict[str, Any]]) -> str:
         if not own:
             known = next((text for text in _TEXT_OF if licence and text in licence), None)
             if known is None:
-                sys.exit(f"{name} {package['version']} brings no licence, and its {licence!r} is not known here")
+                sys.exit(f"{name} {package['version']} has no licence file, and {licence!r} is unknown here")
             own = texts(by_name[_TEXT_OF[known]])
         label = f"{name} {package['version']}"
         lines.append(f"{label}: {licence or 'see below'}{_authors(package)}")
@@ -85,7 +85,7 @@ def notices(packages: list[dict[str, Any]]) -> str:
             owners[first.setdefault(" ".join(text.split()), text)].append(label)
     line, thin = "=" * 100, "-" * 100
     blocks = [f"{line}\n{', '.join(labels)}\n{thin}\n{text}\n" for text, labels in owners.items()]
-    head = "femtobarn's compiled parts contain the following packages. Their licences and notices stand below.\n"
+    head = "femtobarn's compiled parts contain the following packages. Their licences and notices follow.\n"
     return "\n".join([head, *lines, "", *blocks])
 
 
@@ -95,7 +95,7 @@ def _authors(package: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the notices."""
     packages: dict[str, dict[str, Any]] = {}
     for target in TARGETS:
         packages.update(shipped(target))

@@ -1,4 +1,4 @@
-"""A way to servers that can be made bad: Toxiproxy, which delays, cuts and silences connections on command."""
+"""Faulty connections to servers: Toxiproxy delays, cuts and silences connections on command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from servers import ServerError, free_port
 
 
 class Toxiproxy(Installed):
-    """A program that stands between clients and servers of this machine, on a port for each way.
+    """A proxy between clients and servers of this machine, with a port for each proxied server.
 
-    As a context manager, it ends with the block.
+    As a context manager, it stops at the end of the block.
     """
 
     program = "toxiproxy-server"
@@ -33,19 +33,19 @@ class Toxiproxy(Installed):
         self.close()
 
     def before(self, server: int, port: int | None = None) -> int:
-        """Open a way to a server, in place of the one that had the port.
+        """Open a proxy to a server; it replaces the proxy on the same port.
 
         Parameters
         ----------
         server : int
             The port of the server.
         port : int, optional
-            The port of the way; by default a free one.
+            The port of the proxy; by default a free one.
 
         Returns
         -------
         int
-            The port of the way, by which it is named.
+            The port of the proxy, which identifies it.
         """
         port = free_port() if port is None else port
         if port in self._servers:
@@ -56,39 +56,39 @@ class Toxiproxy(Installed):
         return port
 
     def poison(self, port: int, kind: str, stream: str = "downstream", /, **attributes: int) -> None:
-        """Make a way bad, for the connections that there are and those to come.
+        """Add a fault to a proxy, for existing and new connections.
 
         Parameters
         ----------
         port : int
-            The way.
+            The port of the proxy.
         kind : str
-            How, in Toxiproxy's words: latency, bandwidth, slicer, limit_data, reset_peer, timeout, …
+            The type of fault in Toxiproxy: latency, bandwidth, slicer, limit_data, reset_peer, timeout, …
         stream : str
-            What is made bad: "downstream" is what comes from the server, "upstream" what goes to it.
+            The direction: "downstream" is data from the server, "upstream" is data to it.
         **attributes : int
-            How much, in Toxiproxy's units: milliseconds, KB/s and bytes.
+            Parameters of the fault, in Toxiproxy's units: milliseconds, KB/s and bytes.
         """
         toxic = {"name": f"{kind} {stream}", "type": kind, "stream": stream, "attributes": attributes}
         self._tell("POST", f"/proxies/{port}/toxics", toxic)
 
     def heal(self, port: int) -> None:
-        """End a way and open it anew, as a good one.
+        """Close a proxy and open it again without faults.
 
-        Its connections end with it: while an answer waits on a slow way, Toxiproxy cannot make them good.
+        Its connections are closed: Toxiproxy cannot remove a fault while a delayed response is pending.
         """
         self.before(self._servers[port], port)
 
     def close_way(self, port: int) -> None:
-        """End a way's connections, and refuse others."""
+        """Close the connections of a proxy, and refuse new ones."""
         self._tell("POST", f"/proxies/{port}", {"enabled": False})
 
     def open_way(self, port: int) -> None:
-        """Open a way again that was closed."""
+        """Open a closed proxy again."""
         self._tell("POST", f"/proxies/{port}", {"enabled": True})
 
     def put(self, name: str, content: bytes) -> None:
-        """Refuse: the files are those of the servers behind it."""
+        """Raise an error: a proxy has no files."""
         raise ServerError(f"{name}: there are no files here")
 
     def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:

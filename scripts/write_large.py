@@ -1,8 +1,8 @@
-"""Write a file beyond 4 GB, add to it, and have ROOT read it: `write_large.py FOLDER`.
+"""Write a file larger than 4 GB, add to it, and read it with ROOT: `write_large.py DIRECTORY`.
 
-It needs 5 GB of disk and a few minutes. FEMTOBARN_ROOT_PYTHON names the interpreter that has ROOT, where it is another
-one than this. Positions beyond 2 GB have 64 bits in five places of a ROOT file, and what is added to such a file must
-widen those that had 32.
+It needs 5 GB of disk and a few minutes. FEMTOBARN_ROOT_PYTHON is the interpreter that has ROOT, if it is not the
+current one. Beyond 2 GB, five kinds of positions in a ROOT file have 64 bits; adding to such a file must convert the
+ones with 32 bits.
 """
 
 import os
@@ -29,14 +29,14 @@ for name, n in [("early", 3), ("large", 72 * 8_000_000), ("late", 2), ("folder/i
     assert reader.GetNEntries() == n, name
     view = reader.GetView["double"]("x")
     assert view(0) == 0 and view(n - 1) == (n - 1) % 8_000_000, name
-    del view  # which must not outlive its reader
+    del view  # a view must not outlive its reader
 sys.stdout.flush()
 os._exit(0)
 """
 
 
 def main() -> None:
-    """Write, add, read with both."""
+    """Write, add, and read with femtobarn and ROOT."""
     path = Path(sys.argv[1]) / "large.root"
     with fb.recreate(path, compression=None) as file:
         file["early"] = {"x": np.arange(3.0)}

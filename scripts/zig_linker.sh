@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Links the extension module as `cc` does, by zig (from PyPI: ziglang), against the GLIBC of GLIBC_VERSION, whatever this
-# machine has: what is linked so runs on every Linux with that version or a newer one.
+# Links the extension module like `cc`, with zig (from PyPI: ziglang), against the GLIBC of GLIBC_VERSION, whatever this
+# machine has. The result runs on every Linux with that version or a newer one.
 set -euo pipefail
 script=$(mktemp)
 trap 'rm -f "$script"' EXIT
@@ -11,7 +11,7 @@ for arg in "$@"; do
     # zig brings its own unwinder and linker
     -lgcc_s | -lgcc_eh) args+=(-lunwind) ;;
     -fuse-ld=* | -B*gcc-ld* | -Wl,--no-undefined-version) ;;
-    # rustc names all functions of C in crates, and zig's linker cannot leave those of libraries out
+    # rustc exports all C functions in crates, and zig's linker cannot exclude functions of libraries
     -Wl,--version-script=*) args+=("-Wl,--version-script=$script") ;;
     -Wl,--exclude-libs,*) ;;
     *) args+=("$arg") ;;

@@ -1,4 +1,4 @@
-/* The event store from C: a dataset, events with a product each, and all of them read back.
+/* The event store in C: create a dataset, store one product per event, and read all of them.
  *
  *     cc 01_store_and_load.c $(pkg-config --cflags --libs femtobarn) -o store && ./store [URL]
  */

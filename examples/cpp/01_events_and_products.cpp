@@ -1,5 +1,4 @@
-// The event store from C++: a struct that is described once, events written in a batch and read back in
-// pieces.
+// The event store in C++: describe a struct, write events in a batch, and read them back in chunks.
 //
 //     c++ -std=c++17 01_events_and_products.cpp $(pkg-config --cflags --libs femtobarn) -o events && ./events
 //     [URL]
@@ -28,13 +27,13 @@ int main(int argc, char **argv) {
     const fb::DataSet nova = store.create_dataset("fermilab/nova");
     write(store, nova);
 
-    // One event.
+    // one event
     const fb::Item event = nova[43][56][14];
     const auto hits = event.load<std::vector<Hit>>("hits");
     std::cout << "event " << event.number() << " has " << hits.value().size() << " hits, stored as "
               << event.products().at(0) << '\n';
 
-    // All, with their hits, fetched ahead.
+    // all events with their hits, prefetched
     std::size_t n_hits = 0;
     fb::Loader loader(store, nova.descriptor(), {fb::product_name<std::vector<Hit>>("hits")});
     while (const auto piece = loader.next()) {
@@ -44,9 +43,9 @@ int main(int argc, char **argv) {
         }
     }
     std::cout << n_hits << " hits in all events\n"
-              << "Python finds in type/Hit: " << store.noted("type/Hit").value() << '\n';
+              << "description in type/Hit: " << store.noted("type/Hit").value() << '\n';
 
-    // An error says what there is.
+    // errors say what the store has instead
     try {
         nova[44];
     } catch (const fb::Error &error) {

@@ -1,5 +1,5 @@
-// A program as one writes it for HEPnOS; nothing in it knows of femtobarn. It runs on the store of its second
-// argument, or on that of the environment variable FEMTOBARN_STORE.
+// A program for HEPnOS, without any code for femtobarn. It uses the store in its second argument, or in the
+// environment variable FEMTOBARN_STORE.
 //
 //     find_package(hepnos REQUIRED) in CMake, target hepnos; or
 //     mpicxx -std=c++17 02_hepnos_program.cpp $(pkg-config --cflags --libs hepnos) -o select

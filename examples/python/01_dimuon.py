@@ -15,16 +15,16 @@ import femtobarn as fb
 
 TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
 MUON = ["Muon_pt", "Muon_eta", "Muon_phi", "Muon_mass", "Muon_charge"]
-# Masses in GeV, where resonances that decay to two muons stand in the spectrum.
+# Masses in GeV of resonances that decay to two muons.
 RESONANCES = {"ω/ρ": 0.78, "φ": 1.02, "J/ψ": 3.10, "ψ′": 3.69, "Υ": 9.46, "Z": 91.19}  # noqa: RUF001
 
 
 def pair_masses(events: ak.Array) -> np.ndarray:
-    """Invariant masses in GeV of all pairs of muons with opposite charge, one flat array."""
+    """Return the invariant masses in GeV of all pairs of muons with opposite charge, as a flat array."""
     muons = ak.zip({name.removeprefix("Muon_"): events[name] for name in MUON})
     first, second = ak.unzip(ak.combinations(muons, 2))
     opposite = first.charge != second.charge
-    # In float64: at small angles the mass is the small difference of two large numbers.
+    # in float64: at small angles the mass is the small difference of two large numbers
     first, second = (
         {f: ak.to_numpy(ak.flatten(muon[opposite][f])).astype(float) for f in muon.fields} for muon in (first, second)
     )
@@ -33,15 +33,15 @@ def pair_masses(events: ak.Array) -> np.ndarray:
 
 
 def four_momentum(muon: dict[str, np.ndarray]) -> np.ndarray:
-    """Energy and momentum in GeV, the component first."""
+    """Return energy and momentum in GeV; the first axis is the component."""
     px, py = muon["pt"] * np.cos(muon["phi"]), muon["pt"] * np.sin(muon["phi"])
     pz = muon["pt"] * np.sinh(muon["eta"])
     return np.array([np.sqrt(px**2 + py**2 + pz**2 + muon["mass"] ** 2), px, py, pz])
 
 
 def plot(masses: np.ndarray, title: str, picture: Path) -> None:
-    """The spectrum with both axes logarithmic, so that all resonances show."""
-    # As many bins as the number of pairs supports: noise would hide the peaks otherwise.
+    """Plot the spectrum with logarithmic axes, which show all resonances."""
+    # choose the number of bins from the number of pairs: otherwise noise hides the peaks
     edges = np.geomspace(0.25, 200, int(np.clip(2 * np.sqrt(len(masses)), 30, 300)) + 1)
     counts, _ = np.histogram(masses, edges)
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
@@ -53,7 +53,7 @@ def plot(masses: np.ndarray, title: str, picture: Path) -> None:
     axes.set_xticks(ticks, labels=map(str, ticks))
     for name, mass in RESONANCES.items():
         axes.axvline(mass, color="#b3541e", linewidth=0.8, linestyle=":")
-        # Across the axis, y counts from 0 at the bottom to 1 at the top.
+        # in this transform, y goes from 0 at the bottom to 1 at the top
         place = axes.get_xaxis_transform()
         axes.text(mass, 0.95, name, transform=place, color="#b3541e", ha="center", backgroundcolor="white")
     picture.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def main() -> None:
 
     nt = fb.open({options.file: "Events"})
     start = time.perf_counter()
-    events = nt.arrays(MUON)  # these columns only: no other byte of the file is read
+    events = nt.arrays(MUON)  # reads only these columns
     milliseconds = 1000 * (time.perf_counter() - start)
     masses = pair_masses(events)
 

@@ -17,12 +17,12 @@ with tempfile.TemporaryDirectory() as folder:
 
     edges = np.linspace(0, 100, 11)
     counts = np.zeros(10, dtype=int)
-    # A step ends where a file ends, so that a report is of one file.
+    # A step never crosses the end of a file, so that each report is about one file.
     for batch, report in fb.iterate(f"{folder}/run_*.root:Events", ["Muon_pt"], step_size="200 kB", report=True):
         counts += np.histogram(ak.to_numpy(ak.flatten(batch.Muon_pt)), edges)[0]
         print(report)
 
-    # With memory to spare, one array of all files; the same values come out.
+    # With enough memory, read everything into one array; the values are the same.
     everything = fb.concatenate(f"{folder}/run_*.root:Events", ["Muon_pt"])
     assert np.array_equal(counts, np.histogram(ak.to_numpy(ak.flatten(everything.Muon_pt)), edges)[0])
 

@@ -1,4 +1,4 @@
-"""One ntuple in pyarrow, polars, pandas and DuckDB, by Arrow's C interface."""
+"""One ntuple in pyarrow, polars, pandas and DuckDB, through Arrow's C interface."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ import femtobarn as fb
 FILE = Path(__file__).resolve().parents[2] / "testdata" / "dimuon.root"
 events = fb.open({FILE: "Events"})
 
-# An ntuple is a stream of Arrow batches: libraries that know the protocol take it as it is.
+# An ntuple is a stream of Arrow batches: libraries that support the protocol accept it directly.
 print(pa.schema(events))
 
-# Only some columns: read them first.
+# To use only some columns, read them first.
 muons = events.arrays(["event", "nMuon", "Muon_pt"], library="arrow")
 print(f"pyarrow: {muons.num_rows} rows, {muons.nbytes} bytes")
 
@@ -22,7 +22,7 @@ frame = events.arrays(["nMuon", "Muon_pt"], library="pl")
 leading = frame.filter(pl.col("nMuon") > 0).select(pl.col("Muon_pt").list.max().alias("leading pt"))
 print(f"polars: mean leading pt {leading['leading pt'].mean():.2f} GeV")
 
-# DuckDB sees the variable `muons` by its name.
+# DuckDB finds the variable `muons` by its name.
 print(
     duckdb.sql(
         "SELECT nMuon, count(*) AS events, round(avg(list_max(Muon_pt)), 2) AS leading_pt FROM muons "

@@ -1,4 +1,4 @@
-"""The same lines in uproot and in femtobarn, and the proof that the same arrays come out."""
+"""The same code with uproot and with femtobarn, and a check that the arrays are equal."""
 
 import time
 from pathlib import Path

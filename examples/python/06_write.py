@@ -1,4 +1,4 @@
-"""Write events batch by batch, with a field that comes later and a note on where they come from; read them again."""
+"""Write events batch by batch, with a field that is added later and a note about their origin; read them again."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Convert a TTree into an RNTuple and that into Parquet, each with the proof that nothing was lost."""
+"""Convert a TTree to an RNTuple, and the RNTuple to Parquet, each with a proof that no data was lost."""
 
 import tempfile
 from pathlib import Path

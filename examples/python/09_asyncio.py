@@ -1,4 +1,4 @@
-"""An event store with asyncio: many events stored at once, many loaded at once, and a queue between tasks."""
+"""An event store with asyncio: store and load many events concurrently, and use a queue between tasks."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ async def main() -> None:
     store = await aio.DataStore.connect("memory:")
     dataset = await fill(store)
 
-    # Calls that are awaited together are under way together.
+    # Calls that are awaited together run concurrently.
     events = [event async for event in dataset.events()][:100]
     loaded = await asyncio.gather(*[event.load("pt") for event in events])
     print(f"loaded {len(loaded)} events at once, with {sum(map(len, loaded))} hits")
@@ -50,13 +50,13 @@ async def main() -> None:
             await producer.push(event.number)
     print(f"{sum(await asyncio.gather(*workers))} events were done by 4 tasks")
 
-    # References are a column; what they refer to is loaded at once.
+    # References are a column; their products are loaded together.
     best = await dataset.arrays("best")
     values = await store.load_refs(best[: len(events)])
     print(f"the best of the first events: {np.round(values[:3].to_numpy(), 1)}")
     assert values.tolist() == [max(hits) for hits in loaded]
 
-    # A function that is awaited, for all events, 8 at a time.
+    # An async function, for all events, 8 at a time.
     async def total(event: aio.Event) -> float:
         return float((await event.load("pt")).to_numpy().sum())
 

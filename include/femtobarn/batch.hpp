@@ -6,17 +6,18 @@
 
 namespace fb {
 
-/// What a batch may hold before it is written, and who writes it. Zeros stand for what is usual.
+/// Limits of a batch, and its number of background threads. Zero stands for the default.
 struct BatchOptions {
     std::size_t max_items = 0;
     std::size_t max_bytes = 0;
-    /// Threads that write in the background; with none, who fills a batch writes it.
+    /// Threads that write in the background; with 0, the call that fills the batch writes it.
     std::size_t threads = 0;
     IfThere if_there = IfThere::replace;
 };
 
-/// Containers and products that are collected, and written when there are many, at flush(), and when it ends.
-/// If that last writing fails, the next call on the store throws; if there is none, the process ends with 1.
+/// Collects containers and products, and writes them when there are many, at flush(), and in the destructor.
+/// If the destructor cannot write, the next call on the store throws; if none follows, the process ends with
+/// exit code 1.
 class WriteBatch {
 public:
     WriteBatch(WriteBatch &&) = default;
@@ -44,7 +45,7 @@ public:
         outcome.check(fb_write_batch_create(m_batch.get(), &container, outcome));
     }
 
-    /// Adds the container of a number in another, which is in the same store.
+    /// Adds the child of a container with this number. The container must be in the same store.
     Item create(const Item &holder, std::uint64_t number) {
         check_same(holder);
         const Descriptor child = holder.descriptor().child(number);
@@ -60,7 +61,7 @@ public:
                                            detail::c_bytes(value), outcome));
     }
 
-    /// Adds a product of a container, which is in the same store.
+    /// Adds a product of a container, which must be in the same store.
     template <class T>
     void store(const Item &container, std::string_view label, const T &value) {
         check_same(container);
@@ -68,17 +69,17 @@ public:
         store_bytes(container.descriptor(), product_name<T>(label), Codec<T>::encode(value));
     }
 
-    /// Writes all that was collected, and returns when it is as durable as the store makes it.
+    /// Writes everything collected, and returns when it is as durable as the store makes it.
     void flush() {
         m_store.check_lost();
         detail::Outcome outcome;
         outcome.check(fb_write_batch_flush(m_batch.get(), outcome));
     }
 
-    /// How many containers and products were collected that nobody writes yet.
+    /// The number of collected containers and products that are not being written yet.
     std::size_t size() const { return fb_write_batch_len(m_batch.get()); }
 
-    /// The products that were there and were kept, by their containers and names; each is given once.
+    /// Returns the products that existed and were kept, by container and name. Each is returned once.
     std::vector<std::pair<Descriptor, std::string>> take_kept() {
         const detail::Handle<fb_products, fb_products_free> list(fb_write_batch_take_kept(m_batch.get()));
         std::vector<std::pair<Descriptor, std::string>> kept;
@@ -97,12 +98,12 @@ private:
         }
     }
 
-    /// Of another store, it would be written where nobody looks for it.
+    /// Throws if an item is in another store.
     void check_same(const Item &item) const {
         const Store &other = item.store();
         if (other != m_store && (other.url() != m_store.url() || other.url() == "memory:")) {
-            throw Error("usage", "a container of " + other.url() +
-                                     " is not in the store that this batch writes to, " + m_store.url());
+            throw Error("usage", "the container is in the store " + other.url() +
+                                     ", but this batch writes to " + m_store.url());
         }
     }
 

@@ -1,9 +1,9 @@
-/// Describing structs once, so that what C++ stores as bytes, Python loads as columns.
+/// Describes structs, so that Python can load as columns what C++ stores as bytes.
 ///
 ///     struct Hit { float x, y, z; std::int32_t plane; };
 ///     FB_DESCRIBE(Hit, x, y, z, plane)          // outside of all namespaces
 ///
-/// The first time that a Hit or a vector of them is stored in a store, its description is noted there under
+/// The first time that a Hit or a vector of Hit is stored in a store, its description is noted there under
 /// "type/Hit".
 #ifndef FEMTOBARN_DESCRIBE_HPP
 #define FEMTOBARN_DESCRIBE_HPP
@@ -21,7 +21,7 @@
 
 namespace fb {
 
-/// Is std::true_type for types that were described, and goes through their members then.
+/// Derives from std::true_type for described types, and then iterates over their members.
 template <class T>
 struct Described : std::false_type {};
 
@@ -32,8 +32,8 @@ struct Tag {
     using type = T;
 };
 
-/// What is known of the type of a member: its name, whether it can be a column, what must be described with
-/// it.
+/// The type of a member: its name, whether it can be a column, and the element type that must be described
+/// too.
 template <class T, class = void>
 struct Column {
     static constexpr bool is_one = std::is_arithmetic_v<T> || Described<T>::value;
@@ -65,7 +65,7 @@ inline std::string quoted(const std::string &text) {
     return made + '"';
 }
 
-/// Where the string of JSON ends that begins at a place.
+/// The end of the JSON string that begins at `at`.
 inline std::size_t end_of_string(std::string_view json, std::size_t at) {
     for (++at; at < json.size() && json[at] != '"'; ++at) {
         at += json[at] == '\\';
@@ -73,8 +73,8 @@ inline std::size_t end_of_string(std::string_view json, std::size_t at) {
     return at < json.size() ? at + 1 : json.size();
 }
 
-/// The names and types of the members in a description, of whoever has written it: C++ notes sizes and places
-/// as well, which follow from the types.
+/// The names and types of the members in a description written by any language. C++ also notes sizes and
+/// offsets, which follow from the types.
 inline std::vector<std::pair<std::string, std::string>> members(std::string_view json) {
     std::vector<std::pair<std::string, std::string>> found;
     std::string key;
@@ -109,7 +109,7 @@ inline std::string unquoted(const std::string &quoted) {
     return quoted.size() < 2 ? quoted : quoted.substr(1, quoted.size() - 2);
 }
 
-/// Members as they are declared, for people: float pt, float eta.
+/// Members as in a declaration, for messages: float pt, float eta.
 inline std::string declared(const std::vector<std::pair<std::string, std::string>> &members) {
     std::string text;
     for (const auto &[name, type] : members) {
@@ -118,7 +118,7 @@ inline std::string declared(const std::vector<std::pair<std::string, std::string
     return text.empty() ? "no members" : text;
 }
 
-/// Their names only: pt, eta.
+/// Only the names of the members: pt, eta.
 inline std::string names_of(const std::vector<std::pair<std::string, std::string>> &members) {
     std::string text;
     for (const auto &[name, type] : members) {
@@ -129,7 +129,7 @@ inline std::string names_of(const std::vector<std::pair<std::string, std::string
 
 } // namespace detail
 
-/// The description of a type, as JSON: {"type": …, "size": …, "members": [{"name": …, "type": …, "offset":
+/// The description of a type as JSON: {"type": …, "size": …, "members": [{"name": …, "type": …, "offset":
 /// …}]}.
 template <class T>
 std::string description() {
@@ -145,7 +145,7 @@ std::string description() {
            ", \"members\": [" + members + "]}";
 }
 
-/// The descriptions of a type and of those that it has as members, each with the key under which it is noted.
+/// The descriptions of a type and of the types of its members, each with the key under which it is noted.
 template <class T>
 std::vector<std::pair<std::string, std::string>> descriptions() {
     std::vector<std::pair<std::string, std::string>> all;
@@ -163,8 +163,8 @@ std::vector<std::pair<std::string, std::string>> descriptions() {
 
 namespace detail {
 
-/// Whether a struct consists of the members that are described, in their order: others find members by their
-/// types.
+/// Whether all members of a struct are described, in their order. Other languages compute the offsets from
+/// the types.
 template <class T>
 bool is_whole() {
     std::size_t end = 0;
@@ -177,7 +177,7 @@ bool is_whole() {
             is_so = is_so && is_whole<typename Column<Member>::Element>();
         }
     });
-    // One without members has a byte all the same.
+    // A struct without members still has one byte.
     return is_so && (std::is_empty_v<T> || sizeof(T) == (end + alignof(T) - 1) / alignof(T) * alignof(T));
 }
 
@@ -187,16 +187,16 @@ bool is_whole() {
 
 #define FB_DETAIL_MEMBER(type, member)                                                                       \
     static_assert(::fb::detail::Column<decltype(type::member)>::is_one,                                      \
-                  #member " is no number, no array of them and no described struct");                        \
+                  #member " must be a number, a described struct or an array of these");                     \
     visit(::fb::detail::Tag<decltype(type::member)>(), #member, offsetof(type, member));
 
-/// Describes a struct by its members, of which there may be 64: numbers, enumerations, described structs, and
-/// arrays of these. All of them, in their order: storing one of which members are left out is an error.
+/// Describes a struct by all its members, in their order; at most 64. Members can be numbers, enumerations,
+/// described structs, and arrays of these. Storing a struct with members left out is an error.
 #define FB_DESCRIBE(type, ...)                                                                               \
     template <>                                                                                              \
     struct fb::Described<type> : std::true_type {                                                            \
         static_assert(std::is_trivially_copyable_v<type> && std::is_standard_layout_v<type>,                 \
-                      "only a struct whose bytes are its value can be described");                           \
+                      "the struct must be trivially copyable, with standard layout");                        \
         template <class Visit>                                                                               \
         static void each(Visit &&visit) {                                                                    \
             FB_DETAIL_EACH(FB_DETAIL_MEMBER, type, __VA_ARGS__)                                              \

@@ -1,4 +1,4 @@
-/// Which container is meant: 40 bytes.
+/// Identifies a container: 40 bytes.
 #ifndef FEMTOBARN_DESCRIPTOR_HPP
 #define FEMTOBARN_DESCRIPTOR_HPP
 
@@ -9,10 +9,11 @@
 
 namespace fb {
 
-/// The number that a container does not have: that of the run of a dataset, of the event of a subrun.
+/// Stands for a number that a container does not have: the run number of a dataset, the event number of a
+/// subrun.
 constexpr std::uint64_t ABSENT = FB_ABSENT;
 
-/// What a container is.
+/// The type of a container.
 enum class ItemType : std::uint32_t {
     dataset = FB_DATASET,
     run = FB_RUN,
@@ -20,7 +21,7 @@ enum class ItemType : std::uint32_t {
     event = FB_EVENT
 };
 
-/// Which container is meant. Descriptors sort as the numbers in them do.
+/// Identifies a container. Descriptors sort by their numbers.
 struct Descriptor : fb_descriptor {
     Descriptor() { std::memset(bytes, 0xff, sizeof bytes); }
     Descriptor(const fb_descriptor &descriptor) : fb_descriptor(descriptor) {}
@@ -30,7 +31,7 @@ struct Descriptor : fb_descriptor {
     std::uint64_t subrun() const { return fb_descriptor_subrun(this); }
     std::uint64_t event() const { return fb_descriptor_event(this); }
 
-    /// The number of the container in what holds it; ABSENT for a dataset.
+    /// The number of the container in its parent; ABSENT for a dataset.
     std::uint64_t number() const {
         switch (type()) {
         case ItemType::run:
@@ -44,7 +45,7 @@ struct Descriptor : fb_descriptor {
         }
     }
 
-    /// The container of a number in this one, whether it is there or not.
+    /// The descriptor of a child with this number. The child need not exist.
     Descriptor child(std::uint64_t number) const {
         Descriptor made;
         detail::Outcome outcome;
@@ -62,7 +63,7 @@ private:
     }
 };
 
-static_assert(sizeof(Descriptor) == 40, "arrays of descriptors are arrays of C");
+static_assert(sizeof(Descriptor) == 40, "Descriptor must have the layout of fb_descriptor");
 
 } // namespace fb
 

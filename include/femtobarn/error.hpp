@@ -10,8 +10,7 @@
 
 namespace fb {
 
-/// What went wrong in a store. kind() stays the same from version to version: "not-in-store", "store-locked",
-/// …
+/// An error of a store. kind() is stable across versions: "not-in-store", "store-locked", …
 class Error : public std::runtime_error {
 public:
     Error(std::string kind, const std::string &message)
@@ -25,7 +24,7 @@ private:
 
 namespace detail {
 
-/// The place for the error of one call of the C ABI.
+/// Holds the error of one call of the C ABI.
 class Outcome {
 public:
     Outcome() = default;
@@ -36,17 +35,17 @@ public:
 
     operator fb_error **() { return &m_error; }
 
-    /// Throws, if the call was not done.
+    /// Throws if the call failed.
     void check(bool is_done) {
         if (!is_done) {
             fail();
         }
     }
 
-    /// What went wrong, after a call that was not done.
+    /// The message of a failed call.
     const char *message() const noexcept { return fb_error_message(m_error); }
 
-    /// A handle, if the call gave one.
+    /// Returns the handle, or throws if the call failed.
     template <class T>
     T *check(T *handle) {
         if (!handle) {

@@ -1,4 +1,4 @@
-/// A hint for programs that find nothing since a product has another type than they ask for.
+/// A hint for programs that find no product because it was stored with another type.
 #ifndef FEMTOBARN_HINT_HPP
 #define FEMTOBARN_HINT_HPP
 
@@ -12,13 +12,13 @@
 
 namespace fb::detail {
 
-/// The names of an item's products, label#type.
+/// The names of the products of an item: label#type.
 template <class Item>
 auto names_of(const Item &item, const std::string &, int) -> decltype(item.products()) {
     return item.products();
 }
 
-/// The same of HEPnOS's classes.
+/// The same for HEPnOS's classes.
 template <class Item>
 auto names_of(const Item &item, const std::string &label, long)
     -> std::vector<std::enable_if_t<(sizeof(item.listProducts(label)) > 0), std::string>> {
@@ -36,8 +36,8 @@ std::vector<std::string> names_of(const Item &, const std::string &, ...) {
     return {};
 }
 
-/// Says once on the standard error if the item has a product of the label with another type. Looks at the first 64
-/// items that have none of this type, since looking takes time.
+/// Prints a hint once to standard error if the item has a product with this label and another type. Checks
+/// only the first 64 items that have no product of this type, since each check takes time.
 template <class Value, class Item>
 void hint_of_type(const Item &item, const std::string &label) {
     static std::atomic<int> left{64};
@@ -46,9 +46,9 @@ void hint_of_type(const Item &item, const std::string &label) {
     }
     for (const std::string &name : names_of(item, label, 0)) {
         if (name.compare(0, label.size() + 1, label + '#') == 0 && left.exchange(0) >= 0) {
-            std::cerr << "femtobarn: there is no product " << label << " of the type " << type_name<Value>()
-                      << ", but one of " << name.substr(label.size() + 1)
-                      << ": is the namespace of the header that of fb ingest?\n";
+            std::cerr << "femtobarn: found no product " << label << " of type " << type_name<Value>()
+                      << ", but one of type " << name.substr(label.size() + 1)
+                      << "; use the namespace that fb ingest used\n";
             return;
         }
     }

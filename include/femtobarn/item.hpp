@@ -14,13 +14,13 @@ class Item;
 
 namespace detail {
 
-/// The numbers of what a container holds, read some at a time.
+/// The numbers of the children of a container, read page by page.
 class Numbers {
 public:
     Numbers(Store store, const Descriptor &container, std::uint64_t from)
         : m_store(std::move(store)), m_container(container), m_from(from) {}
 
-    /// Goes on to the next; says whether there is one.
+    /// Advances to the next number; returns whether there is one.
     bool next(std::uint64_t &number) {
         if (m_at == m_page.size() && !fetch()) {
             return false;
@@ -43,7 +43,7 @@ private:
         m_page.resize(n);
         m_at = 0;
         m_limit =
-            std::min<std::size_t>(4 * m_limit, 4096); // few for who wants the first, many for who wants all
+            std::min<std::size_t>(4 * m_limit, 4096); // pages start small and grow
         m_from = n ? m_page.back() + 1 : m_from;
         return n > 0;
     }
@@ -68,8 +68,8 @@ struct EventChunk {
     std::size_t size() const { return events.size(); }
 };
 
-/// All events of a container in the order of run, subrun and event, some at a time; next() gives none at the
-/// end.
+/// Iterates over the events of a container in the order of run, subrun and event. At the end, next() returns
+/// nothing.
 class EventChunks {
 public:
     EventChunks(const Store &store, const Descriptor &container, std::int64_t target = -1,
@@ -95,7 +95,7 @@ private:
     detail::Handle<fb_events, fb_events_free> m_events;
 };
 
-/// What a container holds, in the order of the numbers: a range of items.
+/// The children of a container, in the order of their numbers: a range of items.
 class Children {
 public:
     class iterator;
@@ -113,11 +113,11 @@ private:
     std::uint64_t m_end;
 };
 
-/// A run, a subrun or an event of a store; a DataSet is one as well.
+/// A run, subrun or event of a store. A DataSet is an Item as well.
 class Item {
 public:
     Item() = default;
-    /// The container of a descriptor, whether it is there or not.
+    /// The container with this descriptor. It need not exist.
     Item(Store store, const Descriptor &descriptor) : m_store(std::move(store)), m_descriptor(descriptor) {}
 
     const Store &store() const { return m_store; }
@@ -132,13 +132,13 @@ public:
         return is_there;
     }
 
-    /// Throws if it was deleted: whoever has passed over what it holds calls this at the end.
+    /// Throws if the container was deleted. Call this after iterating over its children.
     void check_left() const {
         detail::Outcome outcome;
         outcome.check(fb_container_check_left(m_store.handle(), &m_descriptor, outcome));
     }
 
-    /// Creates the container of a number in this one, if it is not there.
+    /// Creates the child with this number if it does not exist.
     Item create(std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);
         detail::Outcome outcome;
@@ -146,7 +146,7 @@ public:
         return {m_store, child};
     }
 
-    /// The container of a number in this one; an error if it is not there.
+    /// The child with this number; throws if it does not exist.
     Item operator[](std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);
         detail::Outcome outcome;
@@ -154,23 +154,23 @@ public:
         return {m_store, child};
     }
 
-    /// The container of a number in this one, if it is there.
+    /// The child with this number, if it exists.
     std::optional<Item> find(std::uint64_t number) const {
         Item child{m_store, m_descriptor.child(number)};
         return child.exists() ? std::optional<Item>(child) : std::nullopt;
     }
 
-    /// What it holds, of numbers from `from` up to, without, `end`.
+    /// The children with numbers from `from` up to, but not including, `end`.
     Children children(std::uint64_t from = 0, std::uint64_t end = ABSENT) const {
         return {m_store, m_descriptor, from, end};
     }
     Children::iterator begin() const;
     Children::iterator end() const;
 
-    /// All events in it. That there are none since its dataset was deleted is an error of their next().
+    /// All events in the container. Their next() throws if there are none because the dataset was deleted.
     EventChunks events() const { return {m_store, m_descriptor}; }
 
-    /// How many events are in it.
+    /// The number of events in the container.
     std::uint64_t n_events() const {
         std::uint64_t n = 0;
         for (auto some = events(); const auto chunk = some.next();) {
@@ -180,7 +180,7 @@ public:
     }
 
     /// The products of the events in a dataset, run or subrun: their names, label#type, and how many events
-    /// have one of each.
+    /// have a product of each name.
     std::map<std::string, std::uint64_t> event_products() const {
         detail::Outcome outcome;
         const detail::Handle<fb_event_products, fb_event_products_free> list(
@@ -193,8 +193,8 @@ public:
         return counts;
     }
 
-    /// Removes it, with all products and all that it holds; an error of a dataset as an Item, which does not
-    /// know its name.
+    /// Removes the container with all its products and children. Throws for a dataset held as an Item, which
+    /// does not know its name.
     void remove() const {
         detail::Outcome outcome;
         outcome.check(fb_container_remove(m_store.handle(), &m_descriptor, outcome));
@@ -207,8 +207,8 @@ public:
         m_store.store(m_descriptor, product_name<T>(label), Codec<T>::encode(value), if_there);
     }
 
-    /// Loads a product into a value; says whether it is there. A struct that the store knows with other
-    /// members than were described, or that was not described, is an error.
+    /// Loads a product into a value; returns whether it exists. Throws if the store has noted other members
+    /// for a struct, or if the struct is not described here.
     template <class T>
     bool load(std::string_view label, T &value) const {
         return m_store.load_checked<T>([&] {
@@ -217,14 +217,14 @@ public:
         });
     }
 
-    /// Loads a product, if it is there.
+    /// Loads a product, if it exists.
     template <class T>
     std::optional<T> load(std::string_view label) const {
         T value{};
         return load(label, value) ? std::optional<T>(std::move(value)) : std::nullopt;
     }
 
-    /// The names of its products: label#type.
+    /// The names of the products: label#type.
     std::vector<std::string> products() const { return m_store.products(m_descriptor); }
 
     /// Removes a product.
@@ -235,13 +235,14 @@ public:
         outcome.check(fb_products_remove(m_store.handle(), &m_descriptor, detail::c_text(name), outcome));
     }
 
-    /// Removes the products of a label of all events in it, whatever their types; gives how many there were.
-    /// Its own stay, and those of runs and subruns. An error if no event has one.
+    /// Removes the products with this label, of any type, from all events in the container; returns how many
+    /// there were. Products of the container itself, and of runs and subruns, stay. Throws if no event has
+    /// such a product.
     std::uint64_t remove_event_products(std::string_view label) const {
         return remove_event_products(label, std::string_view());
     }
 
-    /// The same, of one type.
+    /// The same, for one type only.
     template <class T>
     std::uint64_t remove_event_products(std::string_view label) const {
         return remove_event_products(label, std::string_view(type_name<T>()));
@@ -266,7 +267,7 @@ private:
     }
 };
 
-/// Goes through what a container holds. An input iterator: its copies go on together.
+/// Iterates over the children of a container. An input iterator: its copies share their position.
 class Children::iterator {
 public:
     using value_type = Item;
@@ -316,11 +317,12 @@ public:
     DataSet(Store store, std::string path, const Descriptor &descriptor)
         : Item(std::move(store), descriptor), m_path(std::move(path)) {}
 
-    /// Its full name, from the root down: fermilab/nova.
+    /// The full path from the root: fermilab/nova.
     const std::string &path() const { return m_path; }
 
-    /// Loads a product of an event in it with one request, where dataset[run][subrun][event] takes four. False if
-    /// the event has no such product; throws if the run, the subrun or the event is not there.
+    /// Loads a product of an event in this dataset with one request, where dataset[run][subrun][event] takes
+    /// four. Returns false if the event has no such product; throws if the run, subrun or event does not
+    /// exist.
     template <class T>
     bool load(std::uint64_t run, std::uint64_t subrun, std::uint64_t event, std::string_view label,
               T &value) const {
@@ -329,7 +331,7 @@ public:
     }
     using Item::load;
 
-    /// Whether it is there, and no other has its name now.
+    /// Whether the dataset exists, and no new dataset has its name.
     bool exists() const {
         Descriptor found;
         bool is_there = false;
@@ -339,7 +341,8 @@ public:
         return is_there && found == m_descriptor;
     }
 
-    /// Creates a dataset in it, and those between, if they are not there; an error if this one was deleted.
+    /// Creates a dataset in this one, and the datasets between them, if they do not exist. Throws if this
+    /// dataset was deleted.
     DataSet create_dataset(std::string_view name) const {
         Descriptor made;
         detail::Outcome outcome;
@@ -349,20 +352,20 @@ public:
     }
     DataSet dataset(std::string_view name) const { return m_store.dataset(below(name)); }
 
-    /// The runs in it, as those of an Item; an error if it was deleted, which looks up its name.
+    /// The runs in the dataset, as for an Item. Throws if the dataset was deleted, which looks up its name.
     Children children(std::uint64_t from = 0, std::uint64_t end = ABSENT) const {
         check_there();
         return Item::children(from, end);
     }
     Children::iterator begin() const { return children().begin(); }
 
-    /// All events in it; an error if it was deleted.
+    /// All events in the dataset. Throws if the dataset was deleted.
     EventChunks events() const {
         check_there();
         return Item::events();
     }
 
-    /// The datasets in it, in the order of their names; an error if it was deleted.
+    /// The datasets in this one, sorted by name. Throws if this dataset was deleted.
     std::vector<DataSet> datasets() const {
         check_there();
         constexpr std::size_t limit = 1024;
@@ -382,7 +385,8 @@ public:
         return all;
     }
 
-    /// Removes it, with all that is in it; an error if it was removed, also if another has its name now.
+    /// Removes the dataset with everything in it. Throws if it was removed, also if a new dataset has its
+    /// name.
     void remove() const {
         detail::Outcome outcome;
         outcome.check(

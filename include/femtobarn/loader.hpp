@@ -1,4 +1,4 @@
-/// Events with products of theirs, many at a time, and fetched ahead.
+/// Loads events with some of their products, many at a time, and prefetches them.
 #ifndef FEMTOBARN_LOADER_HPP
 #define FEMTOBARN_LOADER_HPP
 
@@ -6,25 +6,25 @@
 
 namespace fb {
 
-/// What is loaded with events, and how much at a time.
+/// Sizes and prefetching of a Loader.
 struct LoadOptions {
-    /// Events that come together.
+    /// Events per chunk.
     std::size_t n_events = 16384;
-    /// How many of these are fetched ahead by a thread; with none, each is fetched when it is asked for.
+    /// How many chunks a thread prefetches; with 0, each chunk is loaded on request.
     std::size_t ahead = 2;
-    /// The target of the store whose events are wanted; all if negative.
+    /// The target of the store whose events are loaded; all if negative.
     std::int64_t target = -1;
 };
 
-/// Containers, and products of theirs.
+/// Containers and some of their products.
 class Loaded {
 public:
     Loaded() = default;
-    /// Products, named label#type, of a store.
+    /// Wraps loaded products of a store. Product names have the form label#type.
     Loaded(Store store, std::shared_ptr<const std::vector<std::string>> products, fb_loaded *loaded)
         : m_store(std::move(store)), m_products(std::move(products)), m_loaded(loaded) {}
 
-    /// Loads products, named label#type, of containers.
+    /// Loads products of containers. Product names have the form label#type.
     static Loaded of(const Store &store, const fb_descriptor *containers, std::size_t n,
                      const std::vector<std::string> &products) {
         const std::vector<fb_text> names = texts(products);
@@ -47,17 +47,16 @@ public:
     const fb_descriptor *containers() const { return fb_loaded_containers(m_loaded.get()); }
     Descriptor operator[](std::size_t i) const { return containers()[i]; }
 
-    /// The bytes of the products of one name, as many as there are containers; data is NULL where one is not
-    /// there.
+    /// The bytes of the products of one name, one for each container; data is NULL for a missing product.
     const fb_bytes *values(std::size_t product) const { return fb_loaded_values(m_loaded.get(), product); }
 
-    /// The product of one of the names, of container `i`; says whether it is there.
+    /// Decodes the product of one name and of container `i`; returns false if it does not exist.
     template <class T>
     bool load(std::size_t product, std::size_t i, T &value) const {
         const std::string &name = check_place(product, i);
         if (!ends_with(name, type_name<T>())) {
-            throw Error("type-differs", "product " + std::to_string(product) + " is " + name + ", and no " +
-                                            type_name<T>());
+            throw Error("type-differs", "product " + std::to_string(product) + " has type " + name +
+                                            ", not " + type_name<T>());
         }
         const fb_bytes bytes = values(product)[i];
         if (!bytes.data) {
@@ -70,14 +69,14 @@ public:
     }
 
 private:
-    /// The name of a product; an error if there are not so many, or not so many containers.
+    /// The name of a product; throws if `product` or `i` is out of range.
     const std::string &check_place(std::size_t product, std::size_t i) const {
         const std::size_t n_products = m_products ? m_products->size() : 0;
         if (product >= n_products || i >= size()) {
-            throw Error("usage", "load(product, container, value) was asked for product " +
-                                     std::to_string(product) + " of container " + std::to_string(i) +
-                                     ": there are " + std::to_string(n_products) + " products of " +
-                                     std::to_string(size()) + " containers, both counted from 0");
+            throw Error("usage", "load(product, container, value): no product " +
+                                     std::to_string(product) + " or no container " + std::to_string(i) +
+                                     "; there are " + std::to_string(n_products) + " products and " +
+                                     std::to_string(size()) + " containers, counted from 0");
         }
         return (*m_products)[product];
     }
@@ -92,8 +91,8 @@ private:
     detail::Handle<fb_loaded, fb_loaded_free> m_loaded;
 };
 
-/// The events of a container, with products of theirs; next() gives none at the end, and fails if there are
-/// none since the dataset was deleted.
+/// Iterates over the events of a container with some of their products. At the end, next() returns nothing;
+/// it throws if there are no events because the dataset was deleted.
 class Loader {
 public:
     Loader(const Store &store, const Descriptor &container, const std::vector<std::string> &products,

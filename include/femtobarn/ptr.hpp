@@ -1,5 +1,5 @@
-/// References to products, which can themselves be stored: alone, in a std::vector, and in values of other
-/// programs. Python's femtobarn.Ptr is stored as the same bytes.
+/// References to products. A reference can itself be stored: alone, in a std::vector, and in other values.
+/// Python's femtobarn.Ptr is stored as the same bytes.
 ///
 ///     event.store("best", fb::Ptr::to<std::vector<Track>>(event, "tracks", 3));
 ///     const Track best = event.load<fb::Ptr>("best")->load<Track>(store);
@@ -12,19 +12,19 @@
 
 namespace fb {
 
-/// A reference to a product, or to an element of a vector that is one. What is stored does not name the
-/// store: it refers into the one that it was loaded from.
+/// A reference to a product, or to an element of a product that is a vector. The stored bytes do not name the
+/// store: a reference refers into the store that it was loaded from.
 struct Ptr {
-    /// What has the product; the root, which has none, if it refers to nothing.
+    /// The container of the product; the root, which has no products, if the reference is null.
     Descriptor container = nothing();
-    /// The element that is meant; ABSENT for the whole product.
+    /// The index of the element; ABSENT for the whole product.
     std::uint64_t index = ABSENT;
-    /// The product's label.
+    /// The label of the product.
     std::string label;
-    /// Its type, as it stands in keys.
+    /// The type of the product, as in keys.
     std::string type;
 
-    /// A reference to the product of a label and of type T, or to an element of it.
+    /// Makes a reference to the product with this label and of type T, or to an element of it.
     template <class T>
     static Ptr to(const Item &item, std::string_view label, std::uint64_t index = ABSENT) {
         Ptr ptr;
@@ -35,12 +35,12 @@ struct Ptr {
         return ptr;
     }
 
-    /// Whether it refers to something, be that there or not.
+    /// Whether the reference is not null. The product need not exist.
     bool valid() const { return !(container == nothing()); }
     explicit operator bool() const { return valid(); }
 
-    /// Loads what it refers to: the product, or an element of a std::vector<T>. Says whether it is there; a
-    /// product of another type is an error.
+    /// Loads the product, or the element of a std::vector<T>. Returns whether it exists; throws if the
+    /// product has another type.
     template <class T>
     bool load(const Store &store, T &value) const {
         if (!valid()) {
@@ -61,17 +61,18 @@ struct Ptr {
         }
     }
 
-    /// Loads what it refers to; an error if it is not there.
+    /// Loads the product or element; throws if it does not exist.
     template <class T>
     T load(const Store &store) const {
         T value{};
         if (!load(store, value)) {
-            throw Error("not-in-store", store.url() + ": a reference dangles: " + text());
+            throw Error("not-in-store",
+                        store.url() + ": the target of a reference does not exist: " + text());
         }
         return value;
     }
 
-    /// What it refers to, for people.
+    /// Describes the reference, for messages.
     std::string text() const {
         if (!valid()) {
             return "it refers to nothing";
@@ -106,7 +107,7 @@ private:
     }
 
     [[noreturn]] void other_type(const Store &store, const std::string &wanted) const {
-        throw Error("type-differs", store.url() + ": this is no reference to a " + wanted + ": " + text());
+        throw Error("type-differs", store.url() + ": not a reference to a " + wanted + ": " + text());
     }
 
     template <class T>
@@ -123,7 +124,7 @@ private:
 
 namespace detail {
 
-/// Reads values one behind the other.
+/// Reads consecutive values.
 class Bytes {
 public:
     explicit Bytes(std::string_view bytes) : m_left(bytes) {}
@@ -211,7 +212,7 @@ struct Codec<std::vector<Ptr>> {
         detail::Bytes bytes(stored);
         ptrs.clear();
         for (std::uint64_t n = bytes.number(); n > 0;
-             --n) { // grows with what is there, whatever the number says
+             --n) { // grows with the available bytes, as the number may be damaged
             detail::take_ptr(bytes, ptrs.emplace_back());
         }
         bytes.check_end();
@@ -224,11 +225,11 @@ struct Described<Ptr> : std::true_type {};
 namespace detail {
 template <>
 inline bool is_whole<Ptr>() {
-    return true; // its Codec puts the members one behind the other
+    return true; // its Codec writes the members one after the other
 }
 } // namespace detail
 
-/// Its note, as the other languages write it.
+/// The note of fb::Ptr, as other languages write it.
 template <>
 inline std::vector<std::pair<std::string, std::string>> descriptions<Ptr>() {
     std::string members;

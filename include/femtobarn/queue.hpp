@@ -6,13 +6,13 @@
 
 namespace fb {
 
-/// What one does with a queue.
+/// How a queue is used.
 enum class QueueMode : std::uint32_t { consumer = FB_CONSUMER, producer = FB_PRODUCER };
 
-/// A queue that is open. Values come out in the order in which they went in, each once.
+/// An open queue. Values come out in the order in which they were pushed, each once.
 class Queue {
 public:
-    /// Creates a queue; says whether there was none.
+    /// Creates a queue if it does not exist; returns whether it was created.
     static bool create(const Store &store, std::string_view name) {
         bool is_new = false;
         detail::Outcome outcome;
@@ -20,7 +20,7 @@ public:
         return is_new;
     }
 
-    /// Removes a queue, with what is in it; says whether there was one.
+    /// Removes a queue with its values; returns whether it existed.
     static bool destroy(const Store &store, std::string_view name) {
         bool was_there = false;
         detail::Outcome outcome;
@@ -39,7 +39,8 @@ public:
         outcome.check(fb_queue_push(m_queue.get(), detail::c_bytes(value), outcome));
     }
 
-    /// Takes a value; waits for one as long as somebody may push. None if nobody will any more.
+    /// Pops a value; waits for one as long as a producer has the queue open. Returns nothing if all producers
+    /// are done.
     std::optional<std::string> pop() {
         fb_value *value = nullptr;
         detail::Outcome outcome;
@@ -54,7 +55,7 @@ public:
         return n;
     }
 
-    /// Says that nothing more will be pushed from here.
+    /// Closes the queue: this handle pushes no more values.
     void close() {
         detail::Outcome outcome;
         outcome.check(fb_queue_close(m_queue.get(), outcome));

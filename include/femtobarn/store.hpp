@@ -1,4 +1,4 @@
-/// A store as a whole, and products in it as bytes.
+/// The store as a whole, and its products as bytes.
 #ifndef FEMTOBARN_STORE_HPP
 #define FEMTOBARN_STORE_HPP
 
@@ -26,8 +26,9 @@
 
 namespace fb {
 
-/// How a store is opened: to be written and made if it is not there, to be read only, to be read if another
-/// process writes to it, to be written if it is there.
+/// How a store is opened: append reads and writes, and creates the store if it does not exist; read only
+/// reads; append_or_read only reads if another process writes; update reads and writes a store that must
+/// exist.
 enum class Mode : std::uint32_t {
     append = FB_APPEND,
     read = FB_READ,
@@ -35,7 +36,7 @@ enum class Mode : std::uint32_t {
     update = FB_UPDATE
 };
 
-/// What happens to a product that is there already.
+/// What happens to a product that exists already.
 enum class IfThere : std::uint32_t { replace = FB_REPLACE, keep = FB_KEEP };
 
 class DataSet;
@@ -58,7 +59,7 @@ inline std::optional<std::string> taken(fb_value *value) {
     return std::string(view(fb_value_bytes(value)));
 }
 
-/// Milliseconds of a clock that never goes back, as coarse as it may be: it is asked for each product.
+/// Milliseconds of a monotonic clock. A coarse clock is enough; this is called for each product.
 inline std::int64_t milliseconds() {
 #ifdef CLOCK_MONOTONIC_COARSE
     timespec now{};
@@ -70,19 +71,19 @@ inline std::int64_t milliseconds() {
 #endif
 }
 
-/// The types of which one store's notes are known. All are forgotten together, some seconds after the first
-/// was looked up, since others may have the store forget a class and give its name to another.
+/// The types whose notes in one store are known. All are forgotten together, some seconds after the first was
+/// looked up, since another process may have the store forget a class and reuse its name.
 class KnownTypes {
 public:
     KnownTypes() = default;
     KnownTypes(const KnownTypes &) = delete;
     KnownTypes &operator=(const KnownTypes &) = delete;
 
-    /// Does something for a type unless it was done. `last` is what was known when it was known last: most
-    /// products go where the last one of their type went.
+    /// Calls a function for a type unless that was done before. `last` caches the state of the previous call:
+    /// most products have the same type as the one before.
     template <class Type, class Do>
     void once(std::atomic<std::uint64_t> &last, Do &&does) {
-        // In this order: if the time is a new one, so is the number.
+        // The order matters: if the time is new, the ID is new too.
         if (milliseconds() < m_until.load(std::memory_order_acquire) &&
             last.load(std::memory_order_relaxed) == m_id.load(std::memory_order_relaxed)) {
             return;
@@ -99,7 +100,7 @@ public:
         last.store(m_id.load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
 
-    /// Has all looked up again.
+    /// Forgets all types.
     void clear() {
         const std::lock_guard<std::mutex> lock(m_mutex);
         forget(0);
@@ -115,13 +116,13 @@ private:
 
     std::mutex m_mutex;
     std::set<std::type_index> m_types;
-    /// Changes when all are forgotten; no two in this process have the same.
+    /// Changes when all types are forgotten; unique in this process.
     std::atomic<std::uint64_t> m_id{0};
     std::atomic<std::int64_t> m_until{0};
 };
 
-/// Ends the process with 1 if batches were lost and nobody was told. Static objects that are defined behind
-/// this header end before.
+/// Ends the process with exit code 1 if batches were lost and no call has thrown for it. Static objects that
+/// are defined after this header are destroyed before.
 struct ExitCode {
     ExitCode() = default;
     ExitCode(const ExitCode &) = delete;
@@ -138,14 +139,14 @@ struct ExitCode {
 };
 inline ExitCode exit_code;
 
-/// What one store has in this process.
+/// The state of one store in this process.
 struct StoreState {
     explicit StoreState(fb_store *opened) : handle(opened) {}
     StoreState(const StoreState &) = delete;
     StoreState &operator=(const StoreState &) = delete;
     ~StoreState() { fb_store_free(handle); }
 
-    /// Notes what a batch could not write when it ended.
+    /// Remembers the error of a batch whose destructor could not write it.
     void note_lost(const char *what) noexcept {
         std::fprintf(stderr, "femtobarn: a batch of an event store was not written: %s\n", what);
         const std::lock_guard<std::mutex> lock(m_mutex);
@@ -156,7 +157,7 @@ struct StoreState {
         m_has_lost = true;
     }
 
-    /// Throws if a batch was lost since the last call, once.
+    /// Throws once if a batch was lost since the last call.
     void check_lost() {
         if (!m_has_lost) {
             return;
@@ -164,17 +165,17 @@ struct StoreState {
         const std::lock_guard<std::mutex> lock(m_mutex);
         if (m_has_lost.exchange(false)) {
             --exit_code.n_lost;
-            throw Error("batch-lost", "an earlier batch was not written when it ended, and is lost: " +
+            throw Error("batch-lost", "an earlier batch was not written and is lost: " +
                                           std::exchange(m_lost, std::string()) +
-                                          "; call flush() before a batch ends, to keep what cannot be written");
+                                          "; call flush() before a batch is destroyed to keep its data");
         }
     }
 
     fb_store *handle;
-    /// The types whose descriptions are known to be noted.
+    /// The types whose descriptions are noted.
     KnownTypes described;
-    /// The types of which products were loaded, and whose notes, if there are any, say what they are here;
-    /// and those that are not described here, and of which there are no notes.
+    /// The types that were checked on loading: their notes agree with this program, or they have no notes and
+    /// are not described here.
     KnownTypes checked;
 
 private:
@@ -183,8 +184,8 @@ private:
     std::atomic<bool> m_has_lost{false};
 };
 
-/// The type whose description says what the bytes of T are: T, or what it is a vector or an array of, of
-/// vectors, and so on.
+/// The type whose description determines the layout of T: T itself, or the element type of a vector or array,
+/// of a vector of vectors, and so on.
 template <class T>
 struct Plain {
     using type = T;
@@ -196,31 +197,30 @@ struct Plain<std::array<T, N>> : Plain<T> {};
 template <class T, std::size_t N>
 struct Plain<T[N]> : Plain<T> {};
 
-/// Whether T is made of a class that this program does not describe.
+/// Whether T consists of a class that this program does not describe.
 template <class T>
 inline constexpr bool is_undescribed =
     std::is_class_v<typename Plain<T>::type> && !Described<typename Plain<T>::type>::value;
 
-/// That the store knows a class which this program does not describe.
+/// The message about a class that the store knows and this program does not describe.
 template <class T>
 std::string undescribed(const std::string &noted) {
     const std::string type = type_name<typename Plain<T>::type>();
     const auto known = members(noted);
-    return "the store knows " + type + " as " + declared(known) +
-           ", and this program does not say what its own is: describe it outside of all namespaces, "
+    return "class " + type + " is not described, but the store has it as " + declared(known) +
+           ": describe it outside of all namespaces, with its members in the order of the store, "
            "FB_DESCRIBE(" +
-           type + ", " + names_of(known) + "), with the members of the store, in their order; or give it " +
-           "another name";
+           type + ", " + names_of(known) + "), or give the class another name";
 }
 
 } // namespace detail
 
-/// An event store. Copies are the same store.
+/// An event store. Copies refer to the same store.
 class Store {
 public:
     Store() = default;
 
-    /// The store of a URL (memory:, dir:PATH, redis://…), or of a JSON configuration.
+    /// Opens a store by its URL (memory:, dir:PATH, redis://…) or by a JSON configuration.
     static Store connect(std::string_view url, Mode mode = Mode::append) {
         detail::Outcome outcome;
         Store store;
@@ -233,7 +233,7 @@ public:
     bool valid() const { return m_state != nullptr; }
     explicit operator bool() const { return valid(); }
 
-    /// What the C functions take. Throws once if a batch could not be written when it ended.
+    /// The handle for the C functions. Throws once if a batch was lost.
     fb_store *handle() const {
         check_lost();
         return m_state ? m_state->handle : nullptr;
@@ -251,14 +251,14 @@ public:
 
     std::string url() const { return fb_store_url(handle()); }
 
-    /// Whether what was flushed is there when the processes have ended that keep it: in a folder, and in a
-    /// Redis of which every server keeps a log, but not in memory.
+    /// Whether flushed data survives the end of the processes that hold it. It does in a directory, and in
+    /// Redis if every server keeps an append-only file, but not in memory.
     bool is_durable() const { return fb_store_is_durable(handle()); }
 
-    /// Over how many shards the containers and products are spread.
+    /// The number of shards over which the containers and products are spread.
     std::size_t n_targets() const { return fb_store_n_targets(handle()); }
 
-    /// On which of them are the products of a container, and what it holds.
+    /// The shard that has the products and children of a container.
     std::size_t target(const Descriptor &container) const {
         std::size_t target = 0;
         detail::Outcome outcome;
@@ -266,20 +266,21 @@ public:
         return target;
     }
 
-    /// Returns when all that was written is as durable as the store makes it.
+    /// Returns when all written data is as durable as the store makes it.
     void flush() const {
         detail::Outcome outcome;
         outcome.check(fb_store_flush(handle(), outcome));
     }
 
-    /// The dataset that all others are in.
+    /// The root dataset, which holds all others.
     DataSet root() const;
-    /// The dataset of a name, from the root down: fermilab/nova.
+    /// The dataset with this path from the root: fermilab/nova.
     DataSet dataset(std::string_view name) const;
-    /// Creates a dataset, and those that it is in, if they are not there.
+    /// Creates a dataset and its parent datasets if they do not exist.
     DataSet create_dataset(std::string_view name) const;
 
-    /// Notes something about the store as a whole; gives what is noted now.
+    /// Stores a note about the store as a whole, unless a note with this key exists. Returns the note that
+    /// the store has now.
     std::string note(std::string_view key, std::string_view value) const {
         fb_value *noted = nullptr;
         detail::Outcome outcome;
@@ -287,7 +288,7 @@ public:
         return detail::taken(noted).value_or("");
     }
 
-    /// What was noted.
+    /// Returns a note about the store.
     std::optional<std::string> noted(std::string_view key) const {
         fb_value *noted = nullptr;
         detail::Outcome outcome;
@@ -295,8 +296,8 @@ public:
         return detail::taken(noted);
     }
 
-    /// Notes how a described type is stored, or a vector of it; fails if it is not described and the store
-    /// knows it. Storing does so by itself, now and then.
+    /// Notes the description of T, or of the elements of a vector T. Throws if T is not described here and
+    /// the store has a description. store() calls this when needed.
     template <class T>
     void describe() const {
         using Type = typename detail::Plain<T>::type;
@@ -313,9 +314,9 @@ public:
         }
     }
 
-    /// Fails if the store has noted a described type, or one of its members, as another than it is here, or
-    /// one that is not described here: what is loaded would be wrong. Loading does so by itself, now and
-    /// then, when it has found a product of the type.
+    /// Throws if the store has another description of T or of one of its members, or if T is not described
+    /// here: loaded values would be wrong. load() calls this when needed, once it has found a product of the
+    /// type.
     template <class T>
     void check_description() const {
         using Type = typename detail::Plain<T>::type;
@@ -334,8 +335,8 @@ public:
         }
     }
 
-    /// If T is made of a class that this program does not describe, calls `does` with the store's note of it,
-    /// if there is one; again only when it has thrown, or some seconds later.
+    /// If T consists of a class that this program does not describe, calls `does` with the store's note of
+    /// the class, if there is one. Repeats this only after `does` has thrown, or some seconds later.
     template <class T, class Do>
     void if_undescribed(Do &&does) const {
         using Type = typename detail::Plain<T>::type;
@@ -343,21 +344,22 @@ public:
             static std::atomic<std::uint64_t> last{0};
             m_state->checked.template once<Type>(last, [&] {
                 const auto there = noted("type/" + type_name<Type>());
-                if (there && there->rfind("forgetting ", 0) != 0) { // nothing has it, then
+                if (there && there->rfind("forgetting ", 0) != 0) { // no product has the class then
                     does(*there);
                 }
             });
         }
     }
 
-    /// Calls `load`, which says whether it has found a value of T and fails if the bytes are none, and checks
-    /// that they are those of this T: a struct that is another one is told before bytes that do not fit it.
+    /// Calls `load`, which returns whether it has found a value of T and throws if the bytes do not fit, and
+    /// checks the description of T. If the description differs, that error is thrown rather than the one of
+    /// the bytes.
     template <class T, class Load>
     bool load_checked(Load &&load) const {
         return load_checked(load, [this] { check_description<T>(); });
     }
 
-    /// The same, with a check of one's own.
+    /// The same, with another check.
     template <class Load, class Check>
     static bool load_checked(Load &&load, Check &&check) {
         bool is_there = false;
@@ -379,7 +381,7 @@ public:
         return is_there;
     }
 
-    /// How many bytes values have of a class that the store has noted; 0 if not all have as many.
+    /// How many bytes a value of a class has, from the members noted in the store; 0 if the size varies.
     std::size_t class_size(std::string_view name) const {
         std::size_t size = 0;
         detail::Outcome outcome;
@@ -387,8 +389,8 @@ public:
         return size;
     }
 
-    /// Forgets the members of a class that no product has any more, so that it can be noted with others.
-    /// Takes some seconds: so long, other programs take the class for what it was.
+    /// Forgets the members of a class that no product has any more, so that the class can be noted with other
+    /// members. Takes some seconds, until other programs have dropped the old members from their caches.
     void forget_class(std::string_view name) const {
         detail::Outcome outcome;
         outcome.check(fb_store_forget_class(handle(), detail::c_text(name), outcome));
@@ -404,7 +406,7 @@ public:
                                        static_cast<std::uint32_t>(if_there), outcome));
     }
 
-    /// Calls `read` with the bytes of a product, as a std::string_view; says whether it is there.
+    /// Calls `read` with the bytes of a product as a std::string_view; returns whether the product exists.
     template <class Read>
     bool read(const fb_descriptor &container, std::string_view name, Read &&read) const {
         struct Context {
@@ -421,7 +423,7 @@ public:
             try {
                 reading.read(detail::view(value));
             } catch (...) {
-                reading.thrown = std::current_exception(); // it must not go through the C ABI
+                reading.thrown = std::current_exception(); // an exception must not pass through the C ABI
             }
         };
         const fb_text text = detail::c_text(name);
@@ -464,8 +466,8 @@ private:
         if (!detail::is_whole<Type>()) {
             throw Error("type-differs",
                         type_name<Type>() +
-                            ": FB_DESCRIBE names not all members, or not in their order: others "
-                            "could not tell where they lie");
+                            ": FB_DESCRIBE leaves out members, or changes their order; name all "
+                            "members in the order of the struct");
         }
     }
 
@@ -476,7 +478,7 @@ private:
         });
     }
 
-    /// Fails if the descriptions of a type, noted under `key`, have other members.
+    /// Throws if the noted description of a type has other members.
     void check_same(const std::string &key, const std::string &there, const std::string &here) const {
         if (there == here) {
             return;
@@ -485,15 +487,15 @@ private:
         if (there.rfind("forgetting ", 0) == 0) {
             throw Error("usage",
                         url() + ": class " + type +
-                            " is being forgotten, which takes some seconds: try again; if that was broken "
-                            "off, forget it again (forget_class, `fb store forget-class`)");
+                            " is being forgotten, which takes some seconds: try again; if that was "
+                            "interrupted, forget it again (forget_class, `fb store forget-class`)");
         }
         const auto noted = detail::members(there), own = detail::members(here);
         if (noted != own) {
             throw Error("type-differs",
-                        url() + ": the store has products of another " + type + ": it is noted with " +
-                            detail::declared(noted) + ", and described here with " + detail::declared(own) +
-                            ": give it the members of the store, in their order, or another name");
+                        url() + ": class " + type + " is stored with other members: noted with " +
+                            detail::declared(noted) + ", described here with " + detail::declared(own) +
+                            "; use the members of the store, in their order, or another name");
         }
     }
 

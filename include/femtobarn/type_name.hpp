@@ -1,5 +1,5 @@
-/// Names of C++ types as they stand in the keys of products: ROOT's short form, which is the same for every
-/// compiler and for Python: std::vector<Particle>, std::map<std::string,std::int32_t>.
+/// Names of C++ types in the keys of products: ROOT's short form, which is the same for every compiler and
+/// for Python: std::vector<Particle>, std::map<std::string,std::int32_t>.
 #ifndef FEMTOBARN_TYPE_NAME_HPP
 #define FEMTOBARN_TYPE_NAME_HPP
 
@@ -34,7 +34,7 @@ inline std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-/// Where the bracket ends that is open at the beginning of a text; its length if it does not.
+/// The end of the bracket that `text` begins with; the length of `text` if the bracket is not closed.
 inline std::size_t end_of_bracket(std::string_view text) {
     int depth = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -48,7 +48,7 @@ inline std::size_t end_of_bracket(std::string_view text) {
     return text.size();
 }
 
-/// The parts of a text between commas that are in no bracket.
+/// Splits a string at the commas that are outside of brackets.
 inline std::vector<std::string_view> split_arguments(std::string_view text) {
     std::vector<std::string_view> parts;
     int depth = 0;
@@ -66,8 +66,8 @@ inline std::vector<std::string_view> split_arguments(std::string_view text) {
     return parts;
 }
 
-/// How many of the arguments of a template of the standard library are given by the others: those at its end
-/// that are what they would be anyway.
+/// How many template arguments of a standard library type must be written: arguments at the end that equal
+/// their defaults are left out.
 inline std::size_t n_needed(std::string_view name, const std::vector<std::string> &arguments) {
     const auto in = [name](std::initializer_list<std::string_view> names) {
         for (auto one : names) {
@@ -111,7 +111,7 @@ inline std::size_t n_needed(std::string_view name, const std::vector<std::string
     return n;
 }
 
-/// ROOT's name of a number.
+/// ROOT's name of a number type.
 inline std::string number_name(std::string_view name) {
     const auto integer = [](bool is_signed, std::size_t n_bytes) {
         return std::string(is_signed ? "std::int" : "std::uint") + std::to_string(8 * n_bytes) + "_t";
@@ -139,7 +139,7 @@ inline std::string number_name(std::string_view name) {
     return std::string(name);
 }
 
-/// A number that is the argument of a template, without the letters of its type: 3ul.
+/// A number as a template argument, without its type suffix: 3ul.
 inline std::string without_suffix(std::string_view text) {
     const std::size_t first = !text.empty() && text[0] == '-';
     std::size_t end = first;
@@ -150,7 +150,7 @@ inline std::string without_suffix(std::string_view text) {
     return std::string(is_number ? text.substr(0, end) : text);
 }
 
-/// A part of a name that has no brackets, without the namespaces that only libraries know of.
+/// A part of a name without brackets, with the inline namespaces of standard libraries removed.
 inline std::string without_inline_namespaces(std::string_view text) {
     std::string name(text);
     for (std::string_view hidden : {"__cxx11::", "__1::", "__debug::"}) {
@@ -164,7 +164,8 @@ inline std::string without_inline_namespaces(std::string_view text) {
 
 inline std::string normal_name(std::string_view text);
 
-/// The name of an array as C has it, T[2][3]; no text if it is none. The last index is the innermost.
+/// The name of a C array, T[2][3], as std::array; empty if the type is not an array. The last index is the
+/// innermost.
 inline std::string array_name(std::string_view text) {
     std::vector<std::string_view> sizes;
     while (!text.empty() && text.back() == ']') {
@@ -187,7 +188,7 @@ inline std::string array_name(std::string_view text) {
     return name;
 }
 
-/// ROOT's form of the name of a type.
+/// The name of a type in ROOT's form.
 inline std::string normal_name(std::string_view text) {
     text = trimmed(text);
     if (std::string array = array_name(text); !array.empty()) {
@@ -227,7 +228,7 @@ inline std::string normal_name(std::string_view text) {
 
 } // namespace detail
 
-/// The name of a type, as it stands in the keys of products.
+/// The name of a type in the keys of products.
 template <class T>
 const std::string &type_name() {
     static const std::string name = detail::normal_name(detail::demangled(typeid(T).name()));

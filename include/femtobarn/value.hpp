@@ -1,5 +1,6 @@
-/// How values become bytes: plain ones as they lie in memory, vectors of them behind their number in 64 bits.
-/// This is what HEPnOS does. Of texts and vectors, the items of a vector follow each other.
+/// Encodes values as bytes, in the same way as HEPnOS: a plain value as it lies in memory, a vector of plain
+/// values as their number in 64 bits and the values. In a vector of strings or vectors, the encoded elements
+/// follow each other.
 #ifndef FEMTOBARN_VALUE_HPP
 #define FEMTOBARN_VALUE_HPP
 
@@ -21,8 +22,8 @@ namespace fb {
 
 namespace detail {
 
-/// Whether a type is seen to hold pointers, which mean nothing to another process: a pointer, and arrays,
-/// pairs, tuples and vectors of them. Of a struct, only its description knows.
+/// Whether a type contains pointers, which are meaningless in another process: a pointer, and arrays, pairs,
+/// tuples and vectors of pointers. Members of structs are not checked here, but in their description.
 template <class T>
 inline constexpr bool holds_pointers = std::is_pointer_v<T> || std::is_member_pointer_v<T>;
 template <class T, std::size_t N>
@@ -38,14 +39,14 @@ inline constexpr bool holds_pointers<std::pair<A, B>> = holds_pointers<A> || hol
 
 } // namespace detail
 
-/// Whether the bytes of a type are its value.
+/// Whether a value of a type can be stored as its bytes in memory.
 template <class T>
 inline constexpr bool is_plain =
     std::is_trivial_v<T> &&std::is_standard_layout_v<T> && !detail::holds_pointers<T>;
 
 namespace detail {
 
-/// What codecs are that take the bytes of plain values as they lie.
+/// Base of codecs that store plain values as they lie in memory.
 struct AsItLies {};
 
 inline fb_text c_text(std::string_view text) { return {text.data(), text.size()}; }
@@ -59,11 +60,11 @@ inline std::string_view view(const fb_bytes &bytes) {
 }
 
 [[noreturn]] inline void bad_size(const std::string &type, std::size_t expected, std::size_t found) {
-    throw Error("product-damaged", "a product is no " + type + ": expected " + std::to_string(expected) +
-                                       " bytes, found " + std::to_string(found));
+    throw Error("product-damaged", "the product is not a valid " + type + ": expected " +
+                                       std::to_string(expected) + " bytes, found " + std::to_string(found));
 }
 
-/// The bytes of elements behind their number.
+/// Encodes the number of elements in 64 bits, then the elements.
 template <class Container>
 std::string counted(const Container &values) {
     const std::uint64_t n = values.size();
@@ -85,7 +86,7 @@ void uncounted(std::string_view bytes, Container &values) {
     }
     std::memcpy(&n, bytes.data(), sizeof n);
     bytes.remove_prefix(sizeof n);
-    // Not multiplied, so that a number which is too high does not overflow.
+    // Divides instead of multiplying, so that a damaged, large number does not overflow.
     if (bytes.size() / sizeof(Value) != n || bytes.size() % sizeof(Value) != 0) {
         bad_size(type_name<Container>() + " of " + std::to_string(n),
                  bytes.size() / sizeof(Value) * sizeof(Value), bytes.size());
@@ -98,15 +99,15 @@ void uncounted(std::string_view bytes, Container &values) {
 
 } // namespace detail
 
-/// How a type becomes bytes and comes back. Specialize it for types of your own that are not plain.
+/// Encodes and decodes values of a type. Specialize it for your own types that are not plain.
 template <class T, class = void>
 struct Codec;
 
 template <class T>
 struct Codec<T, std::enable_if_t<detail::holds_pointers<T>>> {
     static_assert(!detail::holds_pointers<T>,
-                  "a value with pointers cannot be stored: they lead nowhere in another process; store what "
-                  "they point to, or an fb::Ptr to a product");
+                  "a value with pointers cannot be stored, as they are invalid in another process; store "
+                  "what they point to, or an fb::Ptr to a product");
 };
 
 template <class T>
@@ -136,7 +137,7 @@ struct Codec<std::string> {
 
 namespace detail {
 
-/// Texts and vectors, which begin with a number of items.
+/// Strings and vectors, which begin with the number of elements.
 template <class T>
 inline constexpr bool is_counted = false;
 template <>
@@ -144,7 +145,7 @@ inline constexpr bool is_counted<std::string> = true;
 template <class T>
 inline constexpr bool is_counted<std::vector<T>> = (is_plain<T> && !std::is_same_v<T, bool>) || is_counted<T>;
 
-/// Cuts from bytes what the first of the values in them takes.
+/// Cuts the bytes of the first value from a sequence of values.
 template <class T>
 std::string_view first_counted(std::string_view &bytes) {
     using Value = typename T::value_type;
@@ -189,7 +190,7 @@ struct Codec<std::vector<T>, std::enable_if_t<detail::is_counted<T>>> : detail::
         std::memcpy(&n, bytes.data(), sizeof n);
         bytes.remove_prefix(sizeof n);
         values.clear();
-        for (; n > 0; --n) { // grows with what is there, whatever the number says
+        for (; n > 0; --n) { // grows with the available bytes, as the number may be damaged
             const std::string_view one = detail::first_counted<T>(bytes);
             Codec<T>::decode(one, values.emplace_back());
         }
@@ -201,13 +202,13 @@ struct Codec<std::vector<T>, std::enable_if_t<detail::is_counted<T>>> : detail::
 
 namespace detail {
 
-/// Whether values of a type become bytes.
+/// Whether a type has a codec.
 template <class T, class = void>
 struct has_codec : std::false_type {};
 template <class T>
 struct has_codec<T, std::void_t<decltype(sizeof(Codec<T>))>> : std::true_type {};
 
-/// Whether the bytes of values, or of what vectors have of them, are taken as they lie.
+/// Whether values of a type, or elements of vectors of it, are stored as they lie in memory.
 template <class T>
 constexpr bool is_as_it_lies() {
     if constexpr (has_codec<T>::value) {

@@ -1,5 +1,5 @@
-/// Creating and storing in the background: what is given to an engine is collected and written by its
-/// threads, and wait() returns when all of it is. With no threads, wait() writes.
+/// Creating and storing in the background: the threads of an engine collect and write the items that it gets,
+/// and wait() returns when all are written. Without threads, wait() writes.
 #ifndef HEPNOS_ASYNCENGINE_HPP
 #define HEPNOS_ASYNCENGINE_HPP
 
@@ -27,19 +27,19 @@ struct AsyncState {
     AsyncState &operator=(const AsyncState &) = delete;
 
     ~AsyncState() {
-        if (errors.size() > n_told) { // which nobody asked for
+        if (errors.size() > n_told) { // not read by errors() yet
             Access::store_of(datastore_)->store.note_lost(errors[n_told].c_str());
         }
     }
 
     static fb::BatchOptions options(std::size_t threads) {
         fb::BatchOptions options;
-        options.max_items = 1024; // so that others see what is given to an engine that nobody waits for
+        options.max_items = 1024; // so that items become visible without wait()
         options.threads = threads;
         return options;
     }
 
-    /// Does something with the batch; what goes wrong is for errors().
+    /// Calls a function with the batch; its exception becomes one of errors().
     template <typename F>
     void with_batch(F &&f) {
         const std::lock_guard<std::mutex> lock(mutex);
@@ -57,7 +57,7 @@ struct AsyncState {
     std::size_t n_threads;
     std::mutex mutex;
     std::vector<std::string> errors;
-    /// How many of these were asked for.
+    /// How many of these were returned by errors().
     std::size_t n_told = 0;
     fb::WriteBatch batch;
 };
@@ -69,20 +69,20 @@ public:
     AsyncEngine() = default;
     explicit AsyncEngine(const DataStore &datastore, std::size_t num_threads = 0) {
         if (!datastore.valid()) {
-            throw Exception("an AsyncEngine is made for a DataStore that is not connected");
+            throw Exception("cannot make an AsyncEngine: the DataStore is not connected");
         }
         m_impl =
             detail::guarded([&] { return std::make_shared<detail::AsyncState>(datastore, num_threads); });
     }
 
-    /// Returns when all that was given to it is written; errors() says what could not be.
+    /// Returns when all items are written; errors() returns the errors.
     void wait() {
         if (m_impl) {
             m_impl->with_batch([](fb::WriteBatch &batch) { batch.flush(); });
         }
     }
 
-    /// What has gone wrong until now. A copy, as other threads may add to it.
+    /// The errors so far. A copy, as other threads may add errors.
     const std::vector<std::string> errors() const {
         if (!m_impl) {
             return {};
@@ -92,7 +92,7 @@ public:
         return m_impl->errors;
     }
 
-    /// Numbers of its threads.
+    /// The numbers of its threads.
     std::vector<int> getXstreamRanks() const {
         std::vector<int> ranks;
         for (std::size_t i = 0; m_impl && i < m_impl->n_threads; ++i) {
@@ -131,7 +131,7 @@ private:
 
 inline const DataStore &detail::AsyncState::datastore(const AsyncEngine &engine) {
     if (!engine.valid()) {
-        throw Exception("an AsyncEngine is used that is not valid");
+        throw Exception("the AsyncEngine is not valid");
     }
     return engine.m_impl->datastore_;
 }

@@ -1,4 +1,4 @@
-/// Numbers whose bytes are stored with the highest first.
+/// Big-endian numbers.
 #ifndef HEPNOS_BIGENDIAN_HPP
 #define HEPNOS_BIGENDIAN_HPP
 

@@ -1,4 +1,4 @@
-/// A dataset: it has a name, is in another dataset, and holds datasets and runs.
+/// A dataset: it has a name and a parent dataset, and holds datasets and runs.
 #ifndef HEPNOS_DATASET_HPP
 #define HEPNOS_DATASET_HPP
 
@@ -35,8 +35,8 @@ public:
 
     DataSet() = default;
 
-    /// The last part of its name, the full name of what it is in (which begins with /, or is empty), and both
-    /// together.
+    /// The last part of the name, the full name of the parent (which begins with /, or is empty), and the
+    /// full name.
     const std::string &name() const { return opened_name(m_name); }
     const std::string &container() const { return opened_name(m_container); }
     std::string fullname() const {
@@ -44,7 +44,7 @@ public:
         return m_name.empty() ? m_container : m_container + "/" + m_name;
     }
 
-    /// How deep it is: 0 for the root.
+    /// The depth: 0 for the root.
     std::uint8_t level() const {
         const std::string whole = fullname();
         return static_cast<std::uint8_t>(std::count(whole.begin(), whole.end(), '/'));
@@ -55,7 +55,7 @@ public:
         return m_descriptor.dataset;
     }
 
-    /// The dataset that follows in the same container; not valid if it is the last.
+    /// The next dataset in the same container; not valid if this is the last one.
     DataSet next() const { return valid() ? behind(m_store, m_container, m_name) : DataSet(); }
 
     bool operator==(const DataSet &other) const {
@@ -63,8 +63,8 @@ public:
     }
     bool operator!=(const DataSet &other) const { return !(*this == other); }
 
-    /// Creates a dataset in it, if it is not there; an error if this one was deleted. Its name has no / and
-    /// no %.
+    /// Creates a dataset in this one if it does not exist. Throws if this dataset was deleted. The name must
+    /// have no / and no %.
     DataSet createDataSet(const std::string &name) {
         check(name, true);
         if (name.empty()) {
@@ -82,10 +82,10 @@ public:
     Run createRun(AsyncEngine &async, const RunNumber &number) { return children().create(async, number); }
     Run createRun(WriteBatch &batch, const RunNumber &number) { return children().create(batch, number); }
 
-    /// The dataset of a name or path in it, which must be there.
+    /// The dataset with this name or path in this one; throws if it does not exist.
     DataSet operator[](const std::string &path) const;
 
-    /// The run of a number, which must be there. A template, as 0 would be a string as well.
+    /// The run with this number; throws if it does not exist. A template, as 0 is also a null string.
     template <typename Number, typename = std::enable_if_t<std::is_integral<Number>::value>>
     Run operator[](const Number &number) const {
         return children().at(static_cast<RunNumber>(number));
@@ -100,16 +100,16 @@ public:
     const_iterator cbegin() const;
     const_iterator cend() const;
 
-    /// The first dataset of this name or a later one.
+    /// The first dataset with this name or a later one.
     iterator lower_bound(const std::string &name);
     const_iterator lower_bound(const std::string &name) const;
-    /// The first dataset of a later name.
+    /// The first dataset with a later name.
     iterator upper_bound(const std::string &name);
     const_iterator upper_bound(const std::string &name) const;
 
     RunSet runs() const { return RunSet(datastore(), children()); }
 
-    /// All its events, or those of one target of the store.
+    /// All events, or the events of one target of the store.
     EventSet events(int target = -1) const {
         if (target >= 0 && static_cast<std::size_t>(target) >= opened().store.n_targets()) {
             throw Exception("the store has no target " + std::to_string(target));
@@ -117,7 +117,7 @@ public:
         return EventSet(datastore(), m_descriptor, target);
     }
 
-    /// The dataset of a UUID and a name, which are not looked for.
+    /// The dataset with this UUID and name, without a lookup.
     static DataSet fromUUID(const DataStore &datastore, std::string name, std::string parent,
                             const UUID &uuid) {
         check(name, true);
@@ -138,11 +138,11 @@ private:
 
     static void check(const std::string &name, bool is_one) {
         if (name.find('%') != std::string::npos || (is_one && name.find('/') != std::string::npos)) {
-            throw Exception("a name of a dataset must have no / and no %: " + name);
+            throw Exception("a dataset name must have no / and no %: " + name);
         }
     }
 
-    /// A full name as the store has it, without slashes at its ends.
+    /// A full name as in the store, without leading and trailing slashes.
     static std::string without_slash(const std::string &name) {
         const std::size_t first = name.find_first_not_of('/');
         return first == std::string::npos ? "" : name.substr(first, name.find_last_not_of('/') - first + 1);
@@ -157,7 +157,7 @@ private:
         return made;
     }
 
-    /// The dataset behind a name in a container; not valid if there is none.
+    /// The dataset after a name in a container; not valid if there is none.
     static DataSet behind(const detail::StorePtr &store, const std::string &container,
                           const std::string &name) {
         return detail::guarded([&] {
@@ -174,7 +174,7 @@ private:
         });
     }
 
-    /// The dataset of a path in it; not valid if there is none.
+    /// The dataset with this path; not valid if there is none.
     DataSet found(const std::string &path) const {
         check(path, false);
         const std::string whole = fullname() + "/" + without_slash(path);
@@ -198,7 +198,7 @@ private:
     std::string m_container;
 };
 
-/// Goes over the datasets in one.
+/// Iterates over the datasets in a dataset.
 template <bool IsConst>
 class DataSet::basic_iterator {
 public:
@@ -211,13 +211,13 @@ public:
 
     basic_iterator() = default;
     basic_iterator(const DataSet &current) : m_current(current) {}
-    /// An iterator is a const_iterator.
+    /// Converts an iterator to a const_iterator.
     template <bool Other, typename = std::enable_if_t<IsConst && !Other>>
     basic_iterator(const basic_iterator<Other> &other) : m_current(*other) {}
 
     basic_iterator &operator++() {
         if (!m_current.valid()) {
-            throw Exception("an iterator is moved beyond the end");
+            throw Exception("cannot move an iterator beyond the end");
         }
         m_current = m_current.next();
         return *this;
@@ -248,7 +248,7 @@ inline DataSet DataSet::operator[](const std::string &path) const {
     DataSet there = found(path);
     if (!there.valid()) {
         const std::string whole = without_slash(fullname() + "/" + path);
-        detail::guarded([&] { m_store->store.dataset(whole); }); // says what there is instead
+        detail::guarded([&] { m_store->store.dataset(whole); }); // throws with the existing names
     }
     return there;
 }

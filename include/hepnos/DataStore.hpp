@@ -1,4 +1,4 @@
-/// A store: its class, and what is made of it.
+/// A store: its class, and the classes that belong to it.
 #ifndef HEPNOS_DATASTORE_HPP
 #define HEPNOS_DATASTORE_HPP
 

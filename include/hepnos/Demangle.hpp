@@ -1,5 +1,5 @@
-/// Names of types, as they stand in the keys of products: ROOT's short form, std::vector<Particle>, and not
-/// what the compiler writes, so that programs of all compilers and of Python mean the same product.
+/// Names of types in the keys of products: ROOT's short form, std::vector<Particle>, instead of the
+/// compiler's form, so that programs of all compilers and of Python use the same names.
 #ifndef HEPNOS_DEMANGLE_HPP
 #define HEPNOS_DEMANGLE_HPP
 

@@ -27,7 +27,7 @@ public:
 
     SubRun subrun() const;
 
-    /// The event that follows in its subrun; not valid if it is the last.
+    /// The next event in the subrun; not valid if this is the last one.
     Event next() const;
 
     bool operator==(const Event &other) const { return is_same(other); }
@@ -37,7 +37,7 @@ public:
         std::memcpy(descriptor.data, static_cast<const void *>(&m_descriptor), sizeof descriptor.data);
     }
 
-    /// The event of a descriptor; not valid if it is to be validated and is not there.
+    /// The event with this descriptor; if validation is requested and it does not exist, not valid.
     static Event fromDescriptor(const DataStore &datastore, const EventDescriptor &descriptor,
                                 bool validate = true) {
         return detail::from_descriptor<Event>(detail::Access::store_of(datastore), descriptor, validate);

@@ -1,4 +1,4 @@
-/// Numbers of events.
+/// Event numbers.
 #ifndef HEPNOS_EVENTNUMBER_HPP
 #define HEPNOS_EVENTNUMBER_HPP
 
@@ -9,7 +9,7 @@ namespace hepnos {
 
 typedef std::uint64_t EventNumber;
 
-/// The number that no event has.
+/// A number that no event has.
 const EventNumber InvalidEventNumber = std::numeric_limits<EventNumber>::max();
 
 } // namespace hepnos

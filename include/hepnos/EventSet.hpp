@@ -1,5 +1,4 @@
-/// All events of a dataset, or those of one target of the store. Events of one subrun follow each other in
-/// their order.
+/// All events of a dataset, or of one target of the store. Events of one subrun are consecutive and in order.
 #ifndef HEPNOS_EVENTSET_HPP
 #define HEPNOS_EVENTSET_HPP
 

@@ -1,4 +1,4 @@
-/// What all classes of this library throw.
+/// The exception of all classes of this library.
 #ifndef HEPNOS_EXCEPTION_HPP
 #define HEPNOS_EXCEPTION_HPP
 

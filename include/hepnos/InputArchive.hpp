@@ -1,5 +1,4 @@
-/// Boost binary archives that know the store which they came from, so that what is loaded from them can refer
-/// to products.
+/// Boost binary archives with a reference to their store, so that loaded values can refer to products.
 #ifndef HEPNOS_INPUTARCHIVE_HPP
 #define HEPNOS_INPUTARCHIVE_HPP
 
@@ -22,15 +21,15 @@ class InputArchive;
 using iarchive =
     boost::archive::binary_iarchive_impl<InputArchive, std::istream::char_type, std::istream::traits_type>;
 
-/// Bytes that streams read from.
+/// A stream buffer that reads from bytes.
 class InputStringWrapper : public std::streambuf {
 public:
     InputStringWrapper(const char *data, std::size_t size) {
-        char *first = const_cast<char *>(data); // the interface of streambuf; nothing is written
+        char *first = const_cast<char *>(data); // required by streambuf; nothing is written
         setg(first, first, first + size);
     }
 
-    /// Copies the next bytes; says whether there are so many.
+    /// Copies the next bytes; returns whether there were enough.
     bool take(void *bytes, std::size_t n) {
         if (static_cast<std::size_t>(egptr() - gptr()) < n) {
             return false;
@@ -49,7 +48,7 @@ class InputArchive : public iarchive {
     static constexpr unsigned flags = boost::archive::no_header | boost::archive::no_codecvt;
 
 public:
-    /// One that reads from a stream or a stream buffer.
+    /// An archive that reads from a stream or a stream buffer.
     template <typename Input>
     InputArchive(DataStore datastore, Input &input)
         : iarchive(input, flags), m_datastore(std::move(datastore)) {
@@ -63,8 +62,7 @@ public:
 
     const DataStore &datastore() const { return m_datastore; }
 
-    /// Takes the place of Boost's, which every number goes through: the way from a string need not lead
-    /// through a stream.
+    /// Replaces Boost's function, which is called for every number: reads from a string without a stream.
     void load_binary(void *bytes, std::size_t n) {
         if (!m_input) {
             iarchive::load_binary(bytes, n);
@@ -74,14 +72,14 @@ public:
         }
     }
 
-    /// What an archive says of a class before its first object.
+    /// The class information in an archive before the first object.
     struct ClassInfo {
         bool is_known = false;
         bool is_tracked = false;
         boost::archive::version_type version;
     };
 
-    /// Loads an object; gives what the archive says of its class, if it does.
+    /// Loads an object; returns the class information of the archive, if any.
     template <typename T>
     ClassInfo load_first(T &object) {
         m_info = ClassInfo();
@@ -97,7 +95,7 @@ protected:
     }
     void load_override(boost::archive::tracking_type &tracking) {
         iarchive::load_override(tracking);
-        // Of a damaged product, Boost makes a bool that is neither true nor false.
+        // from a damaged product, Boost makes a bool that is neither true nor false
         unsigned char byte = 0;
         static_assert(sizeof byte == sizeof tracking, "it has one bool");
         std::memcpy(&byte, static_cast<const void *>(&tracking), sizeof byte);
@@ -105,7 +103,7 @@ protected:
             using boost::archive::archive_exception;
             boost::serialization::throw_exception(archive_exception(archive_exception::input_stream_error));
         }
-        if (!m_has_tracking) { // that of the object comes before those of its members
+        if (!m_has_tracking) { // the object's own comes before those of its members
             m_info.is_tracked = byte != 0;
             m_has_tracking = true;
         }

@@ -1,5 +1,5 @@
-/// Which container is meant, in bytes that can be sent and stored. A descriptor of an event has the same 40
-/// bytes as an fb_descriptor; those of a subrun and of a run are its beginning.
+/// Identifies a container, in bytes that can be sent and stored. The descriptor of an event has the same 40
+/// bytes as an fb_descriptor; descriptors of subruns and runs are its beginning.
 #ifndef HEPNOS_ITEMDESCRIPTOR_HPP
 #define HEPNOS_ITEMDESCRIPTOR_HPP
 
@@ -63,7 +63,7 @@ struct ItemDescriptor {
     }
     bool operator!=(const ItemDescriptor &other) const { return !(*this == other); }
 
-    /// Runs before subruns before events, and each by dataset and numbers.
+    /// Orders runs before subruns before events, and each by dataset and numbers.
     bool operator<(const ItemDescriptor &other) const {
         if (level() != other.level()) {
             return level() < other.level();
@@ -87,7 +87,7 @@ private:
     }
 };
 
-static_assert(sizeof(ItemDescriptor) == EventDescriptorLength, "a descriptor is the beginning of a key");
+static_assert(sizeof(ItemDescriptor) == EventDescriptorLength, "a descriptor must be the beginning of a key");
 
 template <typename Stream, typename = std::enable_if_t<!detail::IsArchive<Stream>::value>>
 Stream &operator<<(Stream &stream, const ItemDescriptor &descriptor) {

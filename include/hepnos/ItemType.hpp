@@ -1,4 +1,4 @@
-/// What a store is asked for.
+/// The types of items in a store.
 #ifndef HEPNOS_ITEMTYPE_HPP
 #define HEPNOS_ITEMTYPE_HPP
 

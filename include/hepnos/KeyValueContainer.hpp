@@ -1,4 +1,4 @@
-/// What datasets, runs, subruns and events have in common: a place in a store, and products.
+/// The common base of datasets, runs, subruns and events: containers with products.
 #ifndef HEPNOS_KEYVALUECONTAINER_HPP
 #define HEPNOS_KEYVALUECONTAINER_HPP
 
@@ -50,7 +50,7 @@ public:
         return detail::Access::with_store<DataStore>(m_store);
     }
 
-    /// The products of a label, or all.
+    /// The products with this label, or all.
     std::vector<ProductID> listProducts(const std::string &label = "") const {
         const fb_descriptor container = detail::c_descriptor(m_descriptor);
         std::vector<ProductID> found;
@@ -62,20 +62,21 @@ public:
         return found;
     }
 
-    /// Stores a value under a label and its type. What is there already is replaced.
+    /// Stores a value under a label and its type. An existing product is replaced.
     template <typename L, typename V>
     ProductID store(const L &label, const V &value, StoreStatistics *stats = nullptr) {
         DataStore own = datastore();
         return store_value(own, label, value, stats);
     }
 
-    /// Stores a value through a batch, an engine, or in another store.
+    /// Stores a value through a batch or an engine, or in another store.
     template <typename L, typename V>
     ProductID store(RawStorage &target, const L &label, const V &value, StoreStatistics *stats = nullptr) {
         return store_value(target, label, value, stats);
     }
 
-    /// Stores the elements of a vector from `start` up to, without, `end`; -1 is its end.
+    /// Stores the elements of a vector from `start` up to, but not including, `end`; -1 is the end of the
+    /// vector.
     template <typename L, typename V>
     ProductID store(const L &label, const std::vector<V> &value, int start = 0, int end = -1,
                     StoreStatistics *stats = nullptr) {
@@ -89,13 +90,13 @@ public:
         return store_range(target, label, value, start, end, stats);
     }
 
-    /// Loads the value of a label and its type; false if there is none.
+    /// Loads the value with a label and its type; false if there is none.
     template <typename L, typename V>
     bool load(const L &label, V &value, LoadStatistics *stats = nullptr) const {
         return load_from(nullptr, label, value, stats);
     }
 
-    /// Loads it from a prefetcher, a cache, or another store.
+    /// Loads a value from a prefetcher, a cache, or another store.
     template <typename L, typename V>
     bool load(const RawStorage &source, const L &label, V &value, LoadStatistics *stats = nullptr) const {
         return load_from(&source, label, value, stats);
@@ -112,7 +113,7 @@ protected:
 
     detail::Store &opened() const {
         if (!m_store) {
-            throw Exception("a container is used that is not valid");
+            throw Exception("the container is not valid");
         }
         return *m_store;
     }

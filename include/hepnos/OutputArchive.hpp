@@ -1,4 +1,4 @@
-/// Boost binary archives, without their header, as products are stored in them.
+/// Boost binary archives without header, the form in which products are stored.
 #ifndef HEPNOS_OUTPUTARCHIVE_HPP
 #define HEPNOS_OUTPUTARCHIVE_HPP
 
@@ -17,7 +17,7 @@ class OutputArchive;
 using oarchive =
     boost::archive::binary_oarchive_impl<OutputArchive, std::ostream::char_type, std::ostream::traits_type>;
 
-/// A string that streams write to.
+/// A stream buffer that writes to a string.
 class OutputStringWrapper : public std::streambuf {
 public:
     explicit OutputStringWrapper(std::string &text) : m_text(text) {}
@@ -46,11 +46,11 @@ class OutputArchive : public oarchive {
     friend class boost::archive::basic_binary_oarchive<OutputArchive>;
     friend class boost::archive::save_access;
 
-    // A locale for each archive would cost more than most products; bytes have none.
+    // a locale for each archive would cost more than most products, and bytes need none
     static constexpr unsigned flags = boost::archive::no_header | boost::archive::no_codecvt;
 
 public:
-    /// One that writes to a stream or a stream buffer.
+    /// An archive that writes to a stream or a stream buffer.
     template <typename Output>
     explicit OutputArchive(Output &output) : oarchive(output, flags) {
         init(flags);
@@ -60,8 +60,7 @@ public:
         init(flags);
     }
 
-    /// Takes the place of Boost's, which every number goes through: the way to a string need not lead through
-    /// a stream.
+    /// Replaces Boost's function, which is called for every number: writes to a string without a stream.
     void save_binary(const void *bytes, std::size_t n) {
         if (m_text) {
             m_text->append(static_cast<const char *>(bytes), n);

@@ -1,10 +1,10 @@
-/// Calls a function for each event of a dataset, each on one of the ranks of an MPI program. Some ranks, one
-/// for each target of the store, read which events there are; all take them in batches, from these ranks, and
-/// get the products that the function wants in the background.
+/// Calls a function for each event of a dataset, distributed over the ranks of an MPI program. Some ranks,
+/// one for each target of the store, list the events. All ranks take events from these ranks in batches, and
+/// load the requested products in the background.
 ///
-/// With an AsyncEngine that has threads, these call the function, several at a time. If MPI was not
-/// initialized with MPI_THREAD_MULTIPLE, nothing happens in the background, and a rank that loads answers
-/// others between events of its own.
+/// If an AsyncEngine has threads, they call the function concurrently. If MPI was not initialized with
+/// MPI_THREAD_MULTIPLE, nothing runs in the background, and a listing rank serves other ranks between its own
+/// events.
 #ifndef HEPNOS_PARALLELEVENTPROCESSOR_HPP
 #define HEPNOS_PARALLELEVENTPROCESSOR_HPP
 
@@ -26,17 +26,17 @@ namespace hepnos {
 
 struct ParallelEventProcessorOptions {
     unsigned cacheSize =
-        std::numeric_limits<unsigned>::max(); ///< Events that wait on a rank that loads, at most.
-    unsigned inputBatchSize = 16;             ///< Events that it reads at a time, at least.
-    unsigned outputBatchSize = 16;            ///< Events that a rank takes at a time.
-    std::uint16_t providerID = 0;             ///< Of HEPnOS's transport; without effect.
-    bool use_rdma = true;                     ///< Of HEPnOS's transport; without effect.
+        std::numeric_limits<unsigned>::max(); ///< Maximum number of events waiting on a listing rank.
+    unsigned inputBatchSize = 16;             ///< Minimum number of events read at a time.
+    unsigned outputBatchSize = 16;            ///< Number of events that a rank takes at a time.
+    std::uint16_t providerID = 0;             ///< For HEPnOS's transport; no effect.
+    bool use_rdma = true;                     ///< For HEPnOS's transport; no effect.
 };
 
-/// What one rank has done. Times are in seconds.
+/// Statistics of one rank. Times are in seconds.
 struct ParallelEventProcessorStatistics {
     std::size_t total_events_processed = 0;
-    std::size_t local_events_processed = 0;           ///< Those that this rank has loaded itself.
+    std::size_t local_events_processed = 0;           ///< Events that this rank listed itself.
     double total_time = 0.0;                          ///< In process().
     double acc_event_processing_time = 0.0;           ///< In the function.
     double acc_product_loading_time = 0.0;            ///< Loading products, also in the background.
@@ -49,7 +49,7 @@ public:
     typedef std::function<void(const Event &)> EventProcessingFn;
     typedef std::function<void(const Event &, const ProductCache &cache)> EventProcessingWithCacheFn;
 
-    /// All ranks of the communicator make one.
+    /// Must be called by all ranks of the communicator.
     ParallelEventProcessor(const DataStore &datastore, MPI_Comm comm,
                            const ParallelEventProcessorOptions &options = ParallelEventProcessorOptions())
         : m_datastore(datastore), m_options(options), m_ranks(std::make_shared<detail::Ranks>(comm)) {}
@@ -60,7 +60,7 @@ public:
         m_n_threads = detail::AsyncState::threads(async);
     }
 
-    /// Has a product loaded with each event, so that it is in the cache which the function is given.
+    /// Loads this product with each event, into the cache that the function gets.
     template <typename T>
     void preload(const std::string &label) {
         const std::string name = fb::product_name<T>(label);
@@ -69,12 +69,12 @@ public:
         }
     }
 
-    /// Calls a function for each event of a dataset. All ranks call this, with the same dataset.
+    /// Calls a function for each event of a dataset. All ranks must call this, with the same dataset.
     void process(const DataSet &dataset, const EventProcessingWithCacheFn &function,
                  ParallelEventProcessorStatistics *stats = nullptr) {
         if (!m_ranks->agree(dataset.uuid().data, sizeof dataset.uuid().data)) {
             throw Exception(
-                "ranks process different datasets (a store in memory is another one in each process)");
+                "the ranks process different datasets (each process has its own store in memory)");
         }
         Call(*this, dataset, function, stats).run();
     }
@@ -113,7 +113,7 @@ private:
             }
             work();
             finish(serves, server);
-            if (!m_error) { // events were listed long ago, and the function may load what it wants
+            if (!m_error) { // the dataset may have been deleted since its events were listed
                 detail::guarded([this] { fb::Item(m_store->store, m_dataset).check_left(); });
             }
             if (m_given) {
@@ -137,13 +137,13 @@ private:
             }
         }
 
-        /// One thread only where threads must not call MPI, as any of them gets batches.
+        /// Only one thread if threads must not call MPI, as any thread may get batches.
         std::size_t n_threads() const {
             const bool may_be_many = m_ranks.size == 1 || m_ranks.has_threads;
             return may_be_many ? m_owner.m_n_threads : 0;
         }
 
-        /// Other ranks are served, and told if this one asks no more, whatever went wrong here.
+        /// Serves other ranks, and tells them that this rank is done, also after an error.
         void finish(bool serves, std::thread &server) {
             if (m_error) {
                 m_batches.stop();
@@ -175,13 +175,13 @@ private:
 
         bool poll() { return m_polls && m_server.poll(); }
 
-        /// What one thread works on.
+        /// The state of one thread.
         struct Worker {
             explicit Worker(Call &call)
                 : owner(call), cache(call.m_owner.m_datastore),
                   event(detail::Access::item<Event>(call.m_store, ItemDescriptor())) {}
 
-            /// Goes on to the next event; says whether there is one.
+            /// Advances to the next event; returns whether there is one.
             bool next() {
                 std::unique_lock<std::mutex> lock(owner.m_taking, std::defer_lock);
                 if (owner.n_threads() > 1) {
@@ -222,7 +222,7 @@ private:
             Statistics<double, double> times;
         };
 
-        /// Has a batch with an event that nobody has taken; false if there are no more.
+        /// Gets a batch with untaken events; false if there are no more.
         bool take() {
             if (m_at < m_batch.n) {
                 return true;
@@ -253,11 +253,11 @@ private:
         detail::Puller m_puller;
         detail::Batches m_batches;
         bool m_polls = false;
-        /// Held by who takes an event.
+        /// Held while an event is taken.
         std::mutex m_taking;
         detail::EventBatch m_batch;
         std::size_t m_at = 0;
-        /// Held by who says what it has done.
+        /// Held while results are reported.
         std::mutex m_mutex;
         std::exception_ptr m_error;
         std::atomic<bool> m_has_failed{false};
@@ -274,7 +274,7 @@ private:
         return std::max({std::min(m_options.cacheSize, most), m_options.inputBatchSize, 1u});
     }
 
-    /// The ranks that load: as many as there are targets, over all ranks.
+    /// The number of listing ranks: one per target, at most all ranks.
     int n_loaders() const {
         const int n_targets = static_cast<int>(m_datastore.numTargets(ItemType::EVENT));
         return std::max(1, std::min(n_targets, m_ranks->size));
@@ -283,7 +283,7 @@ private:
         return static_cast<int>(static_cast<std::int64_t>(i) * m_ranks->size / n_loaders());
     }
 
-    /// All of them, from the one that this rank asks first.
+    /// The listing ranks, in the order in which this rank asks them.
     std::vector<int> loaders() const {
         std::vector<int> all;
         for (int i = 0; i < n_loaders(); ++i) {
@@ -293,7 +293,7 @@ private:
         return all;
     }
 
-    /// The targets that this rank loads.
+    /// The targets whose events this rank lists.
     std::vector<int> targets() const {
         std::vector<int> mine;
         for (int target = 0; target < static_cast<int>(m_datastore.numTargets(ItemType::EVENT)); ++target) {

@@ -1,4 +1,4 @@
-/// A container that is gone through with a prefetcher.
+/// A container that is iterated over with a prefetcher.
 #ifndef HEPNOS_PREFETCHABLE_HPP
 #define HEPNOS_PREFETCHABLE_HPP
 

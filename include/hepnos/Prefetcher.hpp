@@ -1,5 +1,5 @@
-/// Fetches containers some at a time, with the products that are asked for, and with an AsyncEngine by a
-/// thread while the last ones are worked on. A product that it has not fetched is loaded from the store.
+/// Fetches containers in batches with the requested products; with an AsyncEngine, a thread prefetches the
+/// next batch. A product that was not fetched is loaded from the store.
 #ifndef HEPNOS_PREFETCHER_HPP
 #define HEPNOS_PREFETCHER_HPP
 
@@ -25,7 +25,7 @@ namespace detail {
 template <typename Item>
 class Children;
 
-/// What a prefetcher has: the page that its iterator is on.
+/// The page of a prefetcher's iterator.
 class Fetched : public Watcher {
 public:
     void at(const std::shared_ptr<Page> &page, std::size_t i) override {
@@ -36,8 +36,8 @@ public:
         m_at = i;
     }
 
-    /// The bytes of a product; null if they were not fetched. `is_known` says whether it was asked for, and
-    /// so that it is not there.
+    /// The bytes of a product; null if they were not fetched. `is_known` returns whether the product was
+    /// requested, and therefore does not exist.
     const fb_bytes *find(const ProductID &key, bool &is_known) const {
         const std::string_view bytes = Access::key(key);
         const auto name = std::find(products.begin(), products.end(), Access::name(key));
@@ -88,7 +88,7 @@ class EventSet;
 
 class Prefetcher : public RawStorage {
 public:
-    /// Of `cache_size` containers that may be fetched ahead, `batch_size` come by one request.
+    /// Prefetches up to `cache_size` containers, `batch_size` per request.
     Prefetcher(const DataStore &datastore, unsigned int cache_size = 16, unsigned int batch_size = 16)
         : m_datastore(datastore), m_cache_size(cache_size), m_batch_size(batch_size) {}
     Prefetcher(const AsyncEngine &async, unsigned int cache_size = 16, unsigned int batch_size = 16)
@@ -106,13 +106,13 @@ public:
     unsigned int getBatchSize() const { return m_batch_size; }
     void setBatchSize(unsigned int size) { m_batch_size = size; }
 
-    /// What a container holds, to be gone through with this.
+    /// The children of a container, for iteration with this prefetcher.
     template <typename Container>
     Prefetchable<Container> operator()(const Container &container) const {
         return Prefetchable<Container>(container, *this);
     }
 
-    /// Has a product fetched with the containers, or no longer.
+    /// Fetches a product with the containers, or no longer.
     template <typename V>
     void fetchProduct(const std::string &label, bool fetch = true) const {
         const std::string name = fb::product_name<V>(label);

@@ -1,5 +1,5 @@
-/// Products of events that were loaded with them, as ParallelEventProcessor gives them to a function. What
-/// was not loaded is not in it, and is not looked for in the store.
+/// Products that were loaded with events, passed to a function by ParallelEventProcessor. Other products are
+/// not in the cache, and are not loaded from the store.
 #ifndef HEPNOS_PRODUCTCACHE_HPP
 #define HEPNOS_PRODUCTCACHE_HPP
 
@@ -18,12 +18,12 @@ class ParallelEventProcessor;
 
 class ProductCache : public RawStorage {
 public:
-    /// An empty one.
+    /// An empty cache.
     ProductCache(const DataStore &datastore) : m_datastore(datastore) {}
 
     void clear() { m_loaded.reset(); }
 
-    /// How many products are in it.
+    /// The number of products.
     std::size_t size() const {
         std::size_t n = 0;
         for (std::size_t product = 0; m_loaded && product < m_products->size(); ++product) {
@@ -60,7 +60,7 @@ protected:
 private:
     friend class ParallelEventProcessor;
 
-    /// Has the products of one of the containers that were loaded.
+    /// Sets the products to those of one loaded container.
     void set(std::shared_ptr<const fb::Loaded> loaded,
              std::shared_ptr<const std::vector<std::string>> products) {
         m_loaded = std::move(loaded);

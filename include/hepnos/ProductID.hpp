@@ -1,4 +1,4 @@
-/// The key of a product: its container's descriptor, label, '#' and type. It can be stored in products.
+/// The key of a product: container descriptor, label, '#' and type. It can be stored in products.
 #ifndef HEPNOS_PRODUCTID_HPP
 #define HEPNOS_PRODUCTID_HPP
 
@@ -28,7 +28,7 @@ public:
     bool operator==(const ProductID &other) const { return m_key == other.m_key; }
     bool operator!=(const ProductID &other) const { return !(*this == other); }
 
-    /// What it is made of; pointers may be null. False if it is not valid.
+    /// Returns the parts of the key; pointers may be null. False if it is not valid.
     bool unpackInformation(UUID *dataset, RunNumber *run, SubRunNumber *subrun, EventNumber *event,
                            std::string *label, std::string *type) const {
         if (m_key.size() < sizeof(ItemDescriptor)) {

@@ -1,5 +1,5 @@
-/// A reference to a product, or to an element of one, which can itself be stored. What it refers to is loaded
-/// when it is first looked at, and shared by copies that are made after that.
+/// A reference to a product, or to an element of a product, which can itself be stored. The target is loaded
+/// on first access, and shared by later copies.
 #ifndef HEPNOS_PTR_HPP
 #define HEPNOS_PTR_HPP
 
@@ -20,7 +20,7 @@ class Ptr {
 public:
     Ptr() = default;
 
-    /// Refers to nothing from now on.
+    /// Resets to a null reference.
     void reset() { *this = Ptr(); }
 
     bool valid() const { return m_datastore.valid() && m_product_id.valid(); }
@@ -54,7 +54,7 @@ private:
     std::shared_ptr<Product> load_whole() {
         auto product = std::make_shared<Product>();
         if (!valid() || !m_datastore.loadProduct(m_product_id, *product)) {
-            throw Exception("a Ptr refers to a product that is not there: " + m_product_id.toJSON());
+            throw Exception("the product of a Ptr does not exist: " + m_product_id.toJSON());
         }
         return product;
     }
@@ -64,7 +64,7 @@ private:
         try {
             return std::shared_ptr<const T>(container, &container->at(m_index));
         } catch (const std::out_of_range &) {
-            throw Exception("a Ptr refers to element " + std::to_string(m_index) + " of " +
+            throw Exception("a Ptr refers to missing element " + std::to_string(m_index) + " of " +
                             std::to_string(container->size()) + ": " + m_product_id.toJSON());
         }
     }

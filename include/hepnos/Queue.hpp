@@ -1,4 +1,5 @@
-/// Named queues between programs. A queue belongs to a name and a type: one of another type is another queue.
+/// Named queues between programs. A queue has a name and a type: the same name with another type is another
+/// queue.
 #ifndef HEPNOS_QUEUE_HPP
 #define HEPNOS_QUEUE_HPP
 
@@ -15,7 +16,7 @@ public:
 
     bool valid() const { return m_impl != nullptr; }
 
-    /// Adds a value to its end.
+    /// Adds a value at the end of the queue.
     template <typename T>
     void push(const T &value) {
         check<T>();
@@ -28,8 +29,8 @@ public:
         detail::guarded([&] { m_impl->queue.push(scratch.text); });
     }
 
-    /// Takes a value from its front; waits for one as long as somebody may push. False if nobody will any
-    /// more.
+    /// Takes a value from the front of the queue; waits as long as a producer has the queue open. False if
+    /// all producers are done.
     template <typename T>
     bool pop(T &value) {
         check<T>();
@@ -55,7 +56,7 @@ public:
         return m_impl->datastore;
     }
 
-    /// Says that nothing more will be pushed from here.
+    /// Closes the queue: this handle pushes no more values.
     void close() {
         opened();
         detail::guarded([this] { m_impl->queue.close(); });
@@ -74,7 +75,7 @@ private:
 
     void opened() const {
         if (!m_impl) {
-            throw Exception("a Queue is used that is not open");
+            throw Exception("the Queue is not open");
         }
     }
 
@@ -82,7 +83,7 @@ private:
     void check() const {
         opened();
         if (m_impl->type != typeid(T)) {
-            throw Exception("a queue of other values was given or asked for a " + demangle<T>());
+            throw Exception("the queue has other values than " + demangle<T>());
         }
     }
 
@@ -91,7 +92,7 @@ private:
 
 namespace detail {
 
-/// The name that a queue has in the store, where Python finds it.
+/// The name of a queue in the store, as used by Python.
 template <typename T>
 std::string queue_name(const std::string &name) {
     return name + "#" + demangle<T>();
@@ -104,7 +105,7 @@ void DataStore::createQueue(const std::string &name) {
     const auto &store = opened().store;
     const std::string whole = detail::queue_name<T>(name);
     if (!detail::guarded([&] { return fb::Queue::create(store, whole); })) {
-        throw Exception("there is a queue " + whole + " already");
+        throw Exception("the queue " + whole + " exists already");
     }
 }
 
@@ -124,7 +125,7 @@ void DataStore::destroyQueue(const std::string &name) {
     const auto &store = opened().store;
     const std::string whole = detail::queue_name<T>(name);
     if (!detail::guarded([&] { return fb::Queue::destroy(store, whole); })) {
-        throw Exception("there is no queue " + whole);
+        throw Exception("no queue " + whole);
     }
 }
 

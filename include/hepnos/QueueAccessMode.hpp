@@ -1,4 +1,4 @@
-/// What one does with a queue.
+/// How a queue is used.
 #ifndef HEPNOS_QUEUEACCESSMODE_HPP
 #define HEPNOS_QUEUEACCESSMODE_HPP
 

@@ -1,4 +1,4 @@
-/// What products can be stored in and loaded from: a store, a batch, an engine, a prefetcher, a cache.
+/// The interface for storing and loading products: a store, a batch, an engine, a prefetcher, a cache.
 #ifndef HEPNOS_RAWSTORAGE_HPP
 #define HEPNOS_RAWSTORAGE_HPP
 
@@ -15,7 +15,7 @@ class DataStore;
 
 namespace detail {
 
-/// A function of somebody else's that takes the bytes of a product.
+/// A reference to a function that takes the bytes of a product.
 class Reader {
 public:
     template <typename F, typename = std::enable_if_t<!std::is_same<std::decay_t<F>, Reader>::value>>
@@ -51,7 +51,7 @@ protected:
 
     virtual ProductID storeRawData(const ProductID &key, const char *value, std::size_t size) = 0;
 
-    /// Gives the bytes of a product to `reader`; says whether it is there.
+    /// Passes the bytes of a product to `reader`; returns whether it exists.
     virtual bool loadRawData(const ProductID &key, const detail::Reader &reader) const = 0;
 
     /// The store that products are loaded from.

@@ -29,7 +29,7 @@ public:
         return m_descriptor.run;
     }
 
-    /// The run that follows; not valid if it is the last.
+    /// The next run; not valid if this is the last one.
     Run next() const {
         ItemDescriptor parent = m_descriptor;
         parent.run = InvalidRunNumber;
@@ -39,7 +39,7 @@ public:
     bool operator==(const Run &other) const { return is_same(other); }
     bool operator!=(const Run &other) const { return !is_same(other); }
 
-    /// The subrun of a number, which must be there.
+    /// The subrun with this number; throws if it does not exist.
     SubRun operator[](const SubRunNumber &number) const { return children().at(number); }
 
     SubRun createSubRun(const SubRunNumber &number) { return children().create(number); }
@@ -69,7 +69,7 @@ public:
     const_iterator cbegin(const Prefetcher &prefetcher) const { return children().from(0, &prefetcher); }
     const_iterator cend() const { return {}; }
 
-    /// The first subrun of this number or a higher one.
+    /// The first subrun with this number or a higher one.
     iterator lower_bound(const SubRunNumber &number) { return children().from(number); }
     iterator lower_bound(const SubRunNumber &number, const Prefetcher &prefetcher) {
         return children().from(number, &prefetcher);
@@ -79,7 +79,7 @@ public:
         return children().from(number, &prefetcher);
     }
 
-    /// The first subrun of a higher number.
+    /// The first subrun with a higher number.
     iterator upper_bound(const SubRunNumber &number) { return children().behind(number); }
     iterator upper_bound(const SubRunNumber &number, const Prefetcher &prefetcher) {
         return children().behind(number, &prefetcher);
@@ -93,7 +93,7 @@ public:
         std::memcpy(descriptor.data, static_cast<const void *>(&m_descriptor), sizeof descriptor.data);
     }
 
-    /// The run of a descriptor; not valid if it is to be validated and is not there.
+    /// The run with this descriptor; if validation is requested and it does not exist, not valid.
     static Run fromDescriptor(const DataStore &datastore, const RunDescriptor &descriptor,
                               bool validate = true) {
         return detail::from_descriptor<Run>(detail::Access::store_of(datastore), descriptor, validate);

@@ -1,4 +1,4 @@
-/// Numbers of runs.
+/// Run numbers.
 #ifndef HEPNOS_RUNNUMBER_HPP
 #define HEPNOS_RUNNUMBER_HPP
 
@@ -9,7 +9,7 @@ namespace hepnos {
 
 typedef std::uint64_t RunNumber;
 
-/// The number that no run has.
+/// A number that no run has.
 const RunNumber InvalidRunNumber = std::numeric_limits<RunNumber>::max();
 
 } // namespace hepnos

@@ -18,7 +18,7 @@ public:
 
     DataStore datastore() const { return m_datastore; }
 
-    /// The run of a number, which must be there.
+    /// The run with this number; throws if it does not exist.
     Run operator[](const RunNumber &number) const { return m_runs.at(number); }
 
     iterator find(const RunNumber &number) { return m_runs.find(number); }
@@ -40,7 +40,7 @@ public:
     const_iterator cbegin(const Prefetcher &prefetcher) const { return m_runs.from(0, &prefetcher); }
     const_iterator cend() const { return {}; }
 
-    /// The first run of this number or a higher one.
+    /// The first run with this number or a higher one.
     iterator lower_bound(const RunNumber &number) { return m_runs.from(number); }
     iterator lower_bound(const RunNumber &number, const Prefetcher &prefetcher) {
         return m_runs.from(number, &prefetcher);
@@ -50,7 +50,7 @@ public:
         return m_runs.from(number, &prefetcher);
     }
 
-    /// The first run of a higher number.
+    /// The first run with a higher number.
     iterator upper_bound(const RunNumber &number) { return m_runs.behind(number); }
     iterator upper_bound(const RunNumber &number, const Prefetcher &prefetcher) {
         return m_runs.behind(number, &prefetcher);

@@ -1,4 +1,4 @@
-/// Numbers about numbers, as they come.
+/// Running statistics of numbers.
 #ifndef HEPNOS_STATISTICS_HPP
 #define HEPNOS_STATISTICS_HPP
 
@@ -29,7 +29,7 @@ struct Statistics {
         updateWith(one);
     }
 
-    /// Adds what others have seen.
+    /// Adds other statistics.
     void updateWith(const Statistics &other) {
         if (other.num == 0) {
             return;
@@ -48,7 +48,7 @@ struct Statistics {
     }
 };
 
-/// Seconds since some moment.
+/// Seconds since an arbitrary time.
 inline double wtime() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double>(now).count();

@@ -32,7 +32,7 @@ public:
 
     Run run() const;
 
-    /// The subrun that follows; not valid if it is the last.
+    /// The next subrun; not valid if this is the last one.
     SubRun next() const {
         ItemDescriptor parent = m_descriptor;
         parent.subrun = InvalidSubRunNumber;
@@ -42,7 +42,7 @@ public:
     bool operator==(const SubRun &other) const { return is_same(other); }
     bool operator!=(const SubRun &other) const { return !is_same(other); }
 
-    /// The event of a number, which must be there.
+    /// The event with this number; throws if it does not exist.
     Event operator[](const EventNumber &number) const { return children().at(number); }
 
     Event createEvent(const EventNumber &number) { return children().create(number); }
@@ -72,7 +72,7 @@ public:
     const_iterator cbegin(const Prefetcher &prefetcher) const { return children().from(0, &prefetcher); }
     const_iterator cend() const { return {}; }
 
-    /// The first event of this number or a higher one.
+    /// The first event with this number or a higher one.
     iterator lower_bound(const EventNumber &number) { return children().from(number); }
     iterator lower_bound(const EventNumber &number, const Prefetcher &prefetcher) {
         return children().from(number, &prefetcher);
@@ -82,7 +82,7 @@ public:
         return children().from(number, &prefetcher);
     }
 
-    /// The first event of a higher number.
+    /// The first event with a higher number.
     iterator upper_bound(const EventNumber &number) { return children().behind(number); }
     iterator upper_bound(const EventNumber &number, const Prefetcher &prefetcher) {
         return children().behind(number, &prefetcher);
@@ -96,7 +96,7 @@ public:
         std::memcpy(descriptor.data, static_cast<const void *>(&m_descriptor), sizeof descriptor.data);
     }
 
-    /// The subrun of a descriptor; not valid if it is to be validated and is not there.
+    /// The subrun with this descriptor; if validation is requested and it does not exist, not valid.
     static SubRun fromDescriptor(const DataStore &datastore, const SubRunDescriptor &descriptor,
                                  bool validate = true) {
         return detail::from_descriptor<SubRun>(detail::Access::store_of(datastore), descriptor, validate);

@@ -1,4 +1,4 @@
-/// Numbers of subruns.
+/// Subrun numbers.
 #ifndef HEPNOS_SUBRUNNUMBER_HPP
 #define HEPNOS_SUBRUNNUMBER_HPP
 
@@ -9,7 +9,7 @@ namespace hepnos {
 
 typedef std::uint64_t SubRunNumber;
 
-/// The number that no subrun has.
+/// A number that no subrun has.
 const SubRunNumber InvalidSubRunNumber = std::numeric_limits<SubRunNumber>::max();
 
 } // namespace hepnos

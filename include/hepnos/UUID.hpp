@@ -1,4 +1,4 @@
-/// What datasets are known by.
+/// Identifiers of datasets.
 #ifndef HEPNOS_UUID_HPP
 #define HEPNOS_UUID_HPP
 
@@ -17,22 +17,22 @@ namespace hepnos {
 struct UUID {
     unsigned char data[16];
 
-    /// All zeros.
+    /// The nil UUID.
     UUID() { std::memset(data, 0, sizeof data); }
 
-    /// A random one (version 4 of RFC 9562).
+    /// A random UUID (version 4 of RFC 9562).
     static UUID generate() {
         UUID made;
         made.randomize();
         return made;
     }
 
-    /// One that is the same for the same text.
+    /// A UUID that depends only on the string.
     static UUID fromStringHash(const std::string &text) {
         std::uint64_t sums[2] = {0xcbf29ce484222325, 0x84222325cbf29ce4};
         for (const unsigned char c : text) {
             for (auto &sum : sums) {
-                sum = (sum ^ c) * 0x100000001b3; // FNV-1a, from two beginnings
+                sum = (sum ^ c) * 0x100000001b3; // FNV-1a, from two start values
             }
         }
         UUID made;
@@ -94,7 +94,7 @@ struct UUID {
 
 namespace detail {
 
-/// Whether something is an archive, which takes values and not texts of them.
+/// Whether a type is an archive, which takes values instead of formatted strings.
 template <typename T, typename = void>
 struct IsArchive : std::false_type {};
 template <typename T>

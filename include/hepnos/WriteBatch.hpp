@@ -1,6 +1,6 @@
-/// Creating and storing many things by few requests. A batch is written when it has `max_batch_size` entries
-/// for one target of the store (in a folder, at least 16,384), at flush(), and when it ends. If that last
-/// writing fails, the next call on the store throws; if there is none, the process ends with 1.
+/// Creating and storing many items with few requests. A batch is written when it has `max_batch_size` items
+/// for one target of the store (in a directory, at least 16,384), at flush(), and in the destructor. If the
+/// destructor cannot write, the next call on the store throws; if none follows, the exit code is 1.
 #ifndef HEPNOS_WRITEBATCH_HPP
 #define HEPNOS_WRITEBATCH_HPP
 
@@ -22,7 +22,7 @@ namespace hepnos {
 struct WriteBatchStatistics {
     Statistics<std::size_t> batch_sizes;
     Statistics<std::size_t> key_sizes;
-    Statistics<std::size_t> value_sizes; // of values that have a size
+    Statistics<std::size_t> value_sizes; // only of values that have a size
 };
 
 class WriteBatch : public RawStorage {
@@ -40,7 +40,7 @@ public:
     WriteBatch &operator=(WriteBatch &&) = default;
     ~WriteBatch() override = default;
 
-    /// Writes what was collected, and returns when it is as durable as the store makes it.
+    /// Writes everything collected, and returns when it is as durable as the store makes it.
     void flush() {
         if (m_impl) {
             write([](fb::WriteBatch &batch) { batch.flush(); }, 0, 0, 0);
@@ -49,7 +49,7 @@ public:
 
     void activateStatistics(bool activate = true) {
         if (!m_impl) {
-            throw Exception("a WriteBatch is used that is not valid");
+            throw Exception("the WriteBatch is not valid");
         }
         if (activate && !m_impl->counts) {
             m_impl->stats = WriteBatchStatistics();
@@ -98,7 +98,7 @@ private:
 
     WriteBatch(const DataStore &datastore, unsigned max_batch_size, std::size_t threads) {
         if (!datastore.valid()) {
-            throw Exception("a WriteBatch is made for a DataStore that is not connected");
+            throw Exception("cannot make a WriteBatch: the DataStore is not connected");
         }
         fb::BatchOptions options;
         options.max_items = items(datastore, max_batch_size);
@@ -106,7 +106,7 @@ private:
         m_impl = detail::guarded([&] { return std::make_unique<Impl>(datastore, options); });
     }
 
-    /// Of a store in a folder, each writing is a commit that waits for the disk: more entries make one.
+    /// In a directory, each write is a commit that waits for the disk, so that more items are combined.
     static std::size_t items(const DataStore &datastore, unsigned max_batch_size) {
         constexpr std::size_t least_of_a_folder = 16384;
         const bool is_folder = detail::Access::store_of(datastore)->store.url().compare(0, 4, "dir:") == 0;

@@ -1,6 +1,6 @@
 """Fast reading and writing of ROOT's RNTuple format.
 
-The names and arguments are those of uproot, so that a user of uproot reads with femtobarn by changing an import::
+The names and arguments are the same as in uproot, so code written for uproot often only needs another import::
 
     import femtobarn as fb
 
@@ -140,12 +140,12 @@ __all__ = [
 ]
 
 
-# Names that the same has in other places.
+# Names that users of other libraries look for, and their names here.
 _SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verify"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "aio":  # asyncio is imported where it is used
+    if name == "aio":  # asyncio is imported only if it is used
         import importlib
 
         return importlib.import_module("femtobarn.aio")
@@ -154,7 +154,7 @@ def __getattr__(name: str) -> Any:
 
         try:
             return version("femtobarn")
-        except PackageNotFoundError:  # the package without its metadata, as in a copy of the sources
+        except PackageNotFoundError:  # the package has no metadata, as in a source checkout
             from femtobarn import _core
 
             return _core.__version__

@@ -18,6 +18,6 @@ def main() -> int:
     int
         The exit code of the program.
     """
-    # the core runs without the interpreter, which would otherwise only note Ctrl-C
+    # the core runs without the interpreter, which would only remember Ctrl-C
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.cli_main(sys.argv[1:])

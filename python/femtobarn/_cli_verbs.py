@@ -1,4 +1,4 @@
-"""The verbs of `fb` that are written in Python. Their arguments are declared in `crates/cli`."""
+"""The subcommands of `fb` that are written in Python. Their arguments are declared in `crates/cli`."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __all__ = ["run"]
 
 
 def run(verb: str, arguments: str) -> str:
-    """Run a verb.
+    """Run a subcommand.
 
     Parameters
     ----------
     verb : str
-        Its name.
+        The name of the subcommand.
     arguments : str
-        Its arguments, in JSON.
+        The arguments, in JSON.
 
     Returns
     -------
     str
-        What came of it, in JSON: a ``text`` for people and a ``document`` for programs, or an ``error``.
+        The result, in JSON: a ``text`` for people and a ``document`` for programs, or an ``error``.
     """
     given = json.loads(arguments)
     with warnings.catch_warnings(), _interruptible():
@@ -64,18 +64,18 @@ def _failure(kind: str, message: str, advice: str | None) -> str:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Have the first Ctrl-C raised, so that what was begun ends in order, and the second end the program at once."""
+    """Raise KeyboardInterrupt at the first Ctrl-C, for an orderly end; end the program at once at the second."""
     heard, tell = os.pipe()
     os.set_blocking(tell, False)
     before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.set_wakeup_fd(tell)
 
     def end_at_the_second() -> None:
-        # the main thread may wait for a server that says nothing, and would not see it
+        # the main thread may wait for a server that does not answer, and would not see the signal
         with open(heard, "rb", buffering=0) as signals:  # noqa: PTH123
             if not signals.read(1):
                 return
             if not select.select([signals], [], [], 1)[0]:
-                print("fb: ending what was begun; Ctrl-C again ends at once", file=sys.stderr)  # noqa: T201
+                print("fb: finishing the current step; Ctrl-C again stops at once", file=sys.stderr)  # noqa: T201
             if signals.read(1):
                 os._exit(_core.exit_code("interrupted"))
 
@@ -102,18 +102,18 @@ _LIST = re.compile(r"""(--[\w-]+) \[(['"])(.*?\2)\]""")
 
 
 def _as_options(message: str) -> str:
-    """Return a message with options of the shell in the place of arguments of Python."""
+    """Return a message with options of the command line instead of arguments of Python."""
     message = message.replace("overwrite=True, or -f in the shell", "-f")
     message = message.replace("again=True", "--again")
     message = _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)
     return _LIST.sub(lambda found: f"{found[1]} {found[2]}{found[3].replace(f'{found[2]}, {found[2]}', ',')}", message)
 
 
-_NEXT = {"conflict": "--on-conflict keep keeps what is there, --on-conflict replace replaces it"}
+_NEXT = {"conflict": "--on-conflict keep keeps existing values, --on-conflict replace replaces them"}
 
 
 def _chosen(given: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments without lists that say nothing."""
+    """Return the arguments without empty lists."""
     return {name: value for name, value in given.items() if value != []}
 
 
@@ -122,7 +122,7 @@ def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
     look(**_chosen({name: value for name, value in given.items() if name != "dataset"}))
     store = DataStore.connect(url)
     if not store._core.is_kept:
-        raise UsageError(f"{store.url}: a store in memory ends with this program: name one that stays, as dir:PATH")
+        raise UsageError(f"{store.url}: a store in memory ends with this program; use a persistent one, as dir:PATH")
     files, path = given.pop("files"), given.pop("dataset")
     parts = path.strip("/").split("/")
     made = [whole for n in range(len(parts), 0, -1) if (whole := "/".join(parts[:n])) not in store.root]
@@ -139,12 +139,12 @@ def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
 def _store_of(url: str) -> str:
     is_told = Path(url).is_file() or (Path(url) / "store.json").is_file()  # connecting says what to do
     if ":" not in url and not is_told and not url.endswith(".json"):
-        raise UsageError(f"{url} is no event store: did you mean dir:{url}?")
+        raise UsageError(f"{url} is not an event store: did you mean dir:{url}?")
     return url
 
 
 def _remove_if_empty(dataset: DataSet) -> None:
-    """Remove a dataset in which nothing is, as one that was made for files that could not be read."""
+    """Remove a dataset if it is empty, as after files that could not be read."""
     if not (any(True for _ in dataset.runs()) or any(True for _ in dataset.datasets()) or dataset.products()):
         dataset.delete()
 
@@ -153,9 +153,9 @@ def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
     files = given.pop("files")
     schema = hdf5_schema(files, **_chosen(given))
     rows = [(group, one["type"], str(len(one["members"]))) for group, one in schema.items()]
-    lines = [format_table(("product", "type", "members"), rows)] if rows else ["there are no groups with rows"]
+    lines = [format_table(("product", "type", "members"), rows)] if rows else ["found no groups with rows"]
     if given["cpp"] is not None:
-        lines.append(f"their classes are in {given['cpp']}")
+        lines.append(f"wrote their classes to {given['cpp']}")
     return "\n".join(lines), schema
 
 
@@ -169,7 +169,7 @@ def _export(given: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _connected(url: str) -> DataStore:
-    """Open a store to be read: one in a folder, whoever writes to it; a Redis in which none is does not become one."""
+    """Open a store to read; a directory even while another process writes to it. Never creates a store in Redis."""
     return DataStore.connect(url, mode="r")
 
 

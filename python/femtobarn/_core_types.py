@@ -1,4 +1,4 @@
-"""The forms of what passes between the core and Python."""
+"""Types of the values that pass between the core and Python."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Any, Literal, TypeAlias, TypedDict
 __all__ = ["ColumnRecord", "ConvertTick", "FieldRecord", "FieldSpec", "MergeTick", "Node", "Tick"]
 
 Tick: TypeAlias = Callable[[int, int], None]
-"""A function of the bytes that are done and of those there are in all."""
+"""A function of the bytes done and the total bytes."""
 
 ConvertTick: TypeAlias = Callable[[int, int, int, int, int, bool], None]
-"""A function of the file's number, the entries done and in all, the bytes done and in all, and whether it verifies."""
+"""A function of the file number, entries done, total entries, bytes done, total bytes, and whether it verifies."""
 
 MergeTick: TypeAlias = Callable[[int, int, int, int], None]
-"""A function of the files that were added and of those there are, and of the bytes that were brought and there are."""
+"""A function of the files done, the total files, the bytes done and the total bytes."""
 
 Node: TypeAlias = tuple[Any, ...]
-"""What an array is made of; the first item says what the others are:
+"""The parts of an array. The first item determines the others:
 
 - ``("numpy", dtype, buffer)``
 - ``("list", offsets, node, "set", "bitset" or None)``
 - ``("string", offsets, buffer)``, ``("bytes", offsets, buffer, class_name)``
-- ``("option", index, node)``, with -1 for what is missing
+- ``("option", index, node)``, with -1 for missing values
 - ``("regular", size, length, node)``
 - ``("record", names or None for a tuple, nodes, length, type_name)``
 - ``("union", tags, index, nodes)``, with tag 0 for no value and tag k for node k - 1
 
-Offsets and indexes are buffers of int64, tags of int8. The same object appears again where columns share it.
+Offsets and indexes are buffers of int64, tags of int8. Columns that share a buffer have the same object.
 
-For writing there are also ``("arrow", schema, array)`` with Arrow's capsules, and ``("unknown",)`` for an array that
-knows no type, having no values.
+For writing there are also ``("arrow", schema, array)`` with Arrow capsules, and ``("unknown",)`` for an array without
+values, whose type is unknown.
 """
 
 FieldSpec: TypeAlias = tuple[Any, ...]
-"""A field to be written; the first item says what the others are:
+"""A field to be written. The first item determines the others:
 
-- ``("type", name, type, classes)`` with the name of a type of C++ and the classes and enums that it may have, which
-  may be left out; ``("number", name, dtype)`` with NumPy's
+- ``("type", name, type, classes)`` with the name of a C++ type and, optionally, the classes and enums in it;
+  ``("number", name, dtype)`` with a NumPy dtype
 - ``("list", name, field)``, ``("optional", name, field)``, ``("array", name, size, field)``
 - ``("variant", name, fields)``, ``("tuple", name, fields)``
 - ``("record", name, class or "", fields, version, checksum or None)``
@@ -57,7 +57,7 @@ class ColumnRecord(TypedDict):
 
 
 class FieldRecord(TypedDict):
-    """A field of the schema; the path is None for anonymous ones."""
+    """A field of the schema; the path is None for anonymous fields."""
 
     id: int
     parent: int | None

@@ -1,10 +1,10 @@
-"""The event store for asyncio: the classes of `femtobarn` with the same names and arguments, and methods to be awaited.
+"""The event store for asyncio: the classes of `femtobarn` with the same names and arguments, and async methods.
 
-Nothing here waits for a store in the thread of the loop. Each object has its twin as ``sync``, and is made of it, as
-by ``aio.Event(event)``; ``store.aio`` is that of a store.
+No method blocks the thread of the event loop. The attribute ``sync`` is the blocking object, from which the async one
+is made, as in ``aio.Event(event)``; ``store.aio`` is the async object of a store.
 
-Reading that is cancelled ends at once. Writing that is cancelled ends when it is known what came of it: it was done as
-a whole, or not at all. ``queue.pop()`` that is cancelled leaves its value in the queue.
+A cancelled read ends at once. A cancelled write ends when its outcome is known: it was done completely or not at all.
+A cancelled ``queue.pop()`` leaves its value in the queue.
 
 Examples
 --------
@@ -73,14 +73,14 @@ T = TypeVar("T")
 def _processes(
     method: Callable[Concatenate[Any, Callable[[Any], Any], P], R],
 ) -> Callable[Concatenate[Any, Callable[[Any], Any], P], Coroutine[Any, Any, R]]:
-    """Return the twin of `process`, which takes a function that is awaited as well."""
+    """Return the async version of `process`, which also accepts an async function."""
 
     async def process(source: Any, function: Callable[[Any], Any], /, *args: P.args, **kwargs: P.kwargs) -> R:
         sync = source.sync if isinstance(source, Twin) else source
         stop, running = threading.Event(), set[Future[Any]]()
         if inspect.iscoroutinefunction(function):
             if kwargs.get("executor", "threads") != "threads":
-                raise UsageError("a function that is awaited is called in the loop of asyncio: executor is 'threads'")
+                raise UsageError("an async function runs in the event loop of asyncio: use executor='threads'")
             function = _awaiting(function, asyncio.get_running_loop(), stop, running)
 
         def cancel() -> None:
@@ -98,9 +98,9 @@ def _awaiting(
     stop: threading.Event,
     running: set[Future[Any]],
 ) -> Callable[[Any], T]:
-    """Return what calls a function in the loop, with events for asyncio, and waits for it in a thread of a worker."""
+    """Return a function that runs an async function in the event loop, and waits for it in the thread of a worker."""
 
-    @functools.wraps(function)  # a checkpoint names the function, and not this one
+    @functools.wraps(function)  # a checkpoint stores the name of the function
     def call(item: Any) -> T:
         twin: Any = item
         if isinstance(item, _prefetch.EventBatch):
@@ -120,7 +120,7 @@ def _awaiting(
 
 
 def _in_thread(function: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the twin of a function, which runs in a thread and takes objects for asyncio as well."""
+    """Return the async version of a function: it runs in a thread and also accepts asyncio objects."""
 
     async def twin(*args: Any, **kwargs: Any) -> R:
         own = [one.sync if isinstance(one, Twin) else one for one in args]

@@ -1,4 +1,4 @@
-"""The errors that femtobarn raises, and the warning that it gives.
+"""The exceptions and warnings of femtobarn.
 
 Each error is a `FemtobarnError` and also the built-in error that a user would catch: a missing file is a
 `FileNotFoundError`, a missing field a `KeyError`. The attribute `kind` is a stable name in kebab case,
@@ -35,7 +35,7 @@ class FemtobarnError(Exception):
     message : str
         What went wrong, where, and what to do next.
     kind : str, optional
-        The stable name of the error, in kebab case; by default the one of the class.
+        The stable name of the error, in kebab case; by default the name of the class.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class FemtobarnError(Exception):
     """
 
     kind: str = "error"
-    _told: tuple[str, str] | None = None  # the field that it is of, and why, for who says it in other words
-    _object: str | None = None  # the object that a large product is, which is damaged or not there
+    _told: tuple[str, str] | None = None  # the field and the reason, for callers that raise another message
+    _object: str | None = None  # the object of a large product that is damaged or missing
 
     def __init__(self, message: str = "", *, kind: str | None = None) -> None:
         super().__init__(message)
@@ -66,68 +66,68 @@ class FemtobarnError(Exception):
 
 
 class FileError(FemtobarnError, OSError):
-    """A file could not be read; the message names it and the offset."""
+    """A file could not be read. The message names the file and the offset."""
 
     kind = "io"
 
 
 class NotFoundError(FileError, FileNotFoundError):
-    """A file does not exist, or a pattern matches none."""
+    """A file does not exist, or a pattern matches no file."""
 
     kind = "file-not-found"
 
 
 class KeyNotFoundError(FemtobarnError, KeyError):
-    """A name is in no file, ntuple or field; the message lists the nearest names."""
+    """A file, ntuple or field has no such name. The message lists the nearest names."""
 
     kind = "key-not-found"
 
 
 class ExistsError(FemtobarnError, FileExistsError):
-    """Something is there already, and was not to be written over."""
+    """The output exists already, and overwriting was not requested."""
 
     kind = "exists"
 
 
 class FormatError(FemtobarnError, ValueError):
-    """A file is corrupt, or uses what this version cannot read."""
+    """A file is corrupt, or uses a feature that this version cannot read."""
 
     kind = "format"
 
 
 class ChecksumError(FormatError):
-    """Bytes do not have the checksum that the file declares for them."""
+    """Data does not match the checksum in the file."""
 
     kind = "checksum"
 
 
 class UsageError(FemtobarnError, ValueError):
-    """An argument makes no sense here; the message says what would."""
+    """An argument is invalid. The message says which values are valid."""
 
     kind = "usage"
 
 
 class QueueEndedError(FemtobarnError, EOFError):
-    """A queue of an event store is empty, and nobody will push any more."""
+    """A queue of an event store is empty, and no producer has it open."""
 
     kind = "queue-ended"
 
 
 class ResourceError(FemtobarnError, MemoryError):
-    """There is not enough memory, or a limit forbids to take it."""
+    """Not enough memory, or a configured limit would be exceeded."""
 
     kind = "resource"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make one as Exception does: MemoryError refuses where it is called by name, as by tblib, for these bases."""
+        """Make one as Exception does: MemoryError cannot be made by name (as tblib does) for these base classes."""
         return Exception.__new__(cls, *args)
 
 
 class UnreadableWarning(UserWarning):
-    """Something is left out: a branch of a tree whose objects are not what its file says, or what not all files have.
+    """A branch or field is left out: its objects do not match their description, or not all files have it.
 
-    The message names the fields and says why, or names the file that lacks them; `NTuple.skipped` lists them.
-    Conversions and copies warn of whatever they leave out.
+    The message names the field and the reason, or the file that lacks the field; `NTuple.skipped` lists all of them.
+    Conversions and copies warn about everything that they leave out.
     """
 
     def __init__(self, message: str) -> None:
@@ -135,9 +135,9 @@ class UnreadableWarning(UserWarning):
 
 
 class ServerWarning(UserWarning):
-    """A server asks to wait for long, or a list lacks what a server has that cannot be reached.
+    """A server asks for a long wait, or a listing is incomplete because a server is unreachable.
 
-    Nothing has failed: it is waited, and what other servers have is listed. The message names the server.
+    The operation continues: it waits, or lists what the other servers have. The message names the server.
     """
 
     def __init__(self, message: str) -> None:
@@ -145,13 +145,13 @@ class ServerWarning(UserWarning):
 
 
 class MissingDependencyError(FemtobarnError, ImportError):
-    """An optional package is not installed; the message has the command that installs it."""
+    """An optional package is not installed. The message gives the command that installs it."""
 
     kind = "missing-dependency"
 
 
 class WorkerDiedError(FemtobarnError, RuntimeError):
-    """A process that worked on events ended before it had answered, again and again."""
+    """A worker process died repeatedly before it returned a result."""
 
     __module__ = "femtobarn"
     kind = "worker-died"

@@ -557,7 +557,7 @@ def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_pa
             return int((await batch.arrays()).n.to_numpy().sum())
 
         assert (await aio.process(dataset, batches, by="batch", **options)).n_events == 1000
-        with pytest.raises(fb.UsageError, match="executor must be 'threads'"):
+        with pytest.raises(fb.UsageError, match="use executor='threads'"):
             await aio.process(dataset, awaited, executor="processes", **options)
 
         async def fails(event: Any) -> int:
@@ -609,7 +609,7 @@ def test_twins_are_one_store() -> None:
         assert repr(event) == "<aio Event run 43, subrun 56, event 25 of dataset 'fermilab/nova'>"
         assert repr(store.aio) == "<aio DataStore 'memory:'>"
         assert event.dataset == await event.datastore.create_dataset("fermilab/nova")
-        with pytest.raises(fb.UsageError, match="must be looked for"):
+        with pytest.raises(fb.UsageError, match="must be looked up"):
             aio.Event(fb.Event(store, event.sync._key)).dataset  # noqa: B018
         dataset = event.datastore.root
         with pytest.raises(TypeError):

@@ -197,7 +197,7 @@ def test_members_that_not_all_files_have_are_left_out(tmp_path):
         assert report.skipped == (("r.q", missing), ("v.q", missing))
         made = fb.open(tmp_path / "one.root")
         assert made.typenames() == {"r": "", "r.p": "float", "v": "", "v.p": "double"}
-        with pytest.warns(fb.UnreadableWarning, match="left out are: 'r.q'"):
+        with pytest.warns(fb.UnreadableWarning, match="left out: 'r.q'"):
             read = fb.open(files).arrays()
         assert made.arrays().to_list() == read.to_list()
 
@@ -257,7 +257,7 @@ def test_trees_of_other_types_become_one(trees, tmp_path, order):
     assert report.equal
     assert dict(report.skipped) == {"only_a": f"not in {trees}/b.root", "only_b": f"not in {trees}/a.root"}
     made = fb.open(tmp_path / "one.root")
-    with pytest.warns(fb.UnreadableWarning, match="left out are"):
+    with pytest.warns(fb.UnreadableWarning, match="left out: "):
         read = fb.open(files).arrays()
     types = made.typenames()
     assert {name: types[name] for name in ("i", "f", "x", "grid", "letter", "_collection0.x")} == {

@@ -70,11 +70,11 @@ def test_a_missing_field_lists_the_nearest_names(dimuon):
         ("Muon_pt * 2", "read 'Muon_pt'"),
         ("Muon_pt*2", "read 'Muon_pt'"),
         ("Muon_pt[:, 0] > Muon_eta", "read 'Muon_pt', 'Muon_eta'"),
-        ("Muon_ptt > 2", "near is 'Muon_pt'"),
+        ("Muon_ptt > 2", "similar names: 'Muon_pt'"),
     ],
 )
 def test_an_expression_is_told_from_a_name(dimuon, expression, advice):
-    with pytest.raises(fb.KeyNotFoundError, match=r"expressions are not computed: .*compute with Awkward") as caught:
+    with pytest.raises(fb.KeyNotFoundError, match=r"expressions are not supported: .*compute with Awkward") as caught:
         fb.open(dimuon).arrays(expression)
     assert advice in str(caught.value)
 
@@ -83,7 +83,7 @@ def test_an_expression_is_told_from_a_name(dimuon, expression, advice):
 def test_the_ntuples_own_name_is_no_field(dimuon, key):
     with pytest.raises(fb.KeyNotFoundError, match="already gave the ntuple") as caught:
         fb.open(dimuon)[key]
-    assert f'fb.open("{dimuon}:Events") and go on without ["{key}"]' in str(caught.value)
+    assert f'fb.open("{dimuon}:Events") and omit ["{key}"]' in str(caught.value)
 
 
 @pytest.mark.parametrize("threads", ["all", 1.5, [2]])
@@ -129,7 +129,7 @@ def test_a_filter_may_match_nothing(dimuon):
 
 def test_a_field_is_chosen_by_name_or_position(dimuon):
     nt = fb.open(dimuon)
-    with pytest.raises(fb.UsageError, match="by its name or its position"):
+    with pytest.raises(fb.UsageError, match="use a name or a position"):
         nt[1.5]
     with pytest.raises(IndexError):
         nt[100]

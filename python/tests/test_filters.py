@@ -41,7 +41,7 @@ def test_filters_of_every_kind(wanted, expected):
 
 @pytest.mark.parametrize("wanted", [3, b"run", [3], object()])
 def test_what_is_no_filter_is_refused(wanted):
-    with pytest.raises(fb.UsageError, match="filter is"):
+    with pytest.raises(fb.UsageError, match="filter must be"):
         compile_filter(wanted)
 
 

@@ -590,7 +590,7 @@ def test_a_second_ctrl_c_ends_what_waits_for_a_server(tmp_path: Path) -> None:
             connection, _ = silent.accept()
             with connection:
                 program.send_signal(signal.SIGINT)
-                assert program.stderr.readline() == "fb: ending what was begun; Ctrl-C again ends at once\n"
+                assert program.stderr.readline() == "fb: finishing the current step; Ctrl-C again stops at once\n"
                 program.send_signal(signal.SIGINT)
                 assert program.wait(timeout=60) == 130
             assert program.stderr.read() == ""
@@ -971,11 +971,11 @@ def test_the_program_does_it_too(tmp_path: Path) -> None:
         file["spill/spillpot"][3] = -1
     conflict = fb_program("ingest", other, *into, "--namespace", "hep")
     assert conflict.returncode == 2
-    assert "fb: --on-conflict keep keeps what is there" in conflict.stderr
+    assert "fb: --on-conflict keep keeps existing values" in conflict.stderr
     nowhere = fb_program("ingest", path, "--into", "memory:", "--dataset", "a")
     assert (nowhere.returncode, nowhere.stderr) == (
         2,
-        "fb: memory:: a store in memory ends with this program: name one that stays, as dir:PATH\n",
+        "fb: memory:: a store in memory ends with this program; use a persistent one, as dir:PATH\n",
     )
     schema = json.loads(fb_program("hdf5-schema", path, "--json").stdout)
     assert schema["spill"]["members"] == [{"name": "spillpot", "type": "float", "dataset": "spillpot"}]
@@ -1185,7 +1185,5 @@ def test_another_namespace_is_told(tmp_path: Path, need_program: Any) -> None:
     fb.hdf5_schema(path, cpp=tmp_path / "nova.hpp", namespace="hep")
     del dataset
     lines = run_cpp(HINT_PROGRAM, tmp_path, need_program, url, libraries=("-lboost_serialization",))
-    told = (
-        "femtobarn: there is no product rec.{0} of the type std::vector<hep::rec_{0}>, but one of std::vector<rec_{0}>"
-    )
-    assert [line.partition(": is the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]
+    told = "femtobarn: found no product rec.{0} of type std::vector<hep::rec_{0}>, but one of type std::vector<rec_{0}>"
+    assert [line.partition("; use the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]

@@ -233,7 +233,7 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
         ({}, {"subrun": 2**64 - 1}, fb.UsageError, "is reserved for a missing subrun"),
         ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field matches 'Jet_\*'"),
         ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field matches 'xx'"),
-        ({}, {"drop": "x,y"}, fb.KeyNotFoundError, r"no field matches 'x,y'; several are a list: drop=\['x', 'y'\]"),
+        ({}, {"drop": "x,y"}, fb.KeyNotFoundError, r"no field matches 'x,y'; pass several as a list: drop=\['x', 'y'\]"),
         (
             {"run": None, "luminosityBlock": None, "event": None},
             {},
@@ -289,7 +289,7 @@ def test_slips_with_numbers_and_files_are_told(dataset: fb.DataSet, tmp_path: Pa
             fb.ingest(path, dataset, **{argument: name})  # type: ignore[arg-type]
     with uproot.open(path) as file:
         for opened in (file, file["ntuple" if "ntuple" in file else file.keys()[0]]):
-            with pytest.raises(fb.UsageError, match=f"give the path of a file, '{path}', not what uproot has opened"):
+            with pytest.raises(fb.UsageError, match=f"give the path of a file, '{path}', not an object of uproot"):
                 fb.ingest(opened, dataset)
     assert dataset.n_events() == 0
     assert fb.ingest(path, dataset, run=np.int32(7)).events == 3

@@ -147,7 +147,7 @@ def test_files_without_the_ntuple_can_be_left_out_but_no_fields(dimuon, mixed, r
 
 
 def test_iterating_over_files_of_other_ntuples_is_refused(dimuon, mixed):
-    with pytest.raises(fb.UsageError, match="'mixed', the files before 'Events'"):
+    with pytest.raises(fb.UsageError, match="'mixed', but earlier files have 'Events'"):
         list(fb.iterate([dimuon, mixed]))
     with pytest.raises(fb.UsageError, match="entry_start and entry_stop"):
         fb.iterate(dimuon, entry_stop=3)
@@ -247,7 +247,7 @@ def test_what_not_all_files_have_is_not_left_out_without_a_word(differing, read)
 
     for options in ({"filter_name": "a_*"}, {"expressions": ["a_*"]}):
         (message,) = call(**options)
-        assert "not all files of 'Events' have the same fields, left out are: 'a_eta' (not in " in message
+        assert "not all files of 'Events' have the same fields; left out: 'a_eta' (not in " in message
         assert "b.root), 'a_new' (not in " in message
         assert message.endswith("a.root)")
     (message,) = call(filter_name=lambda name: name == "a_eta" or name == "a_pt")

@@ -336,7 +336,7 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
         ([a, b], {"on": "nothing"}, r"nothing"),
         ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'b\.root:Friends has no field "nothing\*"'),
         ([a, b], {"on": "run,event"}, r'has no field "run,event"; .*give several names as a list'),
-        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
+        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched must be one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
         ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given for 1 ntuples, but there are 2: .* per ntuple"),
         ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"given for 3 ntuples, but there are 2"),
@@ -478,7 +478,7 @@ def test_proofs_of_joins_say_what_they_cannot_do(tmp_path):
             proof_of(output, a, b, on="event", unmatched="drop", **options)
     with pytest.raises(fb.FemtobarnError, match="beside=True"):
         fb.open(output).verify(against=a, on="event")
-    with pytest.raises(fb.FemtobarnError, match=r"name them \(against=\)"):
+    with pytest.raises(fb.FemtobarnError, match=r"pass them as against="):
         fb.open(output).verify(beside=True)
     two = tmp_path / "two.root"
     fb.write(two, {"x": [1]}, name="one")

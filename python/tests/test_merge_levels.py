@@ -122,7 +122,7 @@ def test_small_clusters_become_large_ones(written, tmp_path):
         ["L4", "pages or clusters get the size that was asked for"]
     ]
     for name, size in (("cluster_size", 0), ("page_size", "0 B"), ("page_size", -1)):
-        with pytest.raises(fb.UsageError, match=re.escape(f"{name} is at least one byte")):
+        with pytest.raises(fb.UsageError, match=re.escape(f"{name} must be at least one byte")):
             fb.merge(folder / "0.root", tmp_path / "no.root", level="L4", **{name: size})
 
 

@@ -78,7 +78,7 @@ def test_members_that_all_files_have_are_read_whatever_their_order_and_width(pat
     skipped = dict(nt.skipped)
     assert {"alone", "either", "first_late", "other_late", "hit.extra", "hit.other"} <= set(skipped)
     assert "alternatives" in skipped["either"]
-    with pytest.warns(fb.UnreadableWarning, match="left out are"):
+    with pytest.warns(fb.UnreadableWarning, match="left out: "):
         arrays = nt.arrays()
     assert sorted(arrays.fields) == ["hit", "hits", "n", "same"]
     for start, file in zip((0, 10), files, strict=True):

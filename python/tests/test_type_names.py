@@ -79,13 +79,13 @@ def test_the_tests_of_cpp_say_the_same() -> None:
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("int*", "a pointer or a reference is none"),
-        ("const Track &", "a pointer or a reference is none"),
-        ("vector<int", "brackets do not fit"),
-        ("int>", "brackets do not fit"),
+        ("int*", "that the pointer or reference refers to"),
+        ("const Track &", "that the pointer or reference refers to"),
+        ("vector<int", "brackets do not match"),
+        ("int>", "brackets do not match"),
         (" ", "it is empty"),
         ("unsigned float", "no such number"),
-        ("std::vector<long char>", "'long char' is no type .*no such number"),
+        ("std::vector<long char>", "invalid product type 'long char': .*no such number"),
         ("std::vector<int23_t>", "did you mean int32_t"),
         ("Int32_t", "did you mean int32_t"),
     ],

@@ -1,4 +1,4 @@
-/// What the tests here are written with: a check that says where it failed, and a list of tests that all run.
+/// Helpers of these tests: checks that report their line when they fail, and a list of tests that all run.
 #ifndef FEMTOBARN_TESTS_CHECK_HPP
 #define FEMTOBARN_TESTS_CHECK_HPP
 
@@ -19,22 +19,22 @@ inline void failed(const char *file, int line, const std::string &what) {
     std::fprintf(stderr, "%s:%d: %s\n", file, line, what.c_str());
 }
 
-#define CHECK(condition) ((condition) ? void() : failed(__FILE__, __LINE__, #condition " is not so"))
+#define CHECK(condition) ((condition) ? void() : failed(__FILE__, __LINE__, #condition " is false"))
 
-/// Checks that something throws, and that the message has a part.
+/// Checks that an expression throws, and that the message contains a part.
 #define THROWS(Class, part, ...)                                                                             \
     try {                                                                                                    \
         __VA_ARGS__;                                                                                         \
         failed(__FILE__, __LINE__, #__VA_ARGS__ " does not throw");                                          \
     } catch (const Class &error) {                                                                           \
         if (std::string(error.what()).find(part) == std::string::npos) {                                     \
-            failed(__FILE__, __LINE__, std::string("it says: ") + error.what());                             \
+            failed(__FILE__, __LINE__, std::string("message: ") + error.what());                             \
         }                                                                                                    \
     }
 
 using Tests = std::vector<std::pair<const char *, std::function<void()>>>;
 
-/// Runs tests; gives the code to exit with.
+/// Runs the tests; returns the exit code.
 inline int run(const Tests &tests) {
     for (const auto &[name, test] : tests) {
         const int before = n_failed();

@@ -1,4 +1,4 @@
-// hepnos.hpp: stores, datasets, runs, subruns, events, and going through them.
+// hepnos.hpp: stores, datasets, runs, subruns, events, and iterating over them.
 #include "check.hpp"
 
 #include <hepnos.hpp>
@@ -58,7 +58,7 @@ static void datasets_have_names_and_places() {
     CHECK(DataSet() != a && DataSet() == DataSet());
 }
 
-/// HEPnOS deletes nothing; others do.
+/// HEPnOS cannot delete datasets; other programs can.
 static void nothing_is_created_in_a_dataset_that_was_deleted() {
     DataSet gone = store.root().createDataSet("deleted");
     const auto &own = detail::Access::store_of(store)->store;
@@ -192,7 +192,7 @@ static void prefetchers_serve_runs_subruns_and_events() {
         }
         CHECK(expected == 40 && runs.find(7, *prefetcher)->number() == 7 &&
               runs.find(70, *prefetcher) == runs.end());
-        // What it does not have comes from the store.
+        // products that the cache does not have come from the store
         unsigned number = 0;
         CHECK(dataset[39][2][1].load(*prefetcher, "n", number) && number == 1);
         prefetcher->fetchProduct<unsigned>("n", false);

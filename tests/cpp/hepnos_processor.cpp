@@ -1,6 +1,7 @@
-// hepnos.hpp: ParallelEventProcessor, on one rank and on several.
+// hepnos.hpp: ParallelEventProcessor, on one rank and on several ranks.
 //
-//     hepnos_processor URL [LEVEL]      LEVEL is what MPI is asked for: multiple (or nothing), single
+//     hepnos_processor URL [LEVEL]      LEVEL is the requested thread level of MPI: multiple (default),
+// single
 //
 // Rank 0 writes; then all ranks process.
 #include "check.hpp"
@@ -53,7 +54,7 @@ static void fill() {
     dataset = store.root()["processed"];
 }
 
-/// Whether each event was seen once, on some rank.
+/// Checks that each event was processed once, on any rank.
 static void check_each_once(const std::vector<unsigned> &seen) {
     std::vector<unsigned> all(seen.size());
     MPI_Allreduce(seen.data(), all.data(), static_cast<int>(seen.size()), MPI_UNSIGNED, MPI_SUM,
@@ -161,7 +162,7 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     int n = 0, all = 0;
     processor.process(store.root()["otherwise"], [&n](const Event &event, const ProductCache &cache) {
         Swapped loaded{};
-        THROWS(Exception, "another Swapped", event.load(cache, "s", loaded));
+        THROWS(Exception, "Swapped is stored with other members", event.load(cache, "s", loaded));
         ++n;
     });
     MPI_Allreduce(&n, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -186,7 +187,7 @@ static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) 
     try {
         processor.process(gone, [&n, url](const Event &) {
             if (++n == 1 && rank == 0) {
-                fb::Store::connect(url).dataset("gone").remove(); // as another process does
+                fb::Store::connect(url).dataset("gone").remove(); // as another process would
             }
         });
     } catch (const Exception &error) {
@@ -198,7 +199,7 @@ static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) 
 static void a_rank_that_only_reads_is_told_at_the_first_write(const char *url) {
     if (rank > 0 && std::strncmp(url, "dir:", 4) == 0) {
         WriteBatch batch(store);
-        THROWS(Exception, "written by one process", dataset.createRun(batch, 99));
+        THROWS(Exception, "only one process can write", dataset.createRun(batch, 99));
         AsyncEngine async(store);
         dataset.createRun(async, 99);
         CHECK(async.errors().size() == 1);
@@ -259,7 +260,7 @@ int main(int argc, char **argv) {
               structs_that_the_store_knows_otherwise_are_told},
              {"a dataset that others delete meanwhile is an error",
               [argv] {
-                  if (std::strcmp(argv[1], "memory:") != 0) { // which another connection does not share
+                  if (std::strcmp(argv[1], "memory:") != 0) { // which is not shared between connections
                       a_dataset_that_others_delete_meanwhile_is_an_error(argv[1]);
                   }
               }},

@@ -1,4 +1,4 @@
-// hepnos.hpp: products, how they are stored, batches, engines, references, queues.
+// hepnos.hpp: products, their storage, batches, engines, references, queues.
 #include "check.hpp"
 
 #include <hepnos.hpp>
@@ -16,7 +16,7 @@
 using namespace hepnos;
 
 static DataStore store;
-static bool in_folder = false; // where batches are larger
+static bool in_folder = false; // with larger batches
 
 struct Point { // plain-old-data
     float x, y;
@@ -28,7 +28,7 @@ struct Swapped {
 };
 FB_DESCRIBE(Swapped, x, y)
 
-struct Strip { // described by other programs only
+struct Strip { // only described by other programs
     std::int32_t n;
     float charge;
 };
@@ -37,7 +37,7 @@ struct Narrow {
     float charge;
 };
 
-struct Track { // by Boost
+struct Track { // stored by Boost
     std::string name;
     std::vector<double> hits;
     Track() {}
@@ -59,7 +59,7 @@ struct Remark {
 
 struct Versioned {
     int n = 0;
-    unsigned seen = 0; // the version that its serialize was given
+    unsigned seen = 0; // the version that was passed to serialize
     bool operator==(const Versioned &other) const { return n == other.n; }
     template <typename Archive>
     void serialize(Archive &archive, const unsigned int version) {
@@ -80,7 +80,7 @@ static Event event(const char *dataset) {
     return store.root().createDataSet(dataset).createRun(1).createSubRun(2).createEvent(3);
 }
 
-/// The bytes of a product, as any other program finds them.
+/// The bytes of a product, as read by any other program.
 static std::string bytes(const ProductID &id, const std::string &name) {
     UUID dataset;
     RunNumber run;
@@ -110,8 +110,8 @@ static void plain_data_are_stored_as_bytes() {
     CHECK(e.load("p", all) && all.size() == 1 && all[0].x == 3);
     e.store("p", std::vector<Point>());
     CHECK(e.load("p", all) && all.empty());
-    THROWS(Exception, "no range", e.store("p", points, 2, 1));
-    THROWS(Exception, "no range", e.store("p", points, 0, 4));
+    THROWS(Exception, "invalid range", e.store("p", points, 2, 1));
+    THROWS(Exception, "invalid range", e.store("p", points, 0, 4));
 }
 
 static void all_else_goes_through_boost() {
@@ -127,7 +127,7 @@ static void all_else_goes_through_boost() {
     std::map<std::string, int> loaded;
     CHECK(e.load("t", one) && one == track && e.load("t", many) && many.size() == 3 && many[2] == track);
     CHECK(e.load(label, loaded) && loaded == numbers);
-    // The layout of vectors: their number, and the elements.
+    // vectors are stored as the number of elements, then the elements
     const std::string stored =
         bytes(e.store("t", std::vector<std::string>{"ab", "c"}), "t#std::vector<std::string>");
     CHECK(stored.size() == 8 + (8 + 2) + (8 + 1));
@@ -135,7 +135,7 @@ static void all_else_goes_through_boost() {
     CHECK(e.load("t", many) && many.size() == 1 && many[0].name == "pion");
 }
 
-/// The bytes that Boost itself writes of a vector's elements behind their number.
+/// The bytes that Boost writes for the elements of a vector, after their number.
 template <typename T>
 static std::string as_boost_does(const std::vector<T> &values) {
     std::string text;
@@ -205,7 +205,7 @@ static void damaged_products_are_errors() {
     THROWS(Exception, "expected", e.load("v", points));
     THROWS(Exception, "expected 8 bytes, found 3", e.load("p", point));
     THROWS(Exception, "cannot deserialize", e.load("t", track));
-    THROWS(Exception, "is no std::vector<Track>", e.load("t", tracks));
+    THROWS(Exception, "is not a valid std::vector<Track>", e.load("t", tracks));
     THROWS(Exception, "cannot deserialize", e.load("s", text));
 }
 
@@ -219,7 +219,8 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     Swapped loaded{};
     Prefetcher prefetcher(store);
     prefetcher.fetchProduct<Swapped>("s");
-    const char *what = "another Swapped: it is noted with float y, float x, and described here with float x";
+    const char *what = "class Swapped is stored with other members: noted with float y, float x, "
+                       "described here with float x";
     THROWS(Exception, what, e.load("s", loaded));
     THROWS(Exception, what, e.load(prefetcher, "s", loaded));
     THROWS(Exception, what, store.loadProduct(id, loaded));
@@ -227,14 +228,14 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     for (const Event &each : prefetcher(e.subrun())) {
         THROWS(Exception, what, each.load(prefetcher, "s", loaded));
     }
-    // The type of another store says nothing of this one.
+    // the note of a type in another store is not used for this one
     DataStore other = DataStore::connect("na+sm", "memory:");
     Event there = other.root().createDataSet("d").createRun(1).createSubRun(2).createEvent(3);
     there.store("s", Swapped{1, 2});
     CHECK(there.load("s", loaded) && loaded.y == 2);
 }
 
-/// What is said on the standard error meanwhile.
+/// The output to standard error of a function.
 template <typename F>
 static std::string said(F &&f) {
     std::ostringstream text;
@@ -246,7 +247,7 @@ static std::string said(F &&f) {
 
 static std::size_t n_lines(const std::string &text) { return std::count(text.begin(), text.end(), '\n'); }
 
-/// Programs that were written for HEPnOS describe nothing, and go on.
+/// Programs that were written for HEPnOS describe nothing, but must continue to work.
 static void structs_that_only_the_store_knows_are_told_once() {
     Event e = event("undescribed");
     const fb_descriptor place = detail::Access::container(e.store("p", Point{1, 2}));
@@ -267,12 +268,13 @@ static void structs_that_only_the_store_knows_are_told_once() {
             CHECK(e.store("v", std::vector<Strip>{loaded}));
         }
     });
-    CHECK(n_lines(once) == 1 && once.find("the store knows Strip as float q, std::int32_t n") != once.npos);
+    CHECK(n_lines(once) == 1 &&
+          once.find("Strip is not described, but the store has it as float q, std::int32_t n") != once.npos);
     CHECK(once.find("FB_DESCRIBE(Strip, q, n)") != once.npos);
     const std::string boost = said([&] { e.store("t", Remark{"good"}); });
-    CHECK(n_lines(boost) == 1 && boost.find("stored by Boost here") != boost.npos);
+    CHECK(n_lines(boost) == 1 && boost.find("stores it by Boost") != boost.npos);
     Narrow narrow{};
-    const char *what = "the store knows Narrow as double charge";
+    const char *what = "class Narrow is not described, but the store has it as double charge";
     THROWS(Exception, what, e.load("n", narrow));
     THROWS(Exception, what, e.store("n", narrow));
     THROWS(Exception, what, e.store("n", std::vector<Narrow>{narrow}));
@@ -329,9 +331,9 @@ static void references_are_stored_and_followed() {
     CHECK(!both[0].valid() && copy.valid() && copy != both[1]);
     std::map<std::string, Track> all;
     CHECK(store.loadProduct(map, all) && all["c"].name == "d");
-    THROWS(Exception, "not there", *store.makePtr<int>(ProductID::from<int>("t", UUID(), 1, 2, 3)));
+    THROWS(Exception, "does not exist", *store.makePtr<int>(ProductID::from<int>("t", UUID(), 1, 2, 3)));
     THROWS(Exception, "expected 4 bytes", *store.makePtr<int>(one));
-    THROWS(Exception, "not there", *Ptr<int>());
+    THROWS(Exception, "does not exist", *Ptr<int>());
 }
 
 static void batches_are_seen_when_they_are_flushed() {
@@ -367,12 +369,12 @@ static void batches_are_seen_when_they_are_flushed() {
     }
     WriteBatch none;
     CHECK(!none.valid());
-    CHECK(dataset.createRun(none, 99).store(none, "n", 1) && dataset[99].valid()); // directly, then
+    CHECK(dataset.createRun(none, 99).store(none, "n", 1) && dataset[99].valid()); // without a batch
     none.flush();
     THROWS(Exception, "not valid", none.activateStatistics());
 }
 
-// A label that is too long is none, which an engine tells by errors().
+// A label that is too long is an error, which an engine reports by errors().
 static void errors_are_read_while_others_add_to_them(DataSet dataset) {
     AsyncEngine async(store, 1);
     const auto &before = async.errors();

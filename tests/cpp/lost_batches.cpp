@@ -1,4 +1,5 @@
-// Batches whose server is gone when they end: the next call throws; without one, the process ends with 1.
+// Batches whose server is gone when they are destroyed: the next call throws; without one, the exit code is
+// 1.
 //
 //     lost_batches URL COMMAND KIND      COMMAND ends the server; KIND is batch, async, own or told
 #include "check.hpp"

@@ -51,15 +51,15 @@ static void references_that_dangle_are_told() {
     THROWS(fb::Error, "run 43, subrun 56",
            fb::Ptr::to<std::vector<double>>(event, "v", 1).load<double>(store));
     THROWS(fb::Error, "refers to nothing", fb::Ptr().load<double>(store));
-    THROWS(fb::Error, "no reference to a float", fb::Ptr::to<double>(event, "w").load<float>(store));
+    THROWS(fb::Error, "not a reference to a float", fb::Ptr::to<double>(event, "w").load<float>(store));
     const std::string name = fb::product_name<fb::Ptr>("bad");
     store.store(event.descriptor(), name, std::string(60, '\xff'));
-    THROWS(fb::Error, "product is no fb::Ptr", event.load<fb::Ptr>("bad"));
+    THROWS(fb::Error, "product is not a valid fb::Ptr", event.load<fb::Ptr>("bad"));
     store.store(event.descriptor(), name, fb::Codec<fb::Ptr>::encode(fb::Ptr()) + "x");
-    THROWS(fb::Error, "product is no fb::Ptr", event.load<fb::Ptr>("bad"));
+    THROWS(fb::Error, "product is not a valid fb::Ptr", event.load<fb::Ptr>("bad"));
     const std::string names = fb::product_name<std::vector<fb::Ptr>>("bad");
     store.store(event.descriptor(), names, std::string(30, '\xff'));
-    THROWS(fb::Error, "product is no fb::Ptr", event.load<std::vector<fb::Ptr>>("bad"));
+    THROWS(fb::Error, "product is not a valid fb::Ptr", event.load<std::vector<fb::Ptr>>("bad"));
 }
 
 static void what_python_stored_is_followed() {

@@ -1,4 +1,4 @@
-"""Python's half of the test that references go from Python to C++ and back: `references.py URL store|follow`."""
+"""The Python half of the test of references between Python and C++: `references.py URL store|follow`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Track:
 
 
 def store(url: str) -> None:
-    """Store what C++ is to follow."""
+    """Store references that C++ follows."""
     dataset = fb.DataStore.connect(url).root.create_dataset("python")
     event = dataset.create_run(43).create_subrun(56).create_event(NUMBER)
     event.store("tracks", [Track(1.5, 2), Track(2.5, 3)])
@@ -30,7 +30,7 @@ def store(url: str) -> None:
 
 
 def follow(url: str) -> None:
-    """Follow what C++ has stored, of its own and of what Python gave to it."""
+    """Follow references that C++ has stored, its own and those from Python."""
     data = fb.DataStore.connect(url)
     event = data["c++"][43][56][NUMBER]
     assert event.load("one") == event.ref("tracks", index=1)

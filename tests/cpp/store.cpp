@@ -29,16 +29,16 @@ struct Muon {
 };
 FB_DESCRIBE(Muon, pt, charge)
 
-/// Described by other programs only.
+/// Only described by other programs.
 struct Strip {
     std::int32_t n;
     float charge;
 };
 
-static_assert(fb::is_plain<Jet> && fb::is_plain<std::array<float, 3>>, "their bytes are their values");
+static_assert(fb::is_plain<Jet> && fb::is_plain<std::array<float, 3>>, "they are stored as their bytes");
 static_assert(!fb::is_plain<int *> && !fb::is_plain<int *[2]> && !fb::is_plain<std::array<const char *, 2>> &&
                   fb::detail::holds_pointers<std::vector<std::pair<int, std::tuple<Jet *>>>>,
-              "pointers lead nowhere in another process");
+              "pointers are invalid in another process");
 
 static std::string url;
 
@@ -75,7 +75,8 @@ static void datasets_are_nested() {
     CHECK(a.datasets().size() == 1);
 }
 
-/// An object of a dataset that was deleted brought its name back, and deleted the next one of that name.
+/// Regression: an object of a deleted dataset created its name again, and deleted the next dataset of that
+/// name.
 static void a_dataset_that_was_deleted_is_none() {
     const fb::Store store = connect();
     const fb::DataSet gone = store.create_dataset("deleted/a");
@@ -98,7 +99,7 @@ static void a_dataset_that_was_deleted_is_none() {
     CHECK(store.dataset("deleted/a/b/c").exists());
 }
 
-/// One that another program had deleted had no runs and no events.
+/// Regression: a dataset that another program had deleted had no runs and no events.
 static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     const fb::Store store = fb::Store::connect("memory:gone"), other = fb::Store::connect("memory:gone");
     const fb::DataSet dataset = store.create_dataset("a");
@@ -113,7 +114,8 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     CHECK(store.root().datasets().empty());
 }
 
-/// A loader, which knows no name, found nothing in one that another program had deleted; nor did its runs.
+/// Regression: a loader, which does not know the name, found no events in a dataset that another program had
+/// deleted; nor did its runs.
 static void a_deleted_dataset_has_not_just_no_events() {
     const fb::Store store = fb::Store::connect("memory:loader"), other = fb::Store::connect("memory:loader");
     const fb::DataSet empty = store.create_dataset("a/empty"), dataset = store.create_dataset("a/b");
@@ -139,13 +141,13 @@ static void a_deleted_dataset_has_not_just_no_events() {
     CHECK(!fb::Loader(store, empty.descriptor(), names).next());
 }
 
-/// A dataset that was removed as an Item was empty, and its name was left.
+/// Regression: a dataset that was removed as an Item was empty, but its name was left.
 static void a_dataset_is_removed_with_its_name() {
     const fb::Store store = connect();
     const fb::DataSet dataset = store.create_dataset("as-item");
     dataset.create(1);
     const fb::Item &item = dataset;
-    THROWS(fb::Error, "removed, by its name", item.remove());
+    THROWS(fb::Error, "a dataset has a name", item.remove());
     CHECK(dataset.exists() && dataset.find(1));
     dataset.remove();
     CHECK(!dataset.exists());
@@ -281,8 +283,8 @@ static void batches_take_nothing_of_another_store() {
     const fb::Store store = connect();
     const fb::Item run = fb::Store::connect("memory:").create_dataset("other").create(1);
     fb::WriteBatch batch(store);
-    THROWS(fb::Error, "not in the store", batch.create(run, 2));
-    THROWS(fb::Error, "not in the store", batch.store(run, "n", 1));
+    THROWS(fb::Error, "this batch writes to", batch.create(run, 2));
+    THROWS(fb::Error, "this batch writes to", batch.store(run, "n", 1));
     CHECK(batch.size() == 0);
 }
 
@@ -292,13 +294,13 @@ static void bytes_that_are_no_value_are_an_error() {
     store.store(event.descriptor(), "v#std::vector<double>", "abc");
     THROWS(fb::Error, "expected 8 bytes, found 3", event.load<std::vector<double>>("v"));
     store.store(event.descriptor(), "v#std::vector<double>", "\xff\xff\xff\xff\xff\xff\xff\xff 8 bytes");
-    THROWS(fb::Error, "is no std::vector<double>", event.load<std::vector<double>>("v"));
+    THROWS(fb::Error, "is not a valid std::vector<double>", event.load<std::vector<double>>("v"));
     store.store(event.descriptor(), "n#std::int32_t", "");
     THROWS(fb::Error, "expected 4 bytes, found 0", event.load<int>("n"));
     THROWS(fb::Error, "label#type", store.store(event.descriptor(), "n", ""));
 }
 
-/// What another program has stored, and noted of it.
+/// Stores a product and the note of its class, like another program.
 static fb::Item stored_by_another(const fb::Store &store, const char *dataset, const char *name,
                                   const std::string &bytes, const char *type, const char *members) {
     store.note(std::string("type/") + type,
@@ -308,8 +310,8 @@ static fb::Item stored_by_another(const fb::Store &store, const char *dataset, c
     return event;
 }
 
-/// `fb ingest` had stored Jet{pt, eta, phi, btag}: a struct with phi before eta got the values of one for the
-/// other, and nothing said so.
+/// Regression: `fb ingest` had stored Jet{pt, eta, phi, btag}; a struct with phi before eta got the values of
+/// one for the other, without an error.
 static void structs_that_the_store_knows_otherwise_are_told() {
     const fb::Store store = connect();
     const std::string bytes = fb::Codec<std::vector<Jet>>::encode({{1, 2, 3, 4}});
@@ -318,8 +320,8 @@ static void structs_that_the_store_knows_otherwise_are_told() {
                           R"({"name":"pt","type":"float"},{"name":"eta","type":"float"},)"
                           R"({"name":"phi","type":"float"},{"name":"btag","type":"float"})");
     const char *what =
-        "another Jet: it is noted with float pt, float eta, float phi, float btag, and described here "
-        "with float pt, float phi, float eta, float btag: give it the members of the store";
+        "class Jet is stored with other members: noted with float pt, float eta, float phi, float btag, "
+        "described here with float pt, float phi, float eta, float btag; use the members of the store";
     std::vector<Jet> jets;
     CHECK(!event.load("none", jets));
     for (int i = 0; i < 2; ++i) {
@@ -338,25 +340,27 @@ static void structs_within_others_and_of_other_sizes_are_told() {
     const fb::Item event =
         stored_by_another(store, "clusters", "c#Cluster", std::string(sizeof(Cluster), '\0'), "Tower",
                           R"({"name":"n_cells","type":"std::int32_t"},{"name":"energy","type":"float"})");
-    THROWS(fb::Error, "another Tower", event.load<Cluster>("c"));
+    THROWS(fb::Error, "class Tower is stored with other members", event.load<Cluster>("c"));
     const fb::Item other =
         stored_by_another(store, "muons", "m#Muon", "four", "Muon", R"({"name":"pt","type":"float"})");
-    THROWS(fb::Error, "another Muon: it is noted with float pt, and", other.load<Muon>("m"));
+    THROWS(fb::Error, "class Muon is stored with other members: noted with float pt, d",
+           other.load<Muon>("m"));
 }
 
-/// Python had noted Strip{charge, n}: n came back as charge, as the program did not say what its own is.
+/// Regression: Python had noted Strip{charge, n}; n was loaded as charge, as the program did not describe it.
 static void structs_that_only_the_store_knows_must_be_described() {
     const fb::Store store = fb::Store::connect("memory:strips");
     const fb::Item event = store.create_dataset("strips").create(1).create(2).create(3);
     const std::vector<Strip> strips{{1, 2}};
-    event.store("mine", strips); // nobody knows them yet
+    event.store("mine", strips); // not noted yet
     CHECK(event.load<std::vector<Strip>>("mine")->size() == 1);
     const fb::Store other = fb::Store::connect("memory:strips");
     stored_by_another(other, "strips", "s#Strip", std::string(8, '\0'), "Strip",
                       R"({"name":"charge","type":"float"},{"name":"n","type":"std::int32_t"})");
     const char *what =
-        "the store knows Strip as float charge, std::int32_t n, and this program does not say what "
-        "its own is: describe it outside of all namespaces, FB_DESCRIBE(Strip, charge, n)";
+        "class Strip is not described, but the store has it as float charge, std::int32_t n: describe it "
+        "outside of all namespaces, with its members in the order of the store, "
+        "FB_DESCRIBE(Strip, charge, n)";
     const fb::Item again = other.dataset("strips")[1][2][3];
     for (int i = 0; i < 2; ++i) {
         THROWS(fb::Error, what, again.load<Strip>("s"));
@@ -370,12 +374,12 @@ static void structs_that_only_the_store_knows_must_be_described() {
     const auto piece = loader.next();
     Strip strip{};
     THROWS(fb::Error, what, piece->load(0, 0, strip));
-    other.store(again.descriptor(), "s#Strip", "four"); // of another size
+    other.store(again.descriptor(), "s#Strip", "four"); // another size
     THROWS(fb::Error, what, again.load<Strip>("s"));
     CHECK(!again.load<Strip>("none") && again.products().size() == 2);
 }
 
-/// Other programs may not have described what they store.
+/// Other programs may not have described the structs that they store.
 static void structs_that_nobody_noted_are_loaded() {
     const fb::Store store = fb::Store::connect("memory:");
     const fb::Item event = store.create_dataset("d").create(1).create(2).create(3);
@@ -413,10 +417,10 @@ static void events_come_in_order_and_with_products() {
                 CHECK(piece->load(0, i, number) && number == (*piece)[i].event());
                 CHECK(!piece->values(1)[i].data);
                 float other = 0;
-                THROWS(fb::Error, "and no float", piece->load(0, i, other));
+                THROWS(fb::Error, ", not float", piece->load(0, i, other));
             }
             std::uint64_t number = 0;
-            THROWS(fb::Error, "product 6 of container 0: there are 2 products of ",
+            THROWS(fb::Error, "no product 6 or no container 0; there are 2 products and ",
                    piece->load(6, 0, number));
             THROWS(fb::Error, "there are 2 products", piece->load(0, piece->size(), number));
         }
@@ -456,7 +460,7 @@ static void queues_give_each_value_once_and_end() {
     THROWS(fb::Error, "no queue", fb::Queue(store, "q", fb::QueueMode::consumer));
 }
 
-/// Without the file that says whose they are.
+/// Without the file that has the store ID.
 static std::size_t n_files(const std::filesystem::path &folder) {
     std::size_t n = 0;
     for (const auto &entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -485,7 +489,7 @@ static void large_products_lie_beside_the_store() {
         batch.flush();
         CHECK(n_files(folder / "large") == 3);
     }
-    // The store says where they are.
+    // the store knows where its large products are
     const fb::Store store = fb::Store::connect("dir:" + (folder / "store").string());
     const fb::Item subrun = store.dataset("large")[1][1];
     for (std::uint64_t event = 0; event < 3; ++event) {

@@ -1,4 +1,4 @@
-// Names of types in keys, and descriptions of structs: the same for every compiler, and for Python.
+// Type names in keys, and descriptions of structs: the same for every compiler, and for Python.
 #include "check.hpp"
 
 #include <femtobarn.hpp>
@@ -36,7 +36,7 @@ struct Vertex {
 };
 struct Nothing {};
 template <>
-struct fb::Described<Nothing> : std::true_type { // as `fb hdf5-schema` writes it
+struct fb::Described<Nothing> : std::true_type { // as written by `fb hdf5-schema`
     template <class Visit>
     static void each(Visit &&) {}
 };
@@ -121,12 +121,13 @@ static void storing_notes_the_description_once() {
     CHECK(store.noted("type/Point") == fb::description<Point>());
     const fb::Store other = fb::Store::connect("memory:");
     other.note("type/Point", "{}");
-    THROWS(fb::Error, "another Point", other.create_dataset("d").create(1).store("p", Point{1, 2}));
+    THROWS(fb::Error, "Point is stored with other members",
+           other.create_dataset("d").create(1).store("p", Point{1, 2}));
 }
 
 static void a_struct_is_described_as_a_whole() {
     const fb::Item run = fb::Store::connect("memory:").create_dataset("d").create(1);
-    THROWS(fb::Error, "Partial: FB_DESCRIBE names not all members", run.store("p", Partial{}));
+    THROWS(fb::Error, "Partial: FB_DESCRIBE leaves out members", run.store("p", Partial{}));
     THROWS(fb::Error, "Swapped: FB_DESCRIBE", run.store("s", std::vector<Swapped>(1)));
     run.store("n", std::vector<Nothing>(3));
     CHECK(run.load<std::vector<Nothing>>("n").value().size() == 3);
@@ -148,12 +149,13 @@ static void a_class_that_python_has_noted_is_the_same() {
           "{\"members\":[{\"name\":\"y\",\"type\":\"double\"},{\"name\":\"x\",\"type\":\"double\"}]}"}) {
         const fb::Store other = fb::Store::connect("memory:");
         other.note("type/Point", another);
-        THROWS(fb::Error, "another Point", other.create_dataset("d").create(1).store("p", Point{1, 2}));
+        THROWS(fb::Error, "Point is stored with other members",
+               other.create_dataset("d").create(1).store("p", Point{1, 2}));
     }
 }
 
-/// A program that went on took a class for ever for what it was at first: it stored values of the old one
-/// among those of the new one.
+/// Regression: a running program kept the first description of a class: it stored values of the old class
+/// among values of the new one.
 static void a_class_that_others_had_forgotten_is_looked_up_again() {
     const fb::Store store = fb::Store::connect("memory:forgotten");
     const fb::Store other = fb::Store::connect("memory:forgotten");
@@ -166,8 +168,8 @@ static void a_class_that_others_had_forgotten_is_looked_up_again() {
     CHECK(!store.noted("type/Vertex"));
     other.note("type/Vertex", R"({"members":[{"name":"t","type":"float"}],"type":"Vertex"})");
     other.store(run.descriptor(), "v#Vertex", "time");
-    THROWS(fb::Error, "another Vertex", run.store("v", Vertex{2}));
-    THROWS(fb::Error, "another Vertex", run.load<Vertex>("v"));
+    THROWS(fb::Error, "Vertex is stored with other members", run.store("v", Vertex{2}));
+    THROWS(fb::Error, "Vertex is stored with other members", run.load<Vertex>("v"));
     THROWS(fb::Error, "no class", other.forget_class("Nothing"));
 }
 

@@ -8,24 +8,24 @@ use crate::input::{fb_bytes, fb_text, given, given_mut, product_name};
 use crate::product::{fb_overwrite, fb_products, overwrite};
 use crate::store::fb_store;
 
-/// How many names of products a batch remembers, so that each is made once.
+/// How many product names a batch caches, so that each is parsed once.
 const REMEMBERED: usize = 8;
 
-/// What a batch may hold before it is written, and who writes it. Zeros stand for what is usual.
+/// Limits of a batch, and its number of background threads. Zero stands for the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fb_batch_options {
-    /// Containers and products for one target of the store, at most.
+    /// Maximum number of containers and products collected for one target of the store.
     pub max_items: usize,
-    /// Bytes of products for one target, at most.
+    /// Maximum number of product bytes collected for one target.
     pub max_bytes: usize,
-    /// Threads that write in the background; with none, who fills a batch writes it.
+    /// Threads that write in the background; with 0, the call that fills the batch writes it.
     pub threads: usize,
-    /// What happens to products that are there already.
+    /// What happens to products that exist already.
     pub if_there: fb_overwrite,
 }
 
-/// Containers and products that are collected, and written when there are many.
+/// Collects containers and products, and writes them when there are many.
 pub struct fb_write_batch {
     batch: WriteBatch,
     names: Vec<ProductName>,
@@ -59,7 +59,7 @@ fn read(options: Option<&fb_batch_options>) -> Result<BatchOptions, EventsError>
     })
 }
 
-/// An empty batch; NULL for the usual options.
+/// Creates an empty batch; pass NULL for the default options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_new(
     store: *const fb_store,
@@ -67,17 +67,17 @@ pub unsafe extern "C" fn fb_write_batch_new(
     error: *mut *mut fb_error,
 ) -> *mut fb_write_batch {
     let make = || {
-        // SAFETY: the caller gives a store, and options or NULL.
+        // SAFETY: the caller passes a store, and options or NULL.
         let (store, options) = unsafe { (given(store)?, options.as_ref()) };
         let batch = WriteBatch::new(&store.store, read(options)?);
         let names = Vec::new();
         Ok(handle(fb_write_batch { batch, names }))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// Adds a run, subrun or event; writes, if the batch is full.
+/// Adds a run, subrun or event. Writes the batch if it is full.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_create(
     batch: *mut fb_write_batch,
@@ -85,15 +85,15 @@ pub unsafe extern "C" fn fb_write_batch_create(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a batch and a descriptor.
+        // SAFETY: the caller passes a batch and a descriptor.
         let (batch, container) = unsafe { (given_mut(batch)?, given(container)?) };
         batch.batch.create(container.read()?).map(|()| true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Adds a product; writes, if the batch is full.
+/// Adds a product. Writes the batch if it is full.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_store(
     batch: *mut fb_write_batch,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn fb_write_batch_store(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a batch, a descriptor, a text and bytes.
+        // SAFETY: the caller passes a batch, a descriptor, a string and bytes.
         let (batch, container, name, value) = unsafe {
             let (batch, container) = (given_mut(batch)?, given(container)?);
             (batch, container, name.read()?, value.read())
@@ -112,34 +112,34 @@ pub unsafe extern "C" fn fb_write_batch_store(
         let container = container.read()?;
         batch.batch.store(container, &name, value).map(|()| true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Writes all that was collected, and returns when it is as durable as the store makes it. What could not be written is
-/// kept, and written by the next call if that can.
+/// Writes everything collected, and returns when it is as durable as the store makes it. Items that could not be
+/// written stay in the batch; the next call tries them again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_flush(
     batch: *mut fb_write_batch,
     error: *mut *mut fb_error,
 ) -> bool {
-    // SAFETY: the caller gives a batch.
+    // SAFETY: the caller passes a batch.
     let make = || unsafe { given_mut(batch) }?.batch.flush().map(|()| true);
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// How many containers and products were collected that nobody writes yet.
+/// Returns the number of collected containers and products that are not being written yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_len(batch: *const fb_write_batch) -> usize {
-    // SAFETY: the caller gives a batch that is not freed, or NULL.
+    // SAFETY: the caller passes a batch that is not freed, or NULL.
     unsafe { batch.as_ref() }.map_or(0, |batch| batch.batch.len())
 }
 
-/// The products that were there and were kept (FB_KEEP), as far as is known after the last flush; each is given once.
+/// Returns the products that existed and were kept (FB_KEEP), as known after the last flush. Each is returned once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_take_kept(batch: *mut fb_write_batch) -> *mut fb_products {
-    // SAFETY: the caller gives a batch that is not freed, or NULL.
+    // SAFETY: the caller passes a batch that is not freed, or NULL.
     let batch = unsafe { batch.as_mut() };
     let found = batch.map(|batch| batch.batch.take_kept());
     handle(fb_products {
@@ -147,25 +147,26 @@ pub unsafe extern "C" fn fb_write_batch_take_kept(batch: *mut fb_write_batch) ->
     })
 }
 
-/// Writes what was collected and frees the batch, also if that fails: what could not be written is lost then.
+/// Writes everything collected and frees the batch, also if writing fails: items that could not be written are then
+/// lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_close(
     batch: *mut fb_write_batch,
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a batch that is not freed, or NULL.
+        // SAFETY: the caller passes a batch that is not freed, or NULL.
         let batch = unsafe { taken(batch) };
         batch.map_or(Ok(true), |batch| batch.batch.finish().map(|_| true))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Writes what was collected and frees the batch. Errors go to standard error then: who wants to know calls
-/// fb_write_batch_flush before.
+/// Writes everything collected and frees the batch. Errors go to standard error; call fb_write_batch_flush before to
+/// handle them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_write_batch_free(batch: *mut fb_write_batch) {
-    // SAFETY: the caller gives a batch that is not freed, or NULL.
+    // SAFETY: the caller passes a batch that is not freed, or NULL.
     unsafe { free(batch) };
 }

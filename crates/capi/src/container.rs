@@ -7,14 +7,14 @@ use crate::error::{border, fb_error};
 use crate::input::given_mut;
 use crate::store::fb_store;
 
-/// The container that holds one, as an item, and the number of the one in it.
+/// The container that holds this one, and the number of this one in it.
 fn place(item: &Container) -> Result<(Container, u64), EventsError> {
     let (parent, number) = holder(item.descriptor())?;
     let above = Container::new(item.datastore().clone(), parent.descriptor());
     Ok((above, number))
 }
 
-/// Does something with a container; says whether it was done.
+/// Calls a function with a container; returns whether it succeeded.
 ///
 /// # Safety
 ///
@@ -26,15 +26,15 @@ unsafe fn act(
     act: impl FnOnce(Container) -> Result<(), EventsError>,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
+        // SAFETY: the caller passes a store and a descriptor.
         let item = unsafe { item(store, container) }?;
         act(item).map(|()| true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Creates a run, subrun or event, if it is not there.
+/// Creates a run, subrun or event if it does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_create(
     store: *const fb_store,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn fb_container_create(
     }
 }
 
-/// Whether a run, subrun or event is there.
+/// Checks whether a run, subrun or event exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_exists(
     store: *const fb_store,
@@ -59,17 +59,17 @@ pub unsafe extern "C" fn fb_container_exists(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a descriptor and a place for an answer.
+        // SAFETY: the caller passes a store, a descriptor and a pointer to a boolean.
         let (item, is_there) = unsafe { (item(store, container)?, given_mut(is_there)?) };
         *is_there = item.exists()?;
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Fails if a dataset, run, subrun or event was deleted. Whoever has passed over what it holds calls this at the end, as
-/// others may have deleted it meanwhile.
+/// Fails if a dataset, run, subrun or event was deleted. Call this after iterating over the children of a container, as
+/// another process may have deleted the container meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_check_left(
     store: *const fb_store,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn fb_container_check_left(
     unsafe { act(store, container, error, |item| item.check_left()) }
 }
 
-/// Fails if a run, subrun or event is not there; the error says which numbers are near.
+/// Fails if a run, subrun or event does not exist; the error lists numbers close to the requested one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_require(
     store: *const fb_store,
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn fb_container_require(
     }
 }
 
-/// Removes a run, subrun or event, with all products and all that it holds. A dataset has a name, which must go with it:
-/// fb_dataset_remove removes it.
+/// Removes a run, subrun or event with all its products and children. Remove a dataset with fb_dataset_remove, which
+/// also removes its name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_remove(
     store: *const fb_store,
@@ -113,8 +113,9 @@ pub unsafe extern "C" fn fb_container_remove(
     }
 }
 
-/// The numbers of what a container holds, in their order, from `from` on: at most `limit`, for which `numbers` has room.
-/// `n` says how many there were; fewer than `limit` are the last ones, and an error if the container was deleted meanwhile.
+/// Lists the numbers of the children of a container in ascending order, starting at `from`. `numbers` must have room
+/// for `limit` numbers; `n` returns how many were written. Fewer than `limit` means that these are the last ones. Fails
+/// if the container was deleted meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_numbers(
     store: *const fb_store,
@@ -126,19 +127,19 @@ pub unsafe extern "C" fn fb_container_numbers(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a descriptor and a place for a number.
+        // SAFETY: the caller passes a store, a descriptor and a pointer to a number.
         let (item, n) = unsafe { (item(store, container)?, given_mut(n)?) };
         let found = item.page(from.., limit)?;
         let found = found.get(..limit).unwrap_or(&found);
         if !found.is_empty() {
-            // SAFETY: it points to something, as there is room for `limit` numbers, which is at least one.
+            // SAFETY: `numbers` has room for `limit` numbers, which is at least one.
             unsafe { given_mut(numbers)? };
-            // SAFETY: there is room for `limit` numbers, and there are no more.
+            // SAFETY: `numbers` has room for `limit` numbers, and at most `limit` are copied.
             unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), numbers, found.len()) };
         }
         *n = found.len();
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }

@@ -1,4 +1,4 @@
-//! Datasets, by their names from the root of the store down: `fermilab/nova`.
+//! Datasets, by their paths from the root of the store: `fermilab/nova`.
 
 use femtobarn::events::{DataSet, EventsError, Uuid};
 
@@ -7,7 +7,7 @@ use crate::error::{border, fb_error, free, handle};
 use crate::input::{fb_text, given, given_mut};
 use crate::store::fb_store;
 
-/// Datasets in another, in the order of their names.
+/// The datasets in another dataset, sorted by name.
 pub struct fb_datasets {
     found: Vec<(String, Uuid)>,
 }
@@ -17,7 +17,7 @@ fn descriptor(uuid: Uuid) -> fb_descriptor {
     parent.descriptor().into()
 }
 
-/// Creates a dataset, and those that it is in, if they are not there.
+/// Creates a dataset and its parent datasets if they do not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_create(
     store: *const fb_store,
@@ -33,8 +33,8 @@ pub unsafe extern "C" fn fb_dataset_create(
     }
 }
 
-/// Creates a dataset in another, of which it is known how it is called and which one it is, and those between, if they are
-/// not there. It fails if that other one was deleted, also if there is another of its name now.
+/// Creates a dataset in another one, and the datasets between them, if they do not exist. The other one is given by its
+/// name and its descriptor. Fails if it was deleted, also if a new dataset has its name now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_create_in(
     store: *const fb_store,
@@ -45,18 +45,18 @@ pub unsafe extern "C" fn fb_dataset_create_in(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a text and a descriptor.
+        // SAFETY: the caller passes a store, a string and a descriptor.
         let holder = unsafe { opened(store, holder_name, holder) }?;
-        // SAFETY: the caller gives a text and a place for a descriptor.
+        // SAFETY: the caller passes a string and a pointer to a descriptor.
         let (name, dataset) = unsafe { (name.read()?, given_mut(dataset)?) };
         *dataset = holder.create_dataset(name)?.descriptor().into();
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// The dataset of a name and a descriptor, which are not compared with what is in the store.
+/// The dataset of a name and a descriptor. They are not compared with the content of the store.
 ///
 /// # Safety
 ///
@@ -72,7 +72,7 @@ unsafe fn opened(
     Ok(DataSet::new(item.datastore().clone(), path(name)?, uuid))
 }
 
-/// The dataset of a name. The empty name is that of the root, which holds datasets and nothing else.
+/// Opens the dataset with this name. The empty name is the root, which holds only datasets.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_open(
     store: *const fb_store,
@@ -95,16 +95,16 @@ unsafe fn get(
     how: impl FnOnce(DataSet, &str) -> Result<DataSet, EventsError>,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a text and a place for a descriptor.
+        // SAFETY: the caller passes a store, a string and a pointer to a descriptor.
         let (store, name, dataset) = unsafe { (given(store)?, name.read()?, given_mut(dataset)?) };
         *dataset = how(store.store.root(), name)?.descriptor().into();
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Looks for the dataset of a name; says whether it is there.
+/// Looks up the dataset with this name; `is_there` returns whether it exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_find(
     store: *const fb_store,
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn fb_dataset_find(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a text and places for a descriptor and an answer.
+        // SAFETY: the caller passes a store, a string and pointers to a descriptor and a boolean.
         let (store, name, dataset, is_there) = unsafe {
             let (store, is_there) = (given(store)?, given_mut(is_there)?);
             (store, name.read()?, given_mut(dataset)?, is_there)
@@ -126,11 +126,11 @@ pub unsafe extern "C" fn fb_dataset_find(
         }
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Fails if a dataset was deleted, also if another has its name now.
+/// Fails if a dataset was deleted, also if a new dataset has its name now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_require(
     store: *const fb_store,
@@ -138,18 +138,18 @@ pub unsafe extern "C" fn fb_dataset_require(
     dataset: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
-    // SAFETY: the caller gives a store, a text and a descriptor.
+    // SAFETY: the caller passes a store, a string and a descriptor.
     let make = || {
         unsafe { opened(store, name, dataset) }?
             .check_there()
             .map(|()| true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Removes a dataset, with all that is in it: also one whose removal was broken off. With a descriptor, it fails if another
-/// one has its name now; with NULL, it is whichever has the name.
+/// Removes a dataset with everything in it. Also finishes an interrupted removal. With a descriptor, the call fails if
+/// a new dataset has this name now; with NULL, it removes whichever dataset has the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_remove(
     store: *const fb_store,
@@ -159,23 +159,23 @@ pub unsafe extern "C" fn fb_dataset_remove(
 ) -> bool {
     let make = || {
         if dataset.is_null() {
-            // SAFETY: the caller gives a store and a text.
+            // SAFETY: the caller passes a store and a string.
             let (store, name) = unsafe { (given(store)?, name.read()?) };
             return store.store.root().delete_dataset(name).map(|()| true);
         }
-        // SAFETY: the caller gives a store, a text and a descriptor.
+        // SAFETY: the caller passes a store, a string and a descriptor.
         let dataset = unsafe { opened(store, name, dataset) }?;
         if !dataset.is_left()? {
             dataset.check_there()?;
         }
         dataset.remove().map(|()| true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// The datasets in another (the root, if its name is empty) that follow one of them (the first, if `after` has no bytes),
-/// `limit` at most.
+/// Lists the datasets in another one (the root, if `name` is empty) that follow `after` (all, if `after` is empty), at
+/// most `limit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_datasets_list(
     store: *const fb_store,
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn fb_datasets_list(
     error: *mut *mut fb_error,
 ) -> *mut fb_datasets {
     let make = || {
-        // SAFETY: the caller gives a store and texts.
+        // SAFETY: the caller passes a store and strings.
         let (store, name, after) = unsafe { (given(store)?, name.read()?, after.read()?) };
         let after = (!after.is_empty()).then_some(after);
         let parent = DataSet::new(store.store.clone(), path(name)?, Uuid::NIL);
@@ -196,32 +196,32 @@ pub unsafe extern "C" fn fb_datasets_list(
         let found = found.collect::<Result<_, EventsError>>()?;
         Ok(handle(fb_datasets { found }))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// How many there are.
+/// Returns the number of datasets in the list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_datasets_len(datasets: *const fb_datasets) -> usize {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     unsafe { datasets.as_ref() }.map_or(0, |datasets| datasets.found.len())
 }
 
-/// The last part of the name of one.
+/// Returns the last part of the name of one dataset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_datasets_name(datasets: *const fb_datasets, at: usize) -> fb_text {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     let found = unsafe { datasets.as_ref() }.and_then(|datasets| datasets.found.get(at));
     fb_text::of(found.map_or("", |(name, _)| name))
 }
 
-/// The descriptor of one.
+/// Returns the descriptor of one dataset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_datasets_descriptor(
     datasets: *const fb_datasets,
     at: usize,
 ) -> fb_descriptor {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     let found = unsafe { datasets.as_ref() }.and_then(|datasets| datasets.found.get(at));
     descriptor(found.map_or(Uuid::NIL, |(_, uuid)| *uuid))
 }
@@ -229,6 +229,6 @@ pub unsafe extern "C" fn fb_datasets_descriptor(
 /// Frees a list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_datasets_free(datasets: *mut fb_datasets) {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     unsafe { free(datasets) };
 }

@@ -1,4 +1,4 @@
-//! Which container is meant: 40 bytes, as the store's keys have them, and HEPnOS's descriptors.
+//! Identifies a container: 40 bytes, the same as in the keys of the store and in HEPnOS's descriptors.
 
 use femtobarn::events::{Container, DataSetPath, Descriptor, EventsError, ItemType, Parent};
 
@@ -6,11 +6,11 @@ use crate::error::{border, fb_error};
 use crate::input::{given, given_mut};
 use crate::store::fb_store;
 
-/// The number that a container does not have: that of the run of a dataset, of the event of a subrun.
+/// Stands for a number that a container does not have: the run number of a dataset, the event number of a subrun.
 pub const FB_ABSENT: u64 = u64::MAX;
 
-/// Which container is meant: the UUID of a dataset, and the numbers of run, subrun and event, big-endian; what a container
-/// does not have is FB_ABSENT.
+/// Identifies a container: the UUID of the dataset, then the run, subrun and event numbers, big-endian. Numbers that
+/// the container does not have are FB_ABSENT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fb_descriptor {
@@ -18,7 +18,7 @@ pub struct fb_descriptor {
     pub bytes: [u8; 40],
 }
 
-/// What a container is: one of FB_DATASET, FB_RUN, FB_SUBRUN, FB_EVENT.
+/// The type of a container: FB_DATASET, FB_RUN, FB_SUBRUN or FB_EVENT.
 pub type fb_item_type = u32;
 /// A dataset.
 pub const FB_DATASET: u32 = 0;
@@ -38,10 +38,11 @@ impl From<Descriptor> for fb_descriptor {
 }
 
 impl fb_descriptor {
-    /// What it means.
+    /// The descriptor in Rust.
     pub fn read(&self) -> Result<Descriptor, EventsError> {
         Descriptor::from_bytes(&self.bytes).ok_or_else(|| EventsError::Usage {
-            what: "a descriptor has an event without a subrun, or a subrun without a run".into(),
+            what: "invalid descriptor: it has an event without a subrun, or a subrun without a run"
+                .into(),
         })
     }
 
@@ -51,11 +52,11 @@ impl fb_descriptor {
     }
 }
 
-/// The container that is meant, of a store.
+/// The container with this descriptor in a store.
 ///
 /// # Safety
 ///
-/// Both point to what they say, or are null.
+/// Both pointers are valid or null.
 pub unsafe fn item(
     store: *const fb_store,
     container: *const fb_descriptor,
@@ -65,7 +66,7 @@ pub unsafe fn item(
     Ok(Container::new(store.store.clone(), container.read()?))
 }
 
-/// The container that holds one, and its number there.
+/// The container that holds this one, and the number of this one in it.
 pub fn holder(descriptor: Descriptor) -> Result<(Parent, u64), EventsError> {
     let Descriptor {
         dataset,
@@ -78,7 +79,7 @@ pub fn holder(descriptor: Descriptor) -> Result<(Parent, u64), EventsError> {
         ItemType::SubRun => Ok((Parent::run(dataset, run), subrun)),
         ItemType::Event => Ok((Parent::subrun(dataset, run, subrun), event)),
         ItemType::DataSet => Err(EventsError::Usage {
-            what: "a dataset is found, and removed, by its name, not by a number: fb_dataset_open, fb_dataset_remove (fb::DataSet)"
+            what: "a dataset has a name and no number: use fb_dataset_open or fb_dataset_remove (fb::DataSet)"
                 .into(),
         }),
     }
@@ -89,10 +90,10 @@ pub fn path(text: &str) -> Result<DataSetPath, EventsError> {
     DataSetPath::new(text)
 }
 
-/// What a container is.
+/// Returns the type of a container.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_descriptor_type(container: *const fb_descriptor) -> fb_item_type {
-    // SAFETY: the caller gives a descriptor, or NULL.
+    // SAFETY: the caller passes a descriptor, or NULL.
     let container = unsafe { container.as_ref() };
     match container.map(|container| [16, 24, 32].map(|at| container.number(at))) {
         None | Some([FB_ABSENT, _, _]) => FB_DATASET,
@@ -102,29 +103,29 @@ pub unsafe extern "C" fn fb_descriptor_type(container: *const fb_descriptor) -> 
     }
 }
 
-/// The number of its run, or FB_ABSENT.
+/// Returns the run number, or FB_ABSENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_descriptor_run(container: *const fb_descriptor) -> u64 {
-    // SAFETY: the caller gives a descriptor, or NULL.
+    // SAFETY: the caller passes a descriptor, or NULL.
     unsafe { container.as_ref() }.map_or(FB_ABSENT, |container| container.number(16))
 }
 
-/// The number of its subrun, or FB_ABSENT.
+/// Returns the subrun number, or FB_ABSENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_descriptor_subrun(container: *const fb_descriptor) -> u64 {
-    // SAFETY: the caller gives a descriptor, or NULL.
+    // SAFETY: the caller passes a descriptor, or NULL.
     unsafe { container.as_ref() }.map_or(FB_ABSENT, |container| container.number(24))
 }
 
-/// The number of its event, or FB_ABSENT.
+/// Returns the event number, or FB_ABSENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_descriptor_event(container: *const fb_descriptor) -> u64 {
-    // SAFETY: the caller gives a descriptor, or NULL.
+    // SAFETY: the caller passes a descriptor, or NULL.
     unsafe { container.as_ref() }.map_or(FB_ABSENT, |container| container.number(32))
 }
 
-/// The container of a number in another, whether it is there or not: a run of a dataset, a subrun of a run, an event of a
-/// subrun.
+/// Computes the descriptor of a child: a run of a dataset, a subrun of a run, an event of a subrun. The child need not
+/// exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_descriptor_child(
     container: *const fb_descriptor,
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn fb_descriptor_child(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a descriptor and a place for another.
+        // SAFETY: the caller passes a descriptor and a pointer to another.
         let (container, child) = unsafe { (given(container)?, given_mut(child)?) };
         let container = container.read()?;
         if container.item_type() == ItemType::Event {
@@ -144,6 +145,6 @@ pub unsafe extern "C" fn fb_descriptor_child(
         *child = container.placed_by().child(number).into();
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }

@@ -1,4 +1,4 @@
-//! Errors, and the border at which everything becomes one.
+//! Errors, and the border that turns panics and Rust errors into C errors.
 
 use std::any::Any;
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use femtobarn::events::EventsError;
 
-/// What went wrong.
+/// An error.
 pub struct fb_error {
     kind: CString,
     message: CString,
@@ -35,24 +35,24 @@ impl fb_error {
     fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        let text = text.unwrap_or("it says nothing");
-        let message = format!("a fault in femtobarn, please report it: {text}");
+        let text = text.unwrap_or("no message");
+        let message = format!("internal error in femtobarn, please report it: {text}");
         Self::new("fault", message)
     }
 }
 
-/// The name of what went wrong, which stays the same from version to version: "not-in-store", "store-locked", …
+/// Returns the kind of the error, which is stable across versions: "not-in-store", "store-locked", …
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_error_kind(error: *const fb_error) -> *const c_char {
-    // SAFETY: the caller gives an error that is not freed, or NULL.
+    // SAFETY: the caller passes an error that is not freed, or NULL.
     let error = unsafe { error.as_ref() };
     error.map_or(c"".as_ptr(), |error| error.kind.as_ptr())
 }
 
-/// What went wrong, for people.
+/// Returns the message of the error, for people.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_error_message(error: *const fb_error) -> *const c_char {
-    // SAFETY: the caller gives an error that is not freed, or NULL.
+    // SAFETY: the caller passes an error that is not freed, or NULL.
     let error = unsafe { error.as_ref() };
     error.map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn fb_error_message(error: *const fb_error) -> *const c_ch
 /// Frees an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_error_free(error: *mut fb_error) {
-    // SAFETY: the caller gives an error that is not freed, or NULL.
+    // SAFETY: the caller passes an error that is not freed, or NULL.
     unsafe { free(error) };
 }
 
@@ -68,46 +68,46 @@ pub unsafe extern "C" fn fb_error_free(error: *mut fb_error) {
 ///
 /// # Safety
 ///
-/// It came from [`handle`] and is not freed, or is null.
+/// The pointer came from [`handle`] and is not freed yet, or is null.
 pub unsafe fn free<T>(handle: *mut T) {
     // SAFETY: as the caller promises.
     let owned = unsafe { taken(handle) };
-    // A destructor that panics must not unwind into C; that it did has been printed.
+    // A panic in a destructor must not unwind into C; the panic message was printed already.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(owned)));
 }
 
-/// What was given back by C.
+/// Takes back a handle from C.
 ///
 /// # Safety
 ///
-/// `handle` was made by [`handle`], and is not used any more; or is null.
+/// `handle` was made by [`handle`] and is not used afterwards, or it is null.
 pub unsafe fn taken<T>(handle: *mut T) -> Option<T> {
-    // SAFETY: it was made by Box::into_raw, and nobody else has it.
+    // SAFETY: it was made by Box::into_raw, and is not used elsewhere.
     (!handle.is_null()).then(|| *unsafe { Box::from_raw(handle) })
 }
 
-/// A handle of something, which is C's from now on.
+/// Moves a value into a handle that C owns.
 pub fn handle<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
-/// What `f` gives, or `otherwise` and an error in `error`.
+/// Returns the result of `f`; if `f` fails, returns `otherwise` and stores the error in `error`.
 ///
 /// # Safety
 ///
-/// `error` may be written to, or is null.
+/// `error` is writable or null.
 pub unsafe fn border<T>(
     error: *mut *mut fb_error,
     otherwise: T,
     f: impl FnOnce() -> Result<T, EventsError>,
 ) -> T {
-    // What was changed halfway is behind locks that are poisoned then, or belongs to the handle that failed.
+    // State that was changed halfway is protected by poisoned locks, or belongs to the handle that failed.
     let failed = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => return value,
         Ok(Err(failed)) => fb_error::of(&failed),
         Err(panic) => fb_error::of_panic(&*panic),
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     if let Some(place) = unsafe { error.as_mut() } {
         *place = handle(failed);
     }

@@ -7,15 +7,15 @@ use crate::error::{border, fb_error, free, handle};
 use crate::input::given_mut;
 use crate::store::fb_store;
 
-/// The events of a container in the order of run, subrun and event, some at a time.
+/// Iterates over the events of a container in the order of run, subrun and event.
 pub struct fb_events {
     chunks: EventChunks,
     chunk: EventChunk,
     sought: Sought,
 }
 
-/// The dataset that events are looked for in. Its name is not known: if none are found, all names are gone through to see
-/// whether it is there.
+/// The dataset that is searched for events. Its name is not known: if there are no events, all names are searched to
+/// see whether the dataset exists.
 pub struct Sought {
     store: DataStore,
     dataset: Uuid,
@@ -23,7 +23,7 @@ pub struct Sought {
 }
 
 impl Sought {
-    /// That of a container.
+    /// The dataset of a container.
     ///
     /// # Safety
     ///
@@ -41,7 +41,7 @@ impl Sought {
         })
     }
 
-    /// Notes whether there was something; at the end, fails if there was nothing since the dataset was deleted.
+    /// Notes whether events were found. At the end, fails if there were none because the dataset was deleted.
     pub fn gave(&mut self, something: bool) -> Result<(), EventsError> {
         if !something && !self.found {
             self.store.check_left(self.dataset)?;
@@ -51,7 +51,7 @@ impl Sought {
     }
 }
 
-/// The events of a container, behind one of them if there is one, and of one target if there is one.
+/// The events of a container: those after `after` if it is given, and of one target if it is given.
 ///
 /// # Safety
 ///
@@ -62,7 +62,7 @@ pub unsafe fn chunks(
     target: i64,
     after: *const fb_descriptor,
 ) -> Result<EventChunks, EventsError> {
-    // SAFETY: the caller gives a store and a descriptor, and another descriptor or NULL.
+    // SAFETY: the caller passes a store and a descriptor, and another descriptor or NULL.
     let (item, after) = unsafe { (item(store, container)?, after.as_ref()) };
     let chunks = match after {
         None => item.events(),
@@ -81,9 +81,8 @@ pub unsafe fn chunks(
     }
 }
 
-/// Begins to go through the events of a container: of one target of the store, or of all if `target` is negative; behind
-/// one of them, or from the first if `after` is NULL. There are none of a dataset that was deleted, which fb_events_next
-/// says.
+/// Starts an iteration over the events of a container: of one target of the store, or of all if `target` is negative;
+/// after the event `after`, or from the first if it is NULL. If the dataset was deleted, fb_events_next fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_events_start(
     store: *const fb_store,
@@ -108,11 +107,11 @@ pub unsafe extern "C" fn fb_events_start(
             sought,
         }))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// The next events, all of one subrun: `n` numbers, which are there until the next call. At the end `n` is 0.
+/// Returns the next events, all of one subrun, as `n` numbers that stay valid until the next call. At the end `n` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_events_next(
     events: *mut fb_events,
@@ -122,7 +121,7 @@ pub unsafe extern "C" fn fb_events_next(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives events, and places for a descriptor, a pointer and a number.
+        // SAFETY: the caller passes events, and pointers to a descriptor, a pointer and a number.
         let (events, subrun, numbers, n) = unsafe {
             let (events, subrun) = (given_mut(events)?, given_mut(subrun)?);
             (events, subrun, given_mut(numbers)?, given_mut(n)?)
@@ -137,13 +136,13 @@ pub unsafe extern "C" fn fb_events_next(
         *n = events.chunk.events.len();
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Ends going through events.
+/// Ends the iteration and frees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_events_free(events: *mut fb_events) {
-    // SAFETY: the caller gives events that are not freed, or NULL.
+    // SAFETY: the caller passes events that are not freed, or NULL.
     unsafe { free(events) };
 }

@@ -1,22 +1,22 @@
-//! What comes from C: texts, bytes, arrays, handles and places for results.
+//! Arguments from C: strings, bytes, arrays, handles and pointers for results.
 
 use std::ffi::c_char;
 use std::slice;
 
 use femtobarn::events::{EventsError, ProductName};
 
-/// A text in UTF-8; it need not end with NUL, and may be NULL if it is empty.
+/// A string in UTF-8. It need not end with NUL, and `data` may be NULL if it is empty.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fb_text {
-    /// Its first byte.
+    /// The first byte.
     pub data: *const c_char,
-    /// The number of its bytes.
+    /// The number of bytes.
     pub size: usize,
 }
 
 impl fb_text {
-    /// A text of ours, for as long as that lives.
+    /// A string that lives as long as `text`.
     pub fn of(text: &str) -> Self {
         Self {
             data: text.as_ptr().cast(),
@@ -24,22 +24,22 @@ impl fb_text {
         }
     }
 
-    /// What it says.
+    /// The string.
     ///
     /// # Safety
     ///
-    /// It points to `size` bytes that live as long as `'a`.
+    /// `data` points to `size` bytes that live as long as `'a`.
     pub unsafe fn read<'a>(self) -> Result<&'a str, EventsError> {
         // SAFETY: as the caller promises.
         let bytes = unsafe { array(self.data.cast::<u8>(), self.size) };
         std::str::from_utf8(bytes).map_err(|_| EventsError::Name {
-            what: "text",
+            what: "string",
             name: String::from_utf8_lossy(bytes).into_owned(),
-            why: "it is not UTF-8".into(),
+            why: "not valid UTF-8".into(),
         })
     }
 
-    /// The name of a product, as it stands in keys: `label#type`.
+    /// The name of a product, as in keys: `label#type`.
     ///
     /// # Safety
     ///
@@ -50,30 +50,30 @@ impl fb_text {
     }
 }
 
-/// The name of a product that is written `label#type`.
+/// Parses the name of a product, `label#type`.
 pub fn product_name(text: &str) -> Result<ProductName, EventsError> {
     match text.split_once('#') {
         Some((label, type_name)) => ProductName::new(label, type_name),
         None => Err(EventsError::Name {
-            what: "name of a product",
+            what: "product name",
             name: text.into(),
             why: "expected label#type".into(),
         }),
     }
 }
 
-/// Bytes; NULL stands for none where something may be absent.
+/// Bytes. NULL stands for an absent value where the value is optional.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fb_bytes {
-    /// The first.
+    /// The first byte.
     pub data: *const u8,
-    /// How many there are.
+    /// The number of bytes.
     pub size: usize,
 }
 
 impl fb_bytes {
-    /// Bytes of ours, for as long as they live.
+    /// Bytes that live as long as `bytes`.
     pub fn of(bytes: Option<&[u8]>) -> Self {
         Self {
             data: bytes.map_or(std::ptr::null(), <[u8]>::as_ptr),
@@ -85,18 +85,18 @@ impl fb_bytes {
     ///
     /// # Safety
     ///
-    /// It points to `size` bytes that live as long as `'a`.
+    /// `data` points to `size` bytes that live as long as `'a`.
     pub unsafe fn read<'a>(self) -> &'a [u8] {
         // SAFETY: as the caller promises.
         unsafe { array(self.data, self.size) }
     }
 }
 
-/// An array of C.
+/// An array from C.
 ///
 /// # Safety
 ///
-/// It has `n` elements that live as long as `'a`; null if it has none.
+/// It has `n` elements that live as long as `'a`; it may be null if `n` is 0.
 pub unsafe fn array<'a, T>(first: *const T, n: usize) -> &'a [T] {
     if first.is_null() || n == 0 {
         return &[];
@@ -105,29 +105,29 @@ pub unsafe fn array<'a, T>(first: *const T, n: usize) -> &'a [T] {
     unsafe { slice::from_raw_parts(first, n) }
 }
 
-/// What a pointer points to.
+/// Dereferences a pointer.
 ///
 /// # Errors
 ///
-/// If it is null.
+/// If the pointer is null.
 ///
 /// # Safety
 ///
-/// It is null, or what it points to lives as long as `'a`.
+/// The pointer is null, or its target lives as long as `'a`.
 pub unsafe fn given<'a, T>(pointer: *const T) -> Result<&'a T, EventsError> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_ref() }.ok_or_else(null)
 }
 
-/// What a pointer points to, to be changed.
+/// Dereferences a pointer, to change its target.
 ///
 /// # Errors
 ///
-/// If it is null.
+/// If the pointer is null.
 ///
 /// # Safety
 ///
-/// It is null, or what it points to lives as long as `'a` and nobody else uses it meanwhile.
+/// The pointer is null, or its target lives as long as `'a` and is not used by others meanwhile.
 pub unsafe fn given_mut<'a, T>(pointer: *mut T) -> Result<&'a mut T, EventsError> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_mut() }.ok_or_else(null)
@@ -135,6 +135,6 @@ pub unsafe fn given_mut<'a, T>(pointer: *mut T) -> Result<&'a mut T, EventsError
 
 fn null() -> EventsError {
     EventsError::Usage {
-        what: "a pointer is NULL that must not be".into(),
+        what: "a required pointer argument is NULL".into(),
     }
 }

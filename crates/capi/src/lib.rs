@@ -1,21 +1,18 @@
 //! The C ABI of the event store: `include/femtobarn.h`.
 //!
-//! Handles are opaque, an error comes out of the last parameter, and a panic becomes an error at the border. It knows
-//! nothing of how products are serialized: they are bytes here.
+//! Handles are opaque, the last parameter returns the error, and a panic becomes an error at the border. This crate
+//does ! not know how products are serialized: here they are bytes.
 //!
 //! # Invariants
 //!
 //! - No panic and no exception crosses the border.
-//! - The header is what cbindgen makes of this crate, which the test `header` sees to.
+//! - The header is generated from this crate by cbindgen; the test `header` checks this.
 
 #![expect(
     unsafe_code,
-    reason = "what comes over a C ABI are pointers, and their callers promise what they point to"
+    reason = "a C ABI passes pointers, and the caller guarantees that they are valid"
 )]
-#![expect(
-    non_camel_case_types,
-    reason = "types have the names that they have in C"
-)]
+#![expect(non_camel_case_types, reason = "types have the same names as in C")]
 
 mod batch;
 mod container;

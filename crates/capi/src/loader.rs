@@ -1,4 +1,4 @@
-//! Containers with products of theirs, many at a time, and events that are fetched ahead.
+//! Loads products of many containers at once, and prefetches events.
 
 use femtobarn::events::{DataStore, EventsError, LoadOptions, Loaded, Loader, Parent, ProductName};
 
@@ -9,16 +9,16 @@ use crate::input::{array, fb_bytes, fb_text, given, given_mut};
 use crate::product::names;
 use crate::store::fb_store;
 
-/// The events of a container, with products of theirs.
+/// Iterates over the events of a container together with some of their products.
 pub struct fb_loader {
     loader: Loader,
     sought: Sought,
 }
 
-/// Containers, and products of theirs.
+/// Containers and some of their products.
 pub struct fb_loaded {
     containers: Vec<fb_descriptor>,
-    /// The values of each name, which point into `_loaded`.
+    /// The values of each product name, which point into `_loaded`.
     columns: Vec<Vec<fb_bytes>>,
     _loaded: Loaded,
 }
@@ -33,7 +33,7 @@ impl fb_loaded {
         }
     }
 
-    /// Loads products of containers of any kind.
+    /// Loads products of containers of any type.
     fn of(
         store: &DataStore,
         containers: &[fb_descriptor],
@@ -53,8 +53,8 @@ impl fb_loaded {
     }
 }
 
-/// Begins to load the events of a container, with products of theirs, in pieces of `n_events`; `ahead` of these are
-/// fetched by a thread, or with 0 each when it is asked for. `target` and `after` are those of fb_events_start.
+/// Starts loading the events of a container with some of their products, `n_events` at a time. A thread prefetches up
+/// to `ahead` chunks; with 0, each chunk is loaded on request. `target` and `after` are as for fb_events_start.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loader_start(
     store: *const fb_store,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn fb_loader_start(
     error: *mut *mut fb_error,
 ) -> *mut fb_loader {
     let make = || {
-        // SAFETY: the caller gives a store, descriptors and texts.
+        // SAFETY: the caller passes a store, descriptors and strings.
         let (store, chunks, names, sought) = unsafe {
             let chunks = chunks(store, container, target, after)?;
             let names = names(products, n_products)?;
@@ -82,11 +82,11 @@ pub unsafe extern "C" fn fb_loader_start(
         let loader = Loader::start(&store.store, chunks, options);
         Ok(handle(fb_loader { loader, sought }))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// The next events; NULL at the end. It fails if there are none since the dataset was deleted.
+/// Returns the next events; NULL at the end. Fails if there are none because the dataset was deleted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loader_next(
     loader: *mut fb_loader,
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn fb_loader_next(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a loader and a place for a handle.
+        // SAFETY: the caller passes a loader and a pointer to a handle.
         let (loader, place) = unsafe { (given_mut(loader)?, given_mut(loaded)?) };
         *place = std::ptr::null_mut();
         let loaded = loader.loader.next().transpose()?;
@@ -105,18 +105,18 @@ pub unsafe extern "C" fn fb_loader_next(
         }
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Ends loading.
+/// Stops loading and frees the loader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loader_free(loader: *mut fb_loader) {
-    // SAFETY: the caller gives a loader that is not freed, or NULL.
+    // SAFETY: the caller passes a loader that is not freed, or NULL.
     unsafe { free(loader) };
 }
 
-/// Loads products of containers of any kind with few requests.
+/// Loads products of containers of any type with few requests.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loaded_of(
     store: *const fb_store,
@@ -127,46 +127,46 @@ pub unsafe extern "C" fn fb_loaded_of(
     error: *mut *mut fb_error,
 ) -> *mut fb_loaded {
     let make = || {
-        // SAFETY: the caller gives a store, descriptors and texts.
+        // SAFETY: the caller passes a store, descriptors and strings.
         let (store, containers, names) = unsafe {
             let names = names(products, n_products)?;
             (given(store)?, array(containers, n_containers), names)
         };
         fb_loaded::of(&store.store, containers, &names).map(handle)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// How many containers there are.
+/// Returns the number of containers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loaded_len(loaded: *const fb_loaded) -> usize {
-    // SAFETY: the caller gives what is not freed, or NULL.
+    // SAFETY: the caller passes a handle that is not freed, or NULL.
     unsafe { loaded.as_ref() }.map_or(0, |loaded| loaded.containers.len())
 }
 
-/// Which they are, in their order.
+/// Returns the descriptors of the containers, in their order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loaded_containers(loaded: *const fb_loaded) -> *const fb_descriptor {
-    // SAFETY: the caller gives what is not freed, or NULL.
+    // SAFETY: the caller passes a handle that is not freed, or NULL.
     unsafe { loaded.as_ref() }.map_or(std::ptr::null(), |loaded| loaded.containers.as_ptr())
 }
 
-/// The products of one of the names, one for each container; the data of those that are not there are NULL. NULL if there
-/// are not so many names.
+/// Returns the products of one product name, one for each container. The data of a missing product is NULL. Returns
+/// NULL if `product` is out of range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loaded_values(
     loaded: *const fb_loaded,
     product: usize,
 ) -> *const fb_bytes {
-    // SAFETY: the caller gives what is not freed, or NULL.
+    // SAFETY: the caller passes a handle that is not freed, or NULL.
     let column = unsafe { loaded.as_ref() }.and_then(|loaded| loaded.columns.get(product));
     column.map_or(std::ptr::null(), |column| column.as_ptr())
 }
 
-/// Frees what was loaded.
+/// Frees the loaded containers and products.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loaded_free(loaded: *mut fb_loaded) {
-    // SAFETY: the caller gives what is not freed, or NULL.
+    // SAFETY: the caller passes a handle that is not freed, or NULL.
     unsafe { free(loaded) };
 }

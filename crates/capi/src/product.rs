@@ -1,4 +1,4 @@
-//! Products: bytes, found by `label#type` in a container.
+//! Products: bytes, identified by a container and a name `label#type`.
 
 use std::ffi::c_void;
 
@@ -9,30 +9,30 @@ use crate::error::{border, fb_error, free, handle};
 use crate::input::{array, fb_bytes, fb_text, given, given_mut};
 use crate::store::{fb_store, fb_value, maybe};
 
-/// What happens to a product that is there already: FB_REPLACE or FB_KEEP.
+/// What happens to a product that exists already: FB_REPLACE or FB_KEEP.
 pub type fb_overwrite = u32;
-/// The new one takes its place.
+/// The new product replaces it.
 pub const FB_REPLACE: u32 = 0;
-/// It stays as it is: storing one product fails, and a batch says which it kept.
+/// It is kept: storing a single product fails, and a batch reports which products it kept.
 pub const FB_KEEP: u32 = 1;
 
-/// What happens to a product that is there already.
+/// What happens to a product that exists already.
 pub fn overwrite(given: fb_overwrite) -> Result<Overwrite, EventsError> {
     match given {
         FB_REPLACE => Ok(Overwrite::Replace),
         FB_KEEP => Ok(Overwrite::Keep),
         other => Err(EventsError::Usage {
-            what: format!("there is no way {other} to treat products that are there"),
+            what: format!("invalid value {other} of fb_overwrite: expected FB_REPLACE or FB_KEEP"),
         }),
     }
 }
 
-/// Products by their containers and names.
+/// A list of products: containers and names.
 pub struct fb_products {
     pub(crate) found: Vec<ProductId>,
 }
 
-/// Stores a product. Its name is `label#type`.
+/// Stores a product. Its name has the form `label#type`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_product_store(
     store: *const fb_store,
@@ -43,17 +43,17 @@ pub unsafe extern "C" fn fb_product_store(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a descriptor, a text and bytes.
+        // SAFETY: the caller passes a store, a descriptor, a string and bytes.
         let (item, name, value) =
             unsafe { (item(store, container)?, name.product_name()?, value.read()) };
         item.store(&name, value, overwrite(if_there)?)?;
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Loads a product; NULL if it is not there.
+/// Loads a product; `value` is NULL if it does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_product_load(
     store: *const fb_store,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn fb_product_load(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a descriptor, a text and a place for a handle.
+        // SAFETY: the caller passes a store, a descriptor, a string and a pointer to a handle.
         let (item, name, value) = unsafe {
             let value = given_mut(value)?;
             (item(store, container)?, name.product_name()?, value)
@@ -71,17 +71,17 @@ pub unsafe extern "C" fn fb_product_load(
         *value = maybe(item.load(&name)?);
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Is given each product that was asked for: which of the containers, which of the names, and its bytes, which are NULL if
-/// it is not there and else live until this returns. It must not throw.
+/// Called with each requested product: the index of the container, the index of the name, and the bytes. The bytes are
+/// NULL if the product does not exist, and are valid only during the call. It must not throw.
 pub type fb_visit = Option<
     unsafe extern "C" fn(context: *mut c_void, container: usize, name: usize, value: fb_bytes),
 >;
 
-/// Containers that follow each other and are placed together, and which of all the first is.
+/// Consecutive containers that are stored together, and the index of the first one.
 struct Run {
     parent: Parent,
     start: usize,
@@ -109,7 +109,7 @@ fn runs(containers: &[fb_descriptor]) -> Result<Vec<Run>, EventsError> {
 ///
 /// # Safety
 ///
-/// They point to `n` texts.
+/// The pointer points to `n` strings.
 pub unsafe fn names(first: *const fb_text, n: usize) -> Result<Vec<ProductName>, EventsError> {
     // SAFETY: as the caller promises.
     let texts = unsafe { array(first, n) };
@@ -118,7 +118,7 @@ pub unsafe fn names(first: *const fb_text, n: usize) -> Result<Vec<ProductName>,
     texts.iter().map(name).collect()
 }
 
-/// Loads products of several names of several containers with few requests; each is visited once, in any order.
+/// Loads several products of several containers with few requests. Each is visited once, in any order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_load(
     store: *const fb_store,
@@ -131,13 +131,14 @@ pub unsafe extern "C" fn fb_products_load(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, descriptors and texts.
+        // SAFETY: the caller passes a store, descriptors and strings.
         let (store, containers, names) = unsafe {
             let names = names(products, n_products)?;
             (given(store)?, array(containers, n_containers), names)
         };
         let Some(visit) = visit else {
-            let what = "products are loaded, and there is nobody to visit them".into();
+            let what =
+                "the argument visit is NULL: pass a function that receives the products".into();
             return Err(EventsError::Usage { what });
         };
         let runs = runs(containers)?;
@@ -162,11 +163,11 @@ pub unsafe extern "C" fn fb_products_load(
         })?;
         Ok(true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// The products of a container.
+/// Lists the products of a container.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_list(
     store: *const fb_store,
@@ -174,18 +175,18 @@ pub unsafe extern "C" fn fb_products_list(
     error: *mut *mut fb_error,
 ) -> *mut fb_products {
     let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
+        // SAFETY: the caller passes a store and a descriptor.
         let item = unsafe { item(store, container) }?;
         let container = item.descriptor();
         let id = |name| ProductId { container, name };
         let found = item.names(None)?.into_iter().map(id).collect();
         Ok(handle(fb_products { found }))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// Removes a product of a container, or all if the name has no bytes.
+/// Removes one product of a container, or all of its products if the name is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_remove(
     store: *const fb_store,
@@ -194,22 +195,22 @@ pub unsafe extern "C" fn fb_products_remove(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a descriptor and a text.
+        // SAFETY: the caller passes a store, a descriptor and a string.
         let item = unsafe { item(store, container) }?;
         let name = match name.size {
             0 => None,
-            // SAFETY: the caller gives a text.
+            // SAFETY: the caller passes a string.
             _ => Some(unsafe { name.product_name() }?),
         };
         item.remove_products(name.as_ref()).map(|()| true)
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Removes products of all events in a dataset, run or subrun: those of a label, or of one of its types if that has bytes;
-/// `n` says how many there were. Products of the container itself stay, and those of runs and subruns in it. It fails if no
-/// event has one.
+/// Removes products with this label from all events in a dataset, run or subrun; only those of one type if `type_name`
+/// is not empty. `n` returns how many were removed. Products of the container itself, and of runs and subruns in it,
+/// stay. Fails if no event has such a product.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_remove_of_events(
     store: *const fb_store,
@@ -220,9 +221,9 @@ pub unsafe extern "C" fn fb_products_remove_of_events(
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store, a descriptor, texts and a place for a number.
+        // SAFETY: the caller passes a store, a descriptor, strings and a pointer to a number.
         let (item, n) = unsafe { (item(store, container)?, given_mut(n)?) };
-        // SAFETY: the caller gives texts.
+        // SAFETY: the caller passes strings.
         let (label, type_name) = unsafe { (label.read()?, type_name.read()?) };
         let type_name = (!type_name.is_empty()).then_some(type_name);
         let done = item.remove_event_products(label, type_name)?;
@@ -236,16 +237,16 @@ pub unsafe extern "C" fn fb_products_remove_of_events(
         };
         Err(done.not_found(item.datastore().url(), (label, type_name), &of))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, false, make) }
 }
 
-/// Names of products, and how many events have one of each.
+/// Product names, and how many events have a product of each name.
 pub struct fb_event_products {
     found: Vec<(ProductName, u64)>,
 }
 
-/// The products of the events in a dataset, run or subrun, in the order of their names.
+/// Lists the product names of the events in a dataset, run or subrun, sorted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_event_products_list(
     store: *const fb_store,
@@ -253,7 +254,7 @@ pub unsafe extern "C" fn fb_event_products_list(
     error: *mut *mut fb_error,
 ) -> *mut fb_event_products {
     let make = || {
-        // SAFETY: the caller gives a store and a descriptor.
+        // SAFETY: the caller passes a store and a descriptor.
         let item = unsafe { item(store, container) }?;
         let found: Vec<_> = item.event_products()?.into_iter().collect();
         if found.is_empty() {
@@ -261,35 +262,35 @@ pub unsafe extern "C" fn fb_event_products_list(
         }
         Ok(handle(fb_event_products { found }))
     };
-    // SAFETY: the caller gives a place for an error, or NULL.
+    // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// How many names there are.
+/// Returns the number of names.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_event_products_len(products: *const fb_event_products) -> usize {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     unsafe { products.as_ref() }.map_or(0, |products| products.found.len())
 }
 
-/// One of the names: `label#type`.
+/// Returns one name: `label#type`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_event_products_name(
     products: *const fb_event_products,
     at: usize,
 ) -> fb_text {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
     fb_text::of(found.map_or("", |(name, _)| name.as_str()))
 }
 
-/// How many events have a product of that name.
+/// Returns how many events have a product with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_event_products_n_events(
     products: *const fb_event_products,
     at: usize,
 ) -> u64 {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
     found.map_or(0, |(_, n_events)| *n_events)
 }
@@ -297,33 +298,33 @@ pub unsafe extern "C" fn fb_event_products_n_events(
 /// Frees a list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_event_products_free(products: *mut fb_event_products) {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     unsafe { free(products) };
 }
 
-/// How many there are.
+/// Returns the number of products in the list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_len(products: *const fb_products) -> usize {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     unsafe { products.as_ref() }.map_or(0, |products| products.found.len())
 }
 
-/// The container of one, which is there.
+/// Returns the container of one product.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_container(
     products: *const fb_products,
     at: usize,
 ) -> fb_descriptor {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
     let none = fb_descriptor { bytes: [0xff; 40] };
     found.map_or(none, |id| id.container.into())
 }
 
-/// The name of one: `label#type`.
+/// Returns the name of one product: `label#type`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_name(products: *const fb_products, at: usize) -> fb_text {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
     fb_text::of(found.map_or("", |id| id.name.as_str()))
 }
@@ -331,6 +332,6 @@ pub unsafe extern "C" fn fb_products_name(products: *const fb_products, at: usiz
 /// Frees a list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_free(products: *mut fb_products) {
-    // SAFETY: the caller gives a list that is not freed, or NULL.
+    // SAFETY: the caller passes a list that is not freed, or NULL.
     unsafe { free(products) };
 }

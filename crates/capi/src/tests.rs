@@ -7,7 +7,7 @@ use crate::input::fb_text;
 use crate::store::{FB_APPEND, fb_store_connect, fb_store_flush, fb_store_free};
 
 fn taken(error: *mut fb_error) -> (String, String) {
-    // SAFETY: the error was just made.
+    // SAFETY: the error is valid.
     unsafe {
         let text = |text| CStr::from_ptr(text).to_str().unwrap().to_owned();
         let taken = (text(fb_error_kind(error)), text(fb_error_message(error)));
@@ -19,7 +19,7 @@ fn taken(error: *mut fb_error) -> (String, String) {
 #[test]
 fn a_panic_becomes_an_error_at_the_border() {
     let mut error = null_mut();
-    // SAFETY: there is a place for an error.
+    // SAFETY: the error pointer is valid.
     let given = unsafe { border(&mut error, 7, || panic!("so {}", 1)) };
     assert_eq!(given, 7);
     let (kind, message) = taken(error);
@@ -30,7 +30,7 @@ fn a_panic_becomes_an_error_at_the_border() {
 #[test]
 fn null_is_an_error_and_no_crash() {
     let mut error = null_mut();
-    // SAFETY: NULL is what is tried.
+    // SAFETY: this test passes NULL.
     unsafe {
         assert!(!fb_store_flush(null(), &mut error));
         assert!(!fb_store_flush(null(), null_mut()));
@@ -43,7 +43,7 @@ fn null_is_an_error_and_no_crash() {
 #[test]
 fn what_cannot_be_opened_says_why() {
     let mut error = null_mut();
-    // SAFETY: there are a text and a place for an error.
+    // SAFETY: the string and the error pointer are valid.
     let store = unsafe { fb_store_connect(fb_text::of("nothing"), FB_APPEND, &mut error) };
     assert!(store.is_null());
     let (kind, message) = taken(error);
@@ -57,13 +57,13 @@ fn descriptors_have_children_down_to_events() {
     let mut error = null_mut();
     for number in [1, 2, 3] {
         let above = at;
-        // SAFETY: there are places for all.
+        // SAFETY: all pointers are valid.
         assert!(unsafe { fb_descriptor_child(&above, number, &mut at, &mut error) });
     }
     // SAFETY: it is a descriptor.
     assert_eq!(unsafe { fb_descriptor_type(&at) }, FB_EVENT);
     let above = at;
-    // SAFETY: there are places for all.
+    // SAFETY: all pointers are valid.
     assert!(!unsafe { fb_descriptor_child(&above, 4, &mut at, &mut error) });
     assert_eq!(taken(error).0, "usage");
 }

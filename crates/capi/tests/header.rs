@@ -1,4 +1,4 @@
-//! `include/femtobarn.h` is what cbindgen makes of this crate. With `FEMTOBARN_UPDATE_HEADER=1` this writes it.
+//! Checks that `include/femtobarn.h` is generated from this crate. With `FEMTOBARN_UPDATE_HEADER=1` this writes it.
 
 use std::path::Path;
 
@@ -20,6 +20,6 @@ fn the_header_is_that_of_the_sources() {
     let there = std::fs::read_to_string(&header).unwrap_or_default();
     assert!(
         there.as_bytes() == made,
-        "include/femtobarn.h is not that of crates/capi: make update-header"
+        "include/femtobarn.h does not match crates/capi: run make update-header"
     );
 }

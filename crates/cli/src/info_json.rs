@@ -107,7 +107,7 @@ fn groups(descriptor: &Descriptor) -> Vec<Value> {
             "num_entries": group.entry_span,
             "clusters": group.n_clusters,
             "page_list": {
-                "offset": group.page_list.locator.offset,
+                "offset": group.page_list.locator.address.offset(),
                 "bytes_on_disk": group.page_list.locator.size,
                 "bytes_uncompressed": group.page_list.length,
             },

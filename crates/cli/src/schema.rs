@@ -47,8 +47,12 @@ impl From<&ColumnSizes> for Bytes {
 pub fn metadata(descriptor: &Descriptor) -> Bytes {
     let anchor = &descriptor.anchor;
     let ends = Bytes {
-        on_disk: anchor.n_bytes_header.saturating_add(anchor.n_bytes_footer),
-        uncompressed: anchor.len_header.saturating_add(anchor.len_footer),
+        on_disk: anchor
+            .header
+            .locator
+            .size
+            .saturating_add(anchor.footer.locator.size),
+        uncompressed: anchor.header.length.saturating_add(anchor.footer.length),
     };
     let lists = descriptor.cluster_groups.iter().map(|group| Bytes {
         on_disk: group.page_list.locator.size,

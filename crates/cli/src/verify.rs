@@ -259,7 +259,7 @@ fn ntuple_json(verified: &Verified) -> Value {
             "cluster": damage.cluster,
             "entry_start": damage.entries.0,
             "entry_stop": damage.entries.1,
-            "offset": damage.offset,
+            "offset": damage.address.offset(),
             "bytes": damage.n_bytes,
             "problem": damage.problem,
         })

@@ -136,7 +136,7 @@ fn damages(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
             damage.column.to_string(),
             damage.cluster.to_string(),
             format!("{}..{}", damage.entries.0, damage.entries.1),
-            damage.offset.to_string(),
+            damage.address.offset().to_string(),
             damage.n_bytes.to_string(),
             damage.problem.clone(),
         ]);

@@ -69,7 +69,8 @@ pub const KINDS: &[Kind] = kinds! {
         "io", "permission-denied", "file-busy", "open-failed", "not-a-file", "file-changed",
         "read-failed", "remote-failed", "create-failed", "write-failed", "delete-failed",
         "store-locked", "store-engine", "store-full", "store-unreachable", "store-denied",
-        "store-evicts", "store-emptied", "too-few-replicas", "store-poisoned", "objects-gone",
+        "store-evicts", "store-emptied", "too-few-replicas", "store-poisoned", "objects-gone", "changed",
+        "batch-lost",
     }
     FileError CORRUPT {
         "read-out-of-range", "inverted-range", "short-read", "range-too-large", "wrong-answer",

@@ -63,9 +63,9 @@ pub use femtobarn_launcher as launcher;
 pub mod io {
     pub use femtobarn_io::{
         ByteSource, Check, ForeignFs, IoError, MemorySource, Outcome, RecordSource, RemoteEntry,
-        SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, Settings, SourceCost, SourceMeta, Span, Usage,
-        beginning, did_you_mean, end_background, examine, is_in_background, is_remote, is_stopped,
-        list_folder, local_path, nearest, nearest_within, open_own, printable, public,
+        SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, Settings, SourceCost, SourceInfo, SourceMeta,
+        Span, Usage, beginning, did_you_mean, end_background, examine, is_in_background, is_remote,
+        is_stopped, list_folder, local_path, nearest, nearest_within, open_own, printable, public,
         read_foreign_with, set_for_all, summary, sweep, tell_notices_by, units, watch_all, watched,
         while_waiting, with_causes,
     };
@@ -78,7 +78,9 @@ pub mod array {
 
 /// One ntuple in one file.
 pub mod read {
-    pub use femtobarn_rntuple::read::{Reader, ReaderOptions, verify};
+    pub use femtobarn_rntuple::read::{
+        FileStore, NotStored, PageStore, Reader, ReaderOptions, verify,
+    };
 }
 
 /// Single values as bytes.
@@ -95,14 +97,16 @@ pub mod schema {
 
 /// Structures of the format.
 pub mod spec {
-    pub use femtobarn_rntuple::spec::{Anchor, ClusterGroup, ColumnRecord, Footer, Role};
+    pub use femtobarn_rntuple::spec::{
+        Anchor, ClusterGroup, ColumnRecord, Footer, PageAddress, Role, StoredRange,
+    };
 }
 
 /// Writing ntuples.
 pub mod write {
     pub use femtobarn_rntuple::write::{
-        AttributeSetWriter, FieldKind, FieldModel, FillContext, Mode, NTupleWriter, ParallelWriter,
-        StoredAs, WriteOptions, all_or_none,
+        AttributeSetWriter, Existing, FieldKind, FieldModel, FillContext, Mode, NTupleWriter,
+        PageSink, ParallelWriter, SinkPlace, StoredAs, WriteOptions, all_or_none,
     };
 }
 

@@ -195,7 +195,8 @@ impl NTuple {
 
     /// The state of each file when it was opened, for who opens it again and wants the same.
     pub fn states(&self) -> impl Iterator<Item = &SourceMeta> {
-        self.readers.iter().map(|reader| reader.source().meta())
+        let stores = self.readers.iter().map(|reader| reader.store());
+        stores.map(|store| store.info().meta)
     }
 
     /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field. The error
@@ -443,8 +444,10 @@ impl NTuple {
 
     /// What was read of each file since it was opened.
     pub fn usage(&self) -> Vec<Usage> {
-        let sources = self.readers.iter().map(|reader| reader.source());
-        sources.filter_map(|source| Usage::of(&**source)).collect()
+        let stores = self.readers.iter().map(|reader| reader.store());
+        stores
+            .filter_map(|store| Usage::of(store.info(), store.traffic()))
+            .collect()
     }
 
     /// How often fields were resolved in every file: an iteration over any number of files does it once.

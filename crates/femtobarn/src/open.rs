@@ -8,8 +8,8 @@ use femtobarn_io::{
     is_of_xrootd, is_remote, open_remote,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Reader, ReaderOptions};
-use femtobarn_rntuple::spec::Anchor;
+use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
+use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
 use crate::objects;
@@ -138,7 +138,7 @@ pub(crate) fn open_reader_as(
         ..known.clone()
     });
     if let (Some(known), Some(reader)) = (known, &reader)
-        && !reader.source().meta().may_be(&known)
+        && !reader.store().info().meta.may_be(&known)
     {
         let url = reader.url().to_owned();
         return Err(IoError::Changed { url }.into());
@@ -152,14 +152,14 @@ pub(crate) fn open_reader_of(
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
     let metadata = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-    let file = RootFile::open(metadata.clone())?;
-    open_reader_in(source, (&*metadata, &file), path, options)
+    let file = RootFile::open(metadata)?;
+    open_reader_in(source, &file, path, options)
 }
 
-/// The same, of a file that is open.
+/// The same, of a file that is open; its source may hold the metadata in memory.
 pub(crate) fn open_reader_in(
     source: Arc<dyn ByteSource>,
-    (metadata, file): (&dyn ByteSource, &RootFile),
+    file: &RootFile,
     path: Option<&str>,
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
@@ -190,13 +190,13 @@ pub(crate) fn open_reader_in(
         }
         return Err(not_an_rntuple(source.url(), path, &key));
     }
-    reader_of(source, (metadata, file), (&path, &key), options.reader).map(Some)
+    reader_of(source, file, (&path, &key), options.reader).map(Some)
 }
 
 /// Opens the ntuple that a key of a file stands for.
 pub(crate) fn reader_of(
     source: Arc<dyn ByteSource>,
-    (metadata, file): (&dyn ByteSource, &RootFile),
+    file: &RootFile,
     (path, key): (&str, &Key),
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
@@ -204,10 +204,12 @@ pub(crate) fn reader_of(
         url: source.url().into(),
         ntuple: path.to_owned(),
         structure: "anchor",
-        offset: key.payload_offset(),
+        at: PageAddress::File(key.payload_offset()),
         source: error,
     })?;
-    Reader::open(source, metadata, path, anchor, options)
+    let store = |source| FileStore::new(source, path, anchor.max_key_size);
+    let metadata = store(file.source().clone());
+    Reader::open(Arc::new(store(source)), &metadata, path, anchor, options)
 }
 
 /// The error of a missing name, with only those names as hints that can be opened, if there are any.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::Descriptor;
-use femtobarn_rntuple::spec::{Page, PageList};
+use femtobarn_rntuple::spec::{Page, PageAddress, PageList};
 
 use crate::ntuple::NTuple;
 
@@ -37,7 +37,7 @@ pub struct ClusterSizes {
 #[derive(Debug)]
 pub struct PageCounter<'a> {
     descriptor: &'a Descriptor,
-    seen: HashSet<u64>,
+    seen: HashSet<PageAddress>,
 }
 
 impl<'a> PageCounter<'a> {
@@ -51,7 +51,7 @@ impl<'a> PageCounter<'a> {
 
     /// Bytes that a page of `column` takes besides those seen, and bytes of its elements.
     pub(crate) fn page(&mut self, column: u32, page: &Page) -> (u64, u64) {
-        let is_new = self.seen.insert(page.locator.offset);
+        let is_new = self.seen.insert(page.locator.address);
         let record = self.descriptor.column(column);
         let unpacked = record.and_then(|record| record.packed_bytes(page.n_elements.into()));
         (

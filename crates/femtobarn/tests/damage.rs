@@ -142,13 +142,13 @@ fn errors_name_file_offset_expected_and_found() {
     let page = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
         .1
         .all_pages()[0];
-    bytes[page.locator.offset as usize + 1] ^= 0x10;
+    bytes[page.locator.address.offset() as usize + 1] ^= 0x10;
     let error = read_all(bytes.clone(), Some("mixed")).unwrap_err();
     assert_eq!(error.kind(), "page-checksum");
     let text = error.to_string();
     for part in [
         "damaged.root",
-        &format!("offset {}", page.locator.offset),
+        &format!("offset {}", page.locator.address.offset()),
         "expected 0x",
         "found 0x",
         "cluster 0",
@@ -166,9 +166,14 @@ fn errors_name_file_offset_expected_and_found() {
     let damaged: Vec<u64> = reports[0]
         .damages
         .iter()
-        .map(|damage| damage.offset)
+        .map(|damage| damage.address.offset())
         .collect();
-    assert!(!damaged.is_empty() && damaged.iter().all(|&offset| offset == page.locator.offset));
+    assert!(
+        !damaged.is_empty()
+            && damaged
+                .iter()
+                .all(|&offset| offset == page.locator.address.offset())
+    );
 }
 
 #[test]
@@ -182,7 +187,7 @@ fn checksums_can_be_left_unverified() {
         .iter()
         .find(|page| page.has_checksum)
         .unwrap();
-    bytes[(page.locator.offset + page.locator.size) as usize] ^= 1;
+    bytes[(page.locator.address.offset() + page.locator.size) as usize] ^= 1;
     assert_eq!(
         read_all(bytes.clone(), Some("mixed")).unwrap_err().kind(),
         "page-checksum"

@@ -31,8 +31,8 @@ impl Patched {
         let file = RootFile::open(MemorySource::new(name, bytes.clone())).unwrap();
         let anchor = Anchor::parse(&file.read_object(&file.find(path).unwrap()).unwrap()).unwrap();
         assert_eq!(
-            (anchor.n_bytes_header, anchor.n_bytes_footer),
-            (anchor.len_header, anchor.len_footer),
+            (anchor.header.locator.size, anchor.footer.locator.size),
+            (anchor.header.length, anchor.footer.length),
             "uncompressed"
         );
         Self {
@@ -43,8 +43,8 @@ impl Patched {
     }
 
     fn header(&mut self) -> &mut [u8] {
-        let start = self.anchor.seek_header as usize;
-        &mut self.bytes[start..start + self.anchor.n_bytes_header as usize]
+        let header = self.anchor.header.locator.stored().range();
+        &mut self.bytes[header.start as usize..header.end as usize]
     }
 
     /// Opens the file.
@@ -60,11 +60,11 @@ impl Patched {
     /// Mends all checksums after the header was changed.
     fn mend(&mut self) {
         let checksum = seal(self.header());
-        let footer_range = self.anchor.seek_footer as usize
-            ..(self.anchor.seek_footer + self.anchor.n_bytes_footer) as usize;
+        let footer = self.anchor.footer.locator.stored().range();
+        let footer_range = footer.start as usize..footer.end as usize;
         let footer = Footer::parse(&self.bytes[footer_range.clone()]).unwrap();
         for group in footer.cluster_groups {
-            let start = group.page_list.locator.offset as usize;
+            let start = group.page_list.locator.address.offset() as usize;
             let list = &mut self.bytes[start..start + group.page_list.locator.size as usize];
             list[8..16].copy_from_slice(&checksum.to_le_bytes());
             seal(list);

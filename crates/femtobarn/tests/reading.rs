@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use common::{all_ntuples, ntuples_of, random, read, read_with, test_files, top_level};
-use femtobarn::io::{ByteSource, IoError, MemorySource, SourceCost, SourceMeta};
+use femtobarn::io::{ByteSource, IoError, MemorySource, SourceCost, SourceInfo};
 use femtobarn::{ReadOptions, Steps, StepsOptions};
 
 #[test]
@@ -90,21 +90,21 @@ fn any_number_of_threads_gives_the_same_arrays() {
 struct Distant(Arc<MemorySource>);
 
 impl ByteSource for Distant {
-    fn url(&self) -> &str {
-        self.0.url()
-    }
-    fn meta(&self) -> &SourceMeta {
-        self.0.meta()
-    }
-    fn cost(&self) -> SourceCost {
-        SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
+        let cost = SourceCost {
             largest_gap: 100,
             largest_request: 2000,
             most_ranges: 3,
             concurrency: 4,
             ..SourceCost::default()
-        }
+        };
+        SourceInfo::new(self.0.url(), self.0.meta(), cost)
     }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
+    }
+
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
         assert!(ranges.len() <= 3 || ranges.iter().all(|r| r.end - r.start < 1 << 20));
         std::thread::yield_now();

@@ -83,7 +83,7 @@ pub use sink::{
 };
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,
-    SourceMeta, XrootdSource,
+    SourceInfo, SourceMeta, XrootdSource,
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};

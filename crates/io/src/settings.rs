@@ -479,7 +479,7 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(known, _)| *known)
 }
 
-/// The first variable whose name is nearly that of a setting, and the setting. ForeignFs may be anybody's.
+/// The first variable whose name is nearly that of a setting, and the setting. Other variables may belong to other programs.
 fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static str)> {
     let mut found = variables.filter_map(|variable| {
         let name = variable.strip_prefix(PREFIX)?.to_lowercase();

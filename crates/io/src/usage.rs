@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ByteSource;
 use crate::meter::{Meter, Metered, Span, Traffic};
 use crate::units::{bytes, decimals};
+use crate::{ByteSource, SourceInfo};
 
 /// What was read of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,10 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// That of a source; none if its reads are not counted.
-    pub fn of(source: &dyn ByteSource) -> Option<Self> {
-        let meter = source.meter()?;
-        let (url, size) = (source.url().to_owned(), source.meta().size);
-        Some(Self::new(url, size, meter, source.traffic()))
+    /// That of a source or a store, with the requests that its server got; none if its reads are not counted.
+    pub fn of(info: SourceInfo<'_>, traffic: Option<Traffic>) -> Option<Self> {
+        let (url, size) = (info.url.to_owned(), info.meta.size);
+        Some(Self::new(url, size, info.meter?, traffic))
     }
 
     fn new(url: String, size: u64, meter: &Meter, traffic: Option<Traffic>) -> Self {

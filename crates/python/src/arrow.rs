@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 
 use crate::error;
 
-/// Capsule of a stream of record batches.
+/// Makes a capsule of a stream of record batches.
 pub fn stream<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
@@ -18,14 +18,14 @@ pub fn stream<'py>(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
 }
 
-/// Capsule of a schema.
+/// Makes a capsule of a schema.
 pub fn schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
     let exported = FFI_ArrowSchema::try_from(schema)
         .map_err(|error| error::new("FormatError", "arrow", error.to_string()))?;
     PyCapsule::new_with_value(py, exported, c"arrow_schema")
 }
 
-/// Python's exception of data that Arrow refuses.
+/// The Python exception for data that Arrow rejects.
 pub fn to_python(error: ArrayError) -> PyErr {
     let cause = std::error::Error::source(&error)
         .map(|source| format!(": {source}"))

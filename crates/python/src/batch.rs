@@ -14,7 +14,7 @@ use crate::arrow;
 use crate::buffer::Buffer;
 use crate::error;
 
-/// Columns of one entry range.
+/// Columns of a range of entries.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Batch {
     arrays: Arrays,
@@ -23,7 +23,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A range of entries of an ntuple.
+    /// Columns of a range of entries of an ntuple.
     pub fn of(ntuple: &NTuple, entries: Range<u64>, arrays: Arrays) -> Self {
         let url = url_of(ntuple, entries.start);
         Self {
@@ -35,7 +35,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// Columns that are of no ntuple.
+    /// Columns that do not belong to an ntuple.
     pub fn plain(arrays: Arrays, url: &str) -> Self {
         let entries = 0..arrays.n_entries();
         Self {
@@ -46,7 +46,7 @@ impl Batch {
     }
 }
 
-/// URL of the file that holds an entry.
+/// URL of the file that has an entry.
 fn url_of(ntuple: &NTuple, entry: u64) -> String {
     let starts = ntuple.file_starts();
     let after = starts.partition_point(|&first| first <= entry);
@@ -77,7 +77,7 @@ impl Batch {
         &self.url
     }
 
-    /// Bytes of all buffers.
+    /// Total size of all buffers, in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.arrays.n_bytes()
@@ -104,7 +104,7 @@ impl Batch {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // the protocol lets a producer ignore the requested schema
+        // the protocol allows a producer to ignore the requested schema
         let _ = requested_schema;
         let batch = py
             .detach(|| self.arrays.to_arrow())
@@ -124,7 +124,7 @@ impl Batch {
     }
 }
 
-/// Parts of a slot that are handed out as buffers.
+/// Parts of a slot that are exported as buffers.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 enum Piece {
     Data(usize),
@@ -137,7 +137,7 @@ enum Piece {
 struct Nodes<'a, 'py> {
     py: Python<'py>,
     arrays: &'a Arrays,
-    /// Buffers handed out already: columns that share one get the same object.
+    /// Buffers that are exported already: columns that share a buffer get the same object.
     known: HashMap<Piece, Bound<'py, Buffer>>,
 }
 

@@ -1,4 +1,4 @@
-//! The record batches that are given to be written.
+//! Record batches to be written.
 
 use std::sync::Mutex;
 
@@ -19,7 +19,7 @@ use crate::input;
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Batches {
     schema: SchemaRef,
-    /// Of nodes, which know more than their Arrow types.
+    /// The fields of nodes, which have more information than their Arrow types.
     fields: Option<Vec<FieldModel>>,
     held: Vec<RecordBatch>,
     stream: Mutex<Option<RecordBatchStreamReader>>,
@@ -27,7 +27,7 @@ pub struct Batches {
 
 #[pymethods]
 impl Batches {
-    /// One batch of columns: names and nodes.
+    /// One batch of columns, given by names and nodes.
     #[staticmethod]
     fn of_nodes(columns: &Bound<'_, PyList>, length: usize) -> PyResult<Self> {
         let mut made = Vec::new();
@@ -44,7 +44,7 @@ impl Batches {
         })
     }
 
-    /// The batches of a stream: all at once if `whole`, else as they are needed.
+    /// The batches of a stream: read completely if `whole`, otherwise when they are needed.
     #[staticmethod]
     fn of_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>, whole: bool) -> PyResult<Self> {
         let mut reader = input::stream(capsule)?;
@@ -66,7 +66,7 @@ impl Batches {
         })
     }
 
-    /// Number of entries that are held; None of a stream.
+    /// Number of entries in memory; None for a stream.
     #[getter]
     fn num_entries(&self) -> Option<usize> {
         let held = || self.held.iter().map(RecordBatch::num_rows).sum();
@@ -83,7 +83,7 @@ impl Batches {
             .collect()
     }
 
-    /// The fields for these batches; of columns that are in `types`, those of them.
+    /// The fields for these batches. Columns named in `types` get those fields.
     #[pyo3(signature = (types = None))]
     fn fields(&self, types: Option<&Bound<'_, Fields>>) -> PyResult<Fields> {
         let types = types.map(|types| types.borrow().fields.clone());
@@ -92,7 +92,7 @@ impl Batches {
         if let Some(other) = types.iter().find(|field| !names.contains(&field.name)) {
             let near = femtobarn::io::did_you_mean(&other.name, names.iter().map(String::as_str));
             let message = format!(
-                "types has {:?}, which is no column of the data{near}",
+                "types has {:?}, which is not a column of the data{near}",
                 other.name
             );
             return Err(usage(message));
@@ -109,14 +109,14 @@ impl Batches {
 }
 
 impl Batches {
-    /// The one column of the one batch that is held, and its field.
+    /// The only column of the only batch, and its field.
     pub fn single(&self) -> PyResult<(ArrayRef, FieldModel)> {
         let [batch] = self.held.as_slice() else {
-            return Err(usage("a product is one batch of values"));
+            return Err(usage("a product must be a single batch of values"));
         };
         match batch.columns() {
             [column] => Ok((column.clone(), self.field(0).map_err(to_python)?)),
-            _ => Err(usage("a product is one column")),
+            _ => Err(usage("a product must be a single column")),
         }
     }
 }
@@ -127,28 +127,28 @@ fn missing(at: usize) -> Error {
     }
 }
 
-/// An array without values may know no type; then its field has none.
+/// Checks that the type of a field is known; arrays without values may have no type.
 fn check_known(field: FieldModel) -> Result<FieldModel, Error> {
     if is_known(&field) {
         return Ok(field);
     }
     let (what, like) = match &field.kind {
-        _ if field.type_name == "?" => ("its type is unknown, for it has no values", "float32"),
+        _ if field.type_name == "?" => ("its type is unknown, as it has no values", "float32"),
         FieldKind::Optional(item) if item.type_name == "?" => (
-            "its type is unknown, for all of its values are missing",
+            "its type is unknown, as all of its values are missing",
             "?float32",
         ),
         FieldKind::Collection(item) if item.type_name == "?" => (
-            "the type of its items is unknown, for there are none",
+            "the type of its items is unknown, as it has none",
             "var * float32",
         ),
         _ => (
-            "the type of something in it is unknown, for there are no values",
+            "the type of a nested value is unknown, as there are no values",
             "var * var * float32",
         ),
     };
     let name = field.name;
-    let reason = format!("{what}; say what it is, as with types={{{name:?}: {like:?}}}");
+    let reason = format!("{what}; give the type, as in types={{{name:?}: {like:?}}}");
     Err(Error::Unwritable { name, reason })
 }
 
@@ -179,12 +179,12 @@ impl Batches {
         models.pop().ok_or_else(|| missing(at))
     }
 
-    /// The first batch that is held.
+    /// The first batch in memory.
     pub fn first(&self) -> Option<&RecordBatch> {
         self.held.first()
     }
 
-    /// Writes all batches; gives what broke off a stream.
+    /// Writes all batches; returns the error that ended a stream early.
     pub fn each(
         &self,
         mut write: impl FnMut(&RecordBatch) -> Result<(), Error>,
@@ -204,7 +204,7 @@ impl Batches {
     }
 }
 
-/// What the producer of a stream says of its error, without the words of those who passed it on.
+/// The message of the producer of a stream, without the prefixes that intermediate libraries add.
 fn of_producer(message: &str) -> &str {
     let (_, own) = message
         .split_once("Producer error: ")

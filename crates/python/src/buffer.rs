@@ -1,4 +1,4 @@
-//! Shared memory of a result, by the buffer protocol.
+//! Shares the memory of a result through the buffer protocol.
 #![expect(unsafe_code, reason = "the buffer protocol is a C interface")]
 
 use std::ffi::c_int;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Read-only bytes that an array stands on.
+/// Read-only bytes, the memory of an array.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Buffer(pub Bytes);
 

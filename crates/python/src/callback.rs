@@ -1,4 +1,4 @@
-//! What Python is asked while work is done without the GIL: whether to go on.
+//! Callbacks to Python during work without the GIL, which also check for signals.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +22,7 @@ impl Callback {
         }
     }
 
-    /// Takes the GIL to look for signals, and to call the function; says whether neither raised an error.
+    /// Takes the GIL to handle signals and to call the function; returns whether neither raised an error.
     pub fn call(&self, arguments: impl for<'py> PyCallArgs<'py>) -> bool {
         Python::attach(|py| {
             let mut result = py.check_signals();
@@ -37,7 +37,7 @@ impl Callback {
         })
     }
 
-    /// The result of the work, unless an error was raised meanwhile.
+    /// Returns the result of the work, or the error that was raised meanwhile.
     pub fn finish<T>(self, result: Result<T, Error>) -> PyResult<T> {
         match locked(&self.raised).take() {
             Some(error) => Err(error),
@@ -46,7 +46,7 @@ impl Callback {
     }
 }
 
-/// What a mutex holds, also if a thread has panicked with it.
+/// Locks a mutex, also if a thread has panicked while holding it.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Converting files.
+//! Conversion of files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::callback::Callback;
 use crate::error::usage;
 use crate::write::options;
 
-/// Settings of how servers are asked, by their names.
+/// Settings for access to servers, by name.
 pub(crate) type Settings = BTreeMap<String, String>;
 
 pub(crate) fn inputs(files: Vec<(String, Option<String>)>, settings: &Settings) -> Vec<Input> {
@@ -42,14 +42,14 @@ fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<
             "overwrite" => {}
             "settings" => out.settings = value.extract()?,
             other => {
-                return Err(usage(format!("there is no option {other:?}")));
+                return Err(usage(format!("unknown option {other:?}")));
             }
         }
     }
     Ok(out)
 }
 
-/// What the callback gets: the number of a file, and how far it is.
+/// Calls the callback with the number of a file and its progress.
 fn tick(callback: &Callback, file: usize, progress: Progress) -> bool {
     callback.call((
         file,
@@ -61,7 +61,7 @@ fn tick(callback: &Callback, file: usize, progress: Progress) -> bool {
     ))
 }
 
-/// Converts files, which are one ntuple, into one file; gives what was done, in JSON.
+/// Converts files, which form one ntuple, to one file; returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (files, output, given, write, tick = None))]
 pub fn convert(
@@ -83,7 +83,7 @@ pub fn convert(
     Ok(callback.finish(result)?.to_json().to_string())
 }
 
-/// Converts files into files of a folder; gives what became of each, in JSON, with the class of the exception of what failed.
+/// Converts files to files in a directory; returns the report of each as JSON, with the exception class of failures.
 #[pyfunction]
 #[pyo3(signature = (files, folder, given, write, batch, tick = None))]
 pub fn convert_many(

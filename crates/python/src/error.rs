@@ -1,4 +1,4 @@
-//! Errors as the classes of `femtobarn.errors`.
+//! Conversion of errors to the exception classes of `femtobarn.errors`.
 
 use std::sync::Mutex;
 
@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 
 use crate::callback::locked;
 
-/// What a signal has raised while a server was waited for.
+/// The exception that a signal handler raised during a wait for a server.
 static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// Looks for signals, which Python handles on its main thread only; says whether to go on.
+/// Handles signals, which Python does only on its main thread; returns whether to continue.
 pub fn goes_on() -> bool {
     if is_in_background() {
-        // never the main thread, and nobody waits for it: the interpreter may end meanwhile
+        // never the main thread, and never joined: the interpreter may end meanwhile
         return true;
     }
     let looked = Python::try_attach(|py| match py.check_signals() {
@@ -27,29 +27,29 @@ pub fn goes_on() -> bool {
             false
         }
     });
-    // without an interpreter nobody wants it any more
+    // without an interpreter the result is not needed any more
     looked.unwrap_or(false)
 }
 
-/// Warns of what should be known although nothing has failed.
+/// Issues a warning.
 pub fn warn(text: &str) {
     Python::attach(|py| {
         let warned = py
             .import("femtobarn._shared.warning")
             .and_then(|module| module.call_method1("warn_of_server", (text,)));
         if let Err(error) = warned {
-            // what waits for a server cannot raise it
+            // it cannot be raised during a wait for a server
             error.write_unraisable(py, None);
         }
     });
 }
 
-/// Notes what ends the waiting, which is raised in place of the error that comes of it.
+/// Stores the exception that ended a wait. It is raised instead of the error that results from it.
 pub fn stopped_by(error: PyErr) {
     locked(&RAISED).get_or_insert(error);
 }
 
-/// The Python exception of an error: its class by kind, its message with all causes.
+/// The Python exception for an error: its class by kind, its message with all causes.
 pub fn to_python(error: Error) -> PyErr {
     let kind = error.kind();
     if kind == "interrupted" {
@@ -57,19 +57,19 @@ pub fn to_python(error: Error) -> PyErr {
     }
     let raised = new(kind_of(kind).class, kind, error.with_causes());
     if let Error::Unsupported { name, reason, .. } | Error::Unwritable { name, reason } = &error {
-        // whatever cannot be set is only said in other words
+        // if the attribute cannot be set, only the wording of a message differs
         Python::attach(|py| raised.value(py).setattr("_told", (name, reason)).ok());
     }
     raised
 }
 
-/// What a signal has raised that has ended the waiting.
+/// The exception from a signal handler that ended the wait.
 fn interrupted() -> PyErr {
     let raised = locked(&RAISED).take();
     raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err("interrupted"))
 }
 
-/// An exception of a class of `femtobarn.errors`.
+/// Makes an exception of a class of `femtobarn.errors`.
 pub fn new(class: &str, kind: &str, message: String) -> PyErr {
     Python::attach(|py| {
         let built = py
@@ -80,7 +80,7 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
                 error.setattr("kind", kind)?;
                 Ok(PyErr::from_value(error))
             });
-        // Python code hears of signals: Ctrl-C is not to be lost in an error that comes at the same time
+        // Python code can raise a signal's exception: Ctrl-C must not be lost if an error occurs at the same time
         built.unwrap_or_else(|error| match error.is_instance_of::<PyException>(py) {
             true => PyRuntimeError::new_err(message),
             false => error,
@@ -88,17 +88,17 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
     })
 }
 
-/// The exception of wrong usage.
+/// Makes a UsageError.
 pub fn usage(message: impl Into<String>) -> PyErr {
     new("UsageError", "usage", message.into())
 }
 
-/// What a signal has raised, if one has.
+/// Takes the exception that a signal handler raised, if any.
 pub fn take_raised() -> Option<PyErr> {
     locked(&RAISED).take()
 }
 
-/// The Python exception of an error of an event store.
+/// The Python exception for an error of an event store.
 pub fn events_to_python(error: EventsError) -> PyErr {
     if error.kind() == "interrupted" {
         return interrupted();
@@ -106,7 +106,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
     let class = store_class(&error);
     let raised = new(class, error.kind(), femtobarn::io::with_causes(&error));
     if let EventsError::Object { object, .. } = &error {
-        // it is said in the message as well
+        // the message has it as well
         Python::attach(|py| raised.value(py).setattr("_object", object).ok());
     }
     raised

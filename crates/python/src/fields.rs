@@ -1,4 +1,4 @@
-//! The fields of an ntuple that is to be written.
+//! The fields of an ntuple to be written.
 
 use femtobarn::Error;
 use femtobarn::schema::DType;
@@ -9,7 +9,7 @@ use pyo3::types::{PyCapsule, PyList, PyTuple};
 use crate::error::{new, to_python, usage};
 use crate::input;
 
-/// What an ntuple is made of.
+/// The fields of an ntuple to be written.
 #[pyclass(module = "femtobarn._core")]
 pub struct Fields {
     pub fields: Vec<FieldModel>,
@@ -17,7 +17,7 @@ pub struct Fields {
 
 #[pymethods]
 impl Fields {
-    /// Fields of specifications, each a tuple; see `FieldSpec` in `_core_types.py`.
+    /// Fields from specifications, each a tuple; see `FieldSpec` in `_core_types.py`.
     #[staticmethod]
     fn of_specs(specs: &Bound<'_, PyList>) -> PyResult<Self> {
         let fields = specs
@@ -28,7 +28,7 @@ impl Fields {
         })
     }
 
-    /// Fields of an Arrow schema.
+    /// Fields from an Arrow schema.
     #[staticmethod]
     fn of_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
         let schema = input::schema(capsule)?;
@@ -53,7 +53,7 @@ impl Fields {
         self.fields.extend(other.borrow().fields.iter().cloned());
     }
 
-    /// Stores reals at and below a path in fewer bits: of a range, if that is given.
+    /// Stores floats at and below a path with fewer bits, relative to a range if it is given.
     #[pyo3(signature = (path, bits, limits = None))]
     fn store(&mut self, path: &str, bits: u16, limits: Option<(f64, f64)>) -> PyResult<()> {
         let stored = match limits {
@@ -63,13 +63,13 @@ impl Fields {
         self.find(path)?.store_reals(stored).map_err(to_python)
     }
 
-    /// Compresses the columns at and below a path in another way.
+    /// Sets the compression of the columns at and below a path.
     fn compress(&mut self, path: &str, settings: u32) -> PyResult<()> {
         self.find(path)?.compress(settings);
         Ok(())
     }
 
-    /// Describes the field at a path.
+    /// Sets the description of the field at a path.
     fn describe(&mut self, path: &str, description: String) -> PyResult<()> {
         self.find(path)?.description = description;
         Ok(())
@@ -77,8 +77,8 @@ impl Fields {
 }
 
 impl Fields {
-    /// The fields; views that say only what they show and as what have the views below them, too. They show these fields
-    /// and those that are `there` already.
+    /// The fields. Views that have only a source and a type get their subfields. Views can refer to these fields and to
+    /// the existing fields `there`.
     pub fn models(&self, there: &[FieldModel]) -> PyResult<Vec<FieldModel>> {
         let all: Vec<&FieldModel> = there.iter().chain(&self.fields).collect();
         let mut classes = [false, true]
@@ -108,13 +108,13 @@ impl Fields {
             new(
                 "KeyNotFoundError",
                 "no-such-field",
-                format!("there is no field {path:?} to be written{hint}"),
+                format!("no field {path:?} to be written{hint}"),
             )
         })
     }
 }
 
-/// Adds the classes and enums that are the types of a field and of those below it.
+/// Adds the classes and enums used as types of a field and its subfields.
 fn add_classes(field: &FieldModel, classes: &mut Vec<FieldModel>) {
     let name = field.type_name.as_str();
     let is_own = !name.is_empty() && !name.starts_with("std::");
@@ -126,7 +126,7 @@ fn add_classes(field: &FieldModel, classes: &mut Vec<FieldModel>) {
     below.for_each(|field| add_classes(field, classes));
 }
 
-/// A field above what a view shows, of which an entry has other numbers of values, by its path.
+/// A field above the source of a view, with a variable number of values per entry, by its path.
 enum Layer {
     Collection(String),
     Optional(String),
@@ -142,8 +142,8 @@ impl Layer {
     }
 }
 
-/// The view of what is at a path, in which `_0` may be left out, with a view of each collection and optional value on the
-/// way; none if there is nothing.
+/// The view of the field at a path, in which `_0` may be left out, with a view of each collection and optional value in
+/// between; None if there is no such field.
 fn shown(
     all: &[&FieldModel],
     classes: &[FieldModel],
@@ -170,7 +170,7 @@ fn shown(
     }))
 }
 
-/// What is at a path, with its whole path and the layers on the way.
+/// The field at a path, with its full path and the layers in between.
 fn find_shown<'a>(
     all: &[&'a FieldModel],
     source: &str,
@@ -200,7 +200,7 @@ fn find_shown<'a>(
     Some((path, layers, seen))
 }
 
-/// The view with the type of `shown` of what is at `path`, behind these layers.
+/// The view of the field at `path`, with the type of `shown`, inside these layers.
 fn below(shown: &FieldModel, layers: &[Layer], path: &str, seen: &FieldModel) -> FieldModel {
     use FieldKind as K;
     let view = |source: &str, subfields| FieldModel {
@@ -224,7 +224,7 @@ fn below(shown: &FieldModel, layers: &[Layer], path: &str, seen: &FieldModel) ->
         | (K::Wrapper(item), None, K::Wrapper(of)) => {
             view(path, vec![below(item, &[], &member("_0"), of)])
         }
-        // what is below the view has the columns
+        // the subfields of the view have the columns
         (K::Leaf(_), None, K::Wrapper(of)) => below(shown, &[], &member("_0"), of),
         (K::Record(wanted), None, K::Record(members)) => {
             let pairs = wanted.iter().filter_map(|wanted| {
@@ -282,7 +282,7 @@ fn field(spec: &Bound<'_, PyTuple>) -> PyResult<FieldModel> {
             FieldModel::projected(name, type_name, text(3)?, subfields)
         }
         other => {
-            return Err(usage(format!("no field is a {other:?}")));
+            return Err(usage(format!("unknown kind of field {other:?}")));
         }
     })
 }

@@ -1,6 +1,6 @@
-//! Files that femtobarn itself cannot read, through fsspec: what Rust asks `femtobarn._files.fsspec` for.
+//! Files that femtobarn cannot read itself, through fsspec: Rust calls `femtobarn._files.fsspec`.
 //!
-//! The GIL is taken for the calls alone, by threads that hold no lock.
+//! The GIL is held only during the calls, by threads that hold no lock.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use femtobarn::io::{
-    ByteSource, ForeignFs, IoError, RemoteEntry, Settings, SourceCost, SourceMeta,
+    ByteSource, ForeignFs, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta,
     is_in_background, is_stopped, public,
 };
 use pyo3::exceptions::PyException;
@@ -20,7 +20,7 @@ use pyo3::types::PyModule;
 
 use crate::error::stopped_by;
 
-/// What reads files of schemes that femtobarn does not know.
+/// Reads files of schemes that femtobarn does not support.
 pub const FOREIGN: ForeignFs = ForeignFs {
     open: |url, settings| Ok(Arc::new(FsspecSource::open(url, settings)?)),
     list,
@@ -30,8 +30,8 @@ pub const FOREIGN: ForeignFs = ForeignFs {
 /// Whether any file was opened through fsspec.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// Reads for somebody of whom it is not known whether they hold the GIL, which other threads need to read through fsspec.
-/// Where nothing is read so, it is not touched: they may as well wait for this thread with it.
+/// Runs a function that may read files, without the GIL if fsspec is in use: other threads need the GIL to read through
+/// fsspec. Without fsspec the GIL is left alone, as the caller may hold it or not.
 pub fn without_gil<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match IS_USED.load(Relaxed) {
         true => Python::attach(|py| py.detach(work)),
@@ -39,14 +39,14 @@ pub fn without_gil<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// A file of a file system of fsspec. A vector read is one call of `cat_ranges`.
+/// A file of an fsspec file system. A vector read is one call of `cat_ranges`.
 #[derive(Debug)]
 struct FsspecSource {
-    /// As people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     url: String,
     file: Py<PyAny>,
     meta: SourceMeta,
-    /// How many vector reads at once the file system gains by.
+    /// Number of simultaneous vector reads that are useful.
     concurrency: usize,
 }
 
@@ -78,7 +78,7 @@ fn time(seconds: f64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
 }
 
-/// What is in a folder.
+/// Lists a directory.
 fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     type Entry = (String, bool, Option<u64>, Option<f64>);
     with_python(url, |py| {
@@ -94,7 +94,7 @@ fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     })
 }
 
-/// The files that fit a pattern.
+/// Finds the files that match a pattern.
 fn find(url: &str, settings: &Settings) -> Result<Vec<String>, IoError> {
     with_python(url, |py| {
         let found = module(py)?.call_method1("find_files", (url, settings.storage_options()))?;
@@ -102,13 +102,13 @@ fn find(url: &str, settings: &Settings) -> Result<Vec<String>, IoError> {
     })
 }
 
-/// Threads in the background that are in Python's code at the moment.
+/// Number of background threads that are running Python code.
 static IN_PYTHON: AtomicUsize = AtomicUsize::new(0);
 
-/// How long the end of the interpreter waits for these, which notice it sooner.
+/// Maximum time that the end of the interpreter waits for these threads, which usually notice it sooner.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// One thread of these.
+/// Counts one of these threads.
 struct InPython;
 
 impl InPython {
@@ -124,8 +124,8 @@ impl Drop for InPython {
     }
 }
 
-/// Ends what is done in the background, and waits until none of it is in Python's code: an interpreter that ends would kill
-/// threads there that have Rust's frames, and with them the process.
+/// Ends background work, and waits until none of it runs Python code: at shutdown, the interpreter would kill threads
+/// there that have Rust frames, and with them the process.
 pub fn end_background() {
     femtobarn::io::end_background();
     let start = Instant::now();
@@ -134,12 +134,12 @@ pub fn end_background() {
     }
 }
 
-/// Does something with the GIL; an interpreter that ends is one that waits no more.
+/// Runs a function with the GIL; fails if the interpreter is shutting down.
 fn with_python<T>(
     url: &str,
     work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>,
 ) -> Result<T, IoError> {
-    // counted before it looks: either it sees the end, or the end sees it
+    // counted before the check: then either this thread sees the shutdown, or the shutdown sees this thread
     let _in_python = is_in_background().then(InPython::new);
     if is_stopped() {
         return Err(IoError::Interrupted { url: public(url) });
@@ -148,7 +148,7 @@ fn with_python<T>(
     done.unwrap_or_else(|| Err(IoError::Interrupted { url: public(url) }))
 }
 
-/// The error that `_fsspec.FsspecError` tells of, which knows no secrets.
+/// The error for a `FsspecError` of `femtobarn._files.fsspec`, which has no secrets.
 fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
     let url = public(url);
     if !error.is_instance_of::<PyException>(py) {
@@ -166,7 +166,7 @@ fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
         "file-changed" => IoError::Changed { url },
         "not-a-file" => IoError::NotAFile {
             url,
-            found: "a folder",
+            found: "a directory",
         },
         "unsupported-url" | "missing-dependency" => IoError::Unsupported {
             url,
@@ -181,23 +181,20 @@ fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
 }
 
 impl ByteSource for FsspecSource {
-    fn url(&self) -> &str {
-        &self.url
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
-        SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
+        let cost = SourceCost {
             largest_gap: 2 << 10,
             largest_request: 8 << 20,
-            // as many as fsspec asks for at once
+            // the same number as fsspec's own limit
             most_ranges: 128,
             concurrency: self.concurrency,
             ..SourceCost::default()
-        }
+        };
+        SourceInfo::new(&self.url, &self.meta, cost)
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

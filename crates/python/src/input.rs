@@ -1,6 +1,6 @@
-//! Arrays of Python as Arrow arrays: from the nodes that Python makes of Awkward and NumPy arrays, and from Arrow's capsules.
-//! Nothing is copied.
-#![expect(unsafe_code, reason = "buffers of Python are seen through pointers")]
+//! Conversion of Python arrays to Arrow arrays: from the nodes that Python makes of Awkward and NumPy arrays, and from
+//Arrow ! capsules. Nothing is copied.
+#![expect(unsafe_code, reason = "Python buffers are accessed through pointers")]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use pyo3::types::{PyCapsule, PyList, PyTuple};
 
 use crate::error::{new, usage};
 
-/// A column: what it holds, and the field for it.
+/// A column: its array, and its field.
 pub struct Column {
     pub array: ArrayRef,
     pub field: FieldModel,
@@ -37,7 +37,7 @@ fn refused(path: &str, reason: impl std::fmt::Display) -> PyErr {
 fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
     let view = PyBuffer::<u8>::get(object)?;
     if !view.is_c_contiguous() {
-        return Err(usage("an array is not contiguous"));
+        return Err(usage("the array is not contiguous"));
     }
     let (pointer, length) = (view.buf_ptr().cast::<u8>(), view.len_bytes());
     match NonNull::new(pointer) {
@@ -82,7 +82,7 @@ fn node_column(name: &str, node: &Bound<'_, PyTuple>, path: &str) -> PyResult<Co
             new_empty_array(&DataType::Null),
             FieldModel::new("", "?", FieldKind::Record(Vec::new())),
         ),
-        other => return Err(refused(path, format!("a node called {other:?}"))),
+        other => return Err(refused(path, format!("unknown node {other:?}"))),
     };
     let field = field.named(name);
     Ok(Column { array, field })
@@ -90,7 +90,7 @@ fn node_column(name: &str, node: &Bound<'_, PyTuple>, path: &str) -> PyResult<Co
 
 type Made = PyResult<(ArrayRef, FieldModel)>;
 
-/// An array of its parts, checked.
+/// Makes an array from its parts, with validation.
 fn checked(
     path: &str,
     data_type: DataType,
@@ -187,7 +187,7 @@ fn option(node: &Bound<'_, PyTuple>, path: &str) -> Made {
     if let Some(place) = places.iter().find(|&&place| place >= n_values) {
         return Err(refused(
             path,
-            format!("an index of {place} in {n_values} values"),
+            format!("an index is out of range: {place} of {n_values} values"),
         ));
     }
     let places = arrow_array::Int64Array::from_iter(
@@ -203,7 +203,8 @@ fn regular(node: &Bound<'_, PyTuple>, path: &str) -> Made {
         (node.get_item(1)?.extract()?, node.get_item(2)?.extract()?);
     let inner = node_column("_0", &child(node, 3)?, path)?;
     let n = i32::try_from(size).ok().filter(|&n| n > 0);
-    let n = n.ok_or_else(|| refused(path, format!("lists of {size} items have no type in C++")))?;
+    let n =
+        n.ok_or_else(|| refused(path, format!("arrays of length {size} have no type in C++")))?;
     let values = inner
         .array
         .slice(0, inner.array.len().min(size.saturating_mul(length)));
@@ -251,7 +252,7 @@ fn union(node: &Bound<'_, PyTuple>, path: &str) -> Made {
     let (tags, index) = (buffer(&node.get_item(1)?)?, buffer(&node.get_item(2)?)?);
     let nodes = node.get_item(3)?.cast_into::<PyList>()?;
     let (mut alternatives, mut children) = (Vec::new(), Vec::new());
-    // tag 0 is for what has no value
+    // tag 0 is for items without a value
     let mut fields = vec![(0i8, Arc::new(Field::new("valueless", DataType::Null, true)))];
     let narrow: Option<Vec<i32>> = index
         .typed_data::<i64>()
@@ -282,7 +283,7 @@ fn union(node: &Bound<'_, PyTuple>, path: &str) -> Made {
     Ok((array, FieldModel::variant("", alternatives)))
 }
 
-/// An array behind the two capsules of `__arrow_c_array__`.
+/// An array from the two capsules of `__arrow_c_array__`.
 fn arrow(node: &Bound<'_, PyTuple>, path: &str) -> Made {
     let schema = node.get_item(1)?.cast_into::<PyCapsule>()?;
     let array = node.get_item(2)?.cast_into::<PyCapsule>()?;
@@ -321,7 +322,7 @@ pub fn batch(columns: &[Column], length: usize) -> PyResult<RecordBatch> {
     for column in columns {
         if column.array.len() != length {
             let reason = format!(
-                "it has {} values, the others have {length}",
+                "it has {} values, but the others have {length}",
                 column.array.len()
             );
             return Err(refused(&column.field.name, reason));
@@ -333,24 +334,21 @@ pub fn batch(columns: &[Column], length: usize) -> PyResult<RecordBatch> {
         .map_err(|error| refused("", error))
 }
 
-/// The reader of a capsule of `__arrow_c_stream__`.
+/// The reader of a capsule from `__arrow_c_stream__`.
 pub fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     // SAFETY: the capsule's name says what it points to; the stream is moved out, and what is left behind is marked as
     // released.
     let stream =
         unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
-    RecordBatchStreamReader::try_new(stream).map_err(|error| {
-        usage(format!(
-            "this stream of record batches cannot be read: {error}"
-        ))
-    })
+    RecordBatchStreamReader::try_new(stream)
+        .map_err(|error| usage(format!("cannot read the stream of record batches: {error}")))
 }
 
-/// The schema in a capsule of `__arrow_c_schema__`.
+/// The schema in a capsule from `__arrow_c_schema__`.
 pub fn schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
     let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?;
     // SAFETY: the capsule's name says what it points to, and it lives as long as the reference.
     let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
-    Schema::try_from(schema).map_err(|error| usage(format!("this schema cannot be read: {error}")))
+    Schema::try_from(schema).map_err(|error| usage(format!("cannot read the schema: {error}")))
 }

@@ -58,25 +58,25 @@ mod _core {
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 
-    /// A name or path in a file without the number of a cycle at its end.
+    /// Returns a name or path in a file without the cycle number at its end.
     #[pyfunction]
     fn without_cycle(name: &str) -> &str {
         femtobarn::rootfile::without_cycle(name)
     }
 
-    /// Whether a file is on a server whose files can be read.
+    /// Whether a file is on a server with a supported protocol.
     #[pyfunction]
     fn is_remote(url: &str) -> bool {
         femtobarn::url::is_remote(url)
     }
 
-    /// The path of a local file, also of a `file:` URL.
+    /// Returns the path of a local file, also from a `file:` URL.
     #[pyfunction]
     fn local_path(text: &str) -> String {
         femtobarn::io::local_path(text).into_owned()
     }
 
-    /// The path of an object in a file without empty parts; None if nothing is left.
+    /// Returns the path of an object in a file without empty parts; None if nothing is left.
     #[pyfunction]
     fn plain_name(name: &str) -> Option<String> {
         femtobarn::plain_name(name)
@@ -88,25 +88,26 @@ mod _core {
         femtobarn::kinds::kind(kind).exit
     }
 
-    /// A name that classes of C++ can have.
+    /// Converts a name to a valid name of a C++ class.
     #[pyfunction]
     fn identifier(name: &str) -> String {
         femtobarn::products::identifier(name)
     }
 
-    /// A number of bytes such as "1.5 MB"; None if the text is not one.
+    /// Parses a size in bytes such as "1.5 MB"; None if the string is invalid.
     #[pyfunction]
     fn parse_bytes(text: &str) -> Option<u64> {
         femtobarn::io::units::parse_bytes(text)
     }
 
-    /// A URL without what may be secret in it.
+    /// Returns a URL without secrets.
     #[pyfunction]
     fn public_url(url: &str) -> String {
         femtobarn::io::public(url)
     }
 
-    /// Opens a file to be read that is of this user or of root, and that nobody else can write; gives its descriptor.
+    /// Opens a file for reading that belongs to this user or root and is not writable by others; returns its
+    /// descriptor.
     #[pyfunction]
     fn open_own(path: PathBuf) -> PyResult<RawFd> {
         let opened = femtobarn::io::open_own(&path).map_err(|error| {
@@ -117,7 +118,7 @@ mod _core {
         Ok(opened?.into_raw_fd())
     }
 
-    /// The files that `FILE:NAME` stands for, and the name.
+    /// Expands `FILE:NAME` to the files, and returns the name.
     #[pyfunction]
     #[pyo3(signature = (text, settings = None))]
     fn find_files(
@@ -134,7 +135,7 @@ mod _core {
         .map_err(crate::error::to_python)
     }
 
-    /// The files that a path or URL without a name stands for.
+    /// Expands a path or URL without a name to the files.
     #[pyfunction]
     #[pyo3(signature = (path, settings = None))]
     fn expand_files(
@@ -152,7 +153,8 @@ mod _core {
         .map_err(crate::error::to_python)
     }
 
-    /// The names nearest to a misspelt one, best first, at most five; `limit` is how many characters may differ.
+    /// Returns the names nearest to a misspelt one, best first, at most five; `limit` is the allowed number of
+    /// differences.
     #[pyfunction]
     #[pyo3(signature = (name, names, limit = None))]
     fn nearest(name: &str, names: Vec<String>, limit: Option<usize>) -> Vec<String> {
@@ -163,25 +165,25 @@ mod _core {
         }
     }
 
-    /// Whether what this thread does was stopped, so that it is to wait for nothing any more.
+    /// Whether the work of this thread was cancelled, so that it must not wait any more.
     #[pyfunction]
     fn is_stopped() -> bool {
         femtobarn::io::is_stopped()
     }
 
-    /// Ends all that is done in the background, as the interpreter ends.
+    /// Ends all background work when the interpreter ends.
     #[pyfunction]
     fn end_background(py: Python<'_>) {
         py.detach(crate::fsspec::end_background);
     }
 
-    /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
+    /// Runs the program `fb` with these arguments (without the program name); returns its exit code.
     #[pyfunction]
     fn cli_main(py: Python<'_>, args: Vec<String>) -> i32 {
         py.detach(|| femtobarn_cli::run(args, Some(&run_verb)))
     }
 
-    /// Runs a verb of `fb` that is written in Python.
+    /// Runs a subcommand of `fb` that is written in Python.
     fn run_verb(verb: &str, arguments: &str) -> Result<String, String> {
         Python::attach(|py| {
             let module = py.import("femtobarn._cli_verbs")?;

@@ -1,4 +1,4 @@
-//! Merging files.
+//! Merging and copying of files.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ const OTHERS: &[(&str, OtherObjects)] = &[
 
 const UNMATCHED: &[(&str, Unmatched)] = &[("error", Unmatched::Error), ("drop", Unmatched::Drop)];
 
-/// What a word stands for.
+/// The value of an option that is given as a word.
 fn chosen<T: Copy>(key: &str, word: &Bound<'_, PyAny>, choices: &[(&str, T)]) -> PyResult<T> {
     let word: String = word.extract()?;
     let found = choices.iter().find(|(name, _)| *name == word);
@@ -54,7 +54,7 @@ fn chosen<T: Copy>(key: &str, word: &Bound<'_, PyAny>, choices: &[(&str, T)]) ->
             .map(|(name, _)| format!("{name:?}"))
             .collect();
         usage(format!(
-            "{key} is one of {}, not {word:?}",
+            "{key} must be one of {}, not {word:?}",
             names.join(", ")
         ))
     })
@@ -95,13 +95,13 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
             "verify" => out.verify = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             "settings" => out.settings = value.extract()?,
-            other => return Err(usage(format!("there is no option {other:?}"))),
+            other => return Err(usage(format!("unknown option {other:?}"))),
         }
     }
     Ok(out)
 }
 
-/// Reals in so many bits, of a range if there is one.
+/// Storage of floats with fewer bits, relative to a range if it is given.
 fn stored(bits: u16, range: Option<(f64, f64)>) -> StoredAs {
     match range {
         Some((min, max)) => StoredAs::Quantized { bits, min, max },
@@ -109,7 +109,7 @@ fn stored(bits: u16, range: Option<(f64, f64)>) -> StoredAs {
     }
 }
 
-/// Merges files into one; gives what was done, in JSON.
+/// Merges files into one; returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (files, output, given, write, tick = None))]
 pub fn merge(
@@ -129,7 +129,7 @@ pub fn merge(
     )
 }
 
-/// Brings files to an output, and calls back; gives the report in JSON.
+/// Runs a copy with progress callbacks; returns the report as JSON.
 fn reported(
     py: Python<'_>,
     inputs: Vec<Input>,
@@ -167,13 +167,13 @@ pub fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult
             "overwrite" => out.overwrite = value.extract()?,
             "settings" => out.settings = value.extract()?,
             "verify" => out.verify = value.extract()?,
-            other => return Err(usage(format!("there is no option {other:?}"))),
+            other => return Err(usage(format!("unknown option {other:?}"))),
         }
     }
     Ok(out)
 }
 
-/// Puts the fields of ntuples side by side into one file; gives what was done, in JSON.
+/// Joins the fields of ntuples side by side into one file; returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (files, output, given, write, tick = None))]
 pub fn join_columns(

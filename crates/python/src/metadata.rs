@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::error::to_python;
 
-/// Everything in a ROOT file: dictionaries with path, name, cycle, class, title, offset, bytes_on_disk,
+/// All objects in a ROOT file: dictionaries with path, name, cycle, class, title, offset, bytes_on_disk and
 /// bytes_uncompressed.
 #[pyfunction]
 #[pyo3(signature = (url, settings = None))]
@@ -43,7 +43,7 @@ pub fn list_objects<'py>(
     Ok(list)
 }
 
-/// All fields that can be read, depth first; `types` are those that are others than in the first file.
+/// All readable fields, depth first; `types` are the types that differ from the first file.
 pub fn fields<'py>(
     py: Python<'py>,
     reader: &Reader,
@@ -70,7 +70,7 @@ pub fn fields<'py>(
     result.map(|()| list)
 }
 
-/// Fields that are no columns of their own but can be asked for: they show those of others together.
+/// Fields that have no columns of their own, but can be requested: they show the columns of several fields together.
 fn groups(reader: &Reader) -> Vec<u32> {
     let descriptor = reader.descriptor();
     let mut ids: Vec<u32> = reader.aliases().values().copied().collect();
@@ -80,7 +80,7 @@ fn groups(reader: &Reader) -> Vec<u32> {
     ids
 }
 
-/// The keys of all fields, depth first. What is inside a variant has no key.
+/// The keys of all fields, depth first. Fields inside a variant have no key.
 pub fn keys(reader: &Reader, left_out: &SkippedFields) -> Vec<String> {
     let mut out = Vec::with_capacity(reader.descriptor().fields.len());
     walk(
@@ -95,7 +95,7 @@ pub fn keys(reader: &Reader, left_out: &SkippedFields) -> Vec<String> {
     out
 }
 
-/// Visits the fields that are read, depth first; `visit` says whether what is below is to be visited, too.
+/// Visits the readable fields, depth first; `visit` returns whether to visit the subfields, too.
 fn walk(
     reader: &Reader,
     left_out: &SkippedFields,
@@ -167,7 +167,7 @@ fn columns<'py>(
     Ok(list)
 }
 
-/// Clusters of one file, behind `first_entry` entries of others.
+/// The clusters of one file, after `first_entry` entries of other files.
 pub fn clusters(
     list: &Bound<'_, PyList>,
     reader: &Reader,
@@ -198,7 +198,7 @@ pub fn clusters(
     Ok(())
 }
 
-/// Sizes of a column.
+/// The sizes of a column.
 pub fn sizes<'py>(py: Python<'py>, sizes: &ColumnSizes) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("bytes_on_disk", sizes.bytes_on_disk)?;
@@ -249,8 +249,8 @@ pub fn explanation<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyD
     let mut notes = Vec::new();
     if !plan.exact {
         notes.push(format!(
-            "bytes and pages are upper bounds: below collections of partly read clusters, pages are chosen when the \
-             offsets are known; up to {} rounds of reading, each with requests of its own",
+            "bytes and pages are upper bounds: below collections in partly read clusters, pages are chosen once the \
+             offsets are known; up to {} rounds of reading, each with its own requests",
             plan.rounds
         ));
     }
@@ -258,7 +258,7 @@ pub fn explanation<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-/// Reports of all files as one.
+/// Combines the reports of all files.
 pub fn report<'py>(
     py: Python<'py>,
     reports: &[(String, u64, VerifyReport)],
@@ -295,7 +295,7 @@ pub fn report<'py>(
             entry.set_item("cluster", damage.cluster)?;
             entry.set_item("entry_start", first + damage.entries.0)?;
             entry.set_item("entry_stop", first + damage.entries.1)?;
-            entry.set_item("offset", damage.offset)?;
+            entry.set_item("offset", damage.address.offset())?;
             entry.set_item("bytes", damage.n_bytes)?;
             entry.set_item("problem", &damage.problem)?;
             list.append(entry)?;

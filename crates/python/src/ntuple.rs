@@ -20,7 +20,8 @@ use crate::metadata;
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
 
-/// Name and description of a field, its type in an event store, why it has none, and the classes in the type.
+/// Name and description of a field, its type in an event store or the reason why it has none, and the classes in the
+/// type.
 type DescribedField = (
     (String, String),
     String,
@@ -28,7 +29,7 @@ type DescribedField = (
     Vec<crate::store::Class>,
 );
 
-/// One or many files as one ntuple; immutable and safe to use from many threads.
+/// One or many files as one ntuple. It is immutable, and several threads can use it at the same time.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct NTuple {
     inner: Arc<femtobarn::NTuple>,
@@ -36,8 +37,8 @@ pub struct NTuple {
 
 #[pymethods]
 impl NTuple {
-    /// Opens files: URL, and path of the ntuple or None where a file holds just one.
-    /// `states` are those that the files must have, as `states()` gives them.
+    /// Opens files, given by URL and path of the ntuple; the path is None for files with only one ntuple. The files
+    /// must be in `states`, as returned by `states()`.
     #[staticmethod]
     #[pyo3(signature = (files, *, verify_checksums = true, memory_map = true, allow_missing = false, settings = None, states = None))]
     fn open(
@@ -98,14 +99,15 @@ impl NTuple {
             .collect()
     }
 
-    /// The files as they were given, for opening them again: with what may be secret in their URLs.
+    /// The files as they were given, to open them again: URLs may contain secrets.
     fn origins(&self) -> Vec<(String, String)> {
         let urls = self.inner.urls().iter().cloned();
         let paths = self.inner.readers().iter().map(|r| r.path().to_owned());
         urls.zip(paths).collect()
     }
 
-    /// The state of each file when it was opened: its size, when it was changed (in nanoseconds since 1970) and its entity tag.
+    /// The state of each file when it was opened: size, time of the last change (nanoseconds since 1970) and entity
+    /// tag.
     fn states(&self) -> Vec<State> {
         self.inner.states().map(state).collect()
     }
@@ -119,12 +121,12 @@ impl NTuple {
             .collect()
     }
 
-    /// The kind of each file: those of the same schema are of the same kind. Kinds are numbered as they come.
+    /// The kind of each file, numbered in order of occurrence: files with the same schema have the same kind.
     fn kinds(&self) -> Vec<usize> {
         self.inner.kinds()
     }
 
-    /// Whether all files of this and of another one have one schema, and all of its fields.
+    /// Whether all files of this ntuple and of another one have the same schema, with all of its fields.
     fn is_alike(&self, other: &Self) -> bool {
         self.inner.is_alike(&other.inner)
     }
@@ -134,9 +136,9 @@ impl NTuple {
         metadata::fields(py, self.first()?, &self.inner.left_out(), &types)
     }
 
-    /// Of each field at the top: its name, its description, and as which type an event store has it, with the classes in that
-    /// type; or why it has none. Fields without a class have their own names as those of classes. What is only there to be
-    /// seen by views of the importer is not among them.
+    /// For each top-level field: name, description, and its type in an event store with the classes in the type, or the
+    /// reason why it has none. Fields without a class get a class named after them. Fields that only serve as source of
+    /// the importer's views are left out.
     fn described(&self) -> PyResult<Vec<DescribedField>> {
         let left_out = self.inner.left_out();
         let descriptor = self.first()?.descriptor();
@@ -162,22 +164,22 @@ impl NTuple {
         Ok(found)
     }
 
-    /// Keys of all fields, depth first.
+    /// The keys of all fields, depth first.
     fn keys(&self) -> PyResult<Vec<String>> {
         Ok(metadata::keys(self.first()?, &self.inner.left_out()))
     }
 
-    /// Other names of fields, and their ids.
+    /// Other names of fields, and the IDs of the fields.
     fn aliases(&self) -> PyResult<std::collections::HashMap<String, u32>> {
         Ok(self.first()?.aliases().clone())
     }
 
-    /// The fields that count the items of some, and are not among these.
+    /// The fields that count the items of the given fields, without the given fields themselves.
     fn counters(&self, names: Vec<String>) -> Vec<String> {
         self.inner.counters(&names)
     }
 
-    /// Fields that cannot be read, or not in every file, and why.
+    /// Fields that cannot be read, or are not in every file, with the reasons.
     fn skipped(&self) -> PyResult<Vec<(String, String)>> {
         let skipped = &self.first()?.descriptor().skipped;
         let unreadable = skipped
@@ -193,7 +195,7 @@ impl NTuple {
             .collect())
     }
 
-    /// Fields that not all files have, and why they are left out.
+    /// Fields that not all files have, with the reasons why they are left out.
     fn lacking(&self) -> Vec<(String, String)> {
         let left_out = self.inner.left_out();
         let lacking = left_out.lacking().iter();
@@ -202,7 +204,7 @@ impl NTuple {
             .collect()
     }
 
-    /// Fields that turned out to be unreadable when they were read, the first one found first, and why.
+    /// Fields that turned out to be unreadable during reading, in this order, with the reasons.
     fn unreadable(&self) -> Vec<(String, String)> {
         self.inner.left_out().unreadable().to_vec()
     }
@@ -281,7 +283,7 @@ impl NTuple {
         metadata::explanation(py, &py.detach(compute).map_err(to_python)?)
     }
 
-    /// What was read of all files, also in some lines; real and processor time in seconds.
+    /// What was read of all files, also as a summary of several lines; wall time and CPU time in seconds.
     fn metrics<'py>(
         &self,
         py: Python<'py>,
@@ -347,7 +349,8 @@ impl NTuple {
             .collect())
     }
 
-    /// Steps; `named`: whether the fields were asked for by name; `settled`: whether steps with them were given before.
+    /// Reads in steps. `named`: whether the fields were requested by name; `settled`: whether steps were returned
+    /// before.
     #[pyo3(signature = (paths, entry_start, entry_stop, step, *, threads = 1, prefetch = true, page_cache = None, named = true, settled = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn iterate(
@@ -452,7 +455,7 @@ impl NTuple {
         self.inner.readers().first().ok_or_else(missing)
     }
 
-    /// Fields to be read; those that were not `named` may be left out.
+    /// Selects the fields to read; unless they are `named`, missing fields are left out.
     fn select(&self, paths: Option<&[String]>, named: bool) -> Result<Selection, Error> {
         let selection = self.inner.select(paths)?;
         Ok(match named {
@@ -461,7 +464,7 @@ impl NTuple {
         })
     }
 
-    /// Fields of a stream, whose schema comes first.
+    /// The fields of a stream, whose schema is returned first.
     fn without_unreadable(
         &self,
         py: Python<'_>,

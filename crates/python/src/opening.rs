@@ -11,8 +11,8 @@ use crate::callback::locked;
 use crate::error::{to_python, usage};
 use crate::ntuple::{Files, NTuple};
 
-/// Files that are opened in the background: by a thread of Rust, for one of Python's would be joined when the interpreter
-/// ends, whatever it waits for.
+/// Files that are opened in the background, by a thread of Rust: at the end, the interpreter would join a Python
+/// thread, whatever it waits for.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Opening {
     inner: Mutex<Option<femtobarn::Opening>>,
@@ -20,7 +20,7 @@ pub struct Opening {
 
 #[pymethods]
 impl Opening {
-    /// Begins to open files, as `NTuple.open` does.
+    /// Starts opening files, with the arguments of `NTuple.open`.
     #[new]
     #[pyo3(signature = (files, *, verify_checksums = true, memory_map = true, allow_missing = false, settings = None))]
     fn new(
@@ -44,16 +44,16 @@ impl Opening {
         }
     }
 
-    /// Whether `result` would not wait.
+    /// Whether `result` would return without waiting.
     fn is_done(&self) -> bool {
         let mut inner = locked(&self.inner);
         inner.as_mut().is_none_or(femtobarn::Opening::is_done)
     }
 
-    /// Waits for the files, which are given once.
+    /// Waits for the files and returns the ntuple; may be called once.
     fn result(&self, py: Python<'_>) -> PyResult<NTuple> {
         let opening = locked(&self.inner).take();
-        let opening = opening.ok_or_else(|| usage("these files were given already"))?;
+        let opening = opening.ok_or_else(|| usage("the result was taken already"))?;
         let mut raised = None;
         let opened = py.detach(|| {
             let mut waiting = || {
@@ -68,7 +68,7 @@ impl Opening {
         }
     }
 
-    /// Ends it, also where it waits for a server.
+    /// Cancels opening, also while it waits for a server.
     fn stop(&self) {
         drop(locked(&self.inner).take());
     }

@@ -1,4 +1,4 @@
-//! Comparing an ntuple with the inputs that it was made of.
+//! Comparison of an ntuple with its inputs.
 
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
@@ -12,7 +12,7 @@ use crate::convert::{Settings, inputs};
 use crate::error::to_python;
 use crate::merge::joining;
 
-/// Compares an ntuple, in which fields may be `damaged`, with its inputs; gives what was found, in JSON.
+/// Compares an ntuple, whose fields in `damaged` may be damaged, with its inputs; returns the result as JSON.
 #[pyfunction]
 #[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), join = None, damaged = Vec::new(), settings = Settings::new(), threads = 1, tick = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]

@@ -1,4 +1,4 @@
-//! Reading in steps: as an iterator of Python's, and as a stream of Arrow's.
+//! Reading in steps: as a Python iterator, and as an Arrow stream.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::callback::locked;
 use crate::error::to_python;
 use crate::fsspec;
 
-/// Steps of an iteration.
+/// The steps of an iteration.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct BatchIterator {
     steps: Mutex<Steps>,
@@ -53,10 +53,10 @@ impl BatchIterator {
     }
 }
 
-/// Steps as a stream of record batches.
+/// The steps as a stream of record batches.
 pub struct BatchReader {
     schema: SchemaRef,
-    /// Begins to read, at the first batch: what is found to be unreadable is not told before.
+    /// Starts reading at the first batch, so that unreadable fields are not reported before.
     begin: Option<Box<dyn FnOnce() -> Steps + Send>>,
     steps: Option<Steps>,
 }

@@ -1,4 +1,4 @@
-//! What was read of sources, as dicts.
+//! What was read of sources, as dictionaries.
 
 use std::time::UNIX_EPOCH;
 
@@ -6,7 +6,7 @@ use femtobarn::io::{Span, Usage, beginning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// A dict for each source.
+/// A dictionary for each source.
 pub fn sources<'py>(py: Python<'py>, usages: &[Usage]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for usage in usages {

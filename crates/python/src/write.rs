@@ -1,4 +1,4 @@
-//! Files and ntuples that are being written.
+//! Writing of files and ntuples.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,18 +17,18 @@ fn closed(what: &str) -> PyErr {
     usage(format!("{what} is closed"))
 }
 
-/// Compression settings from text as "zstd:5".
+/// Parses compression settings such as "zstd:5".
 #[pyfunction]
 pub fn compression_settings(text: &str) -> PyResult<u32> {
     codec::parse_settings(text).map_err(|_| {
         let message = format!(
-            "no compression is called {text:?}: it is zstd, lz4, zlib or lzma, with a level from 1 to 9 as in \"zstd:5\", or none"
+            "invalid compression {text:?}: use zstd, lz4, zlib or lzma, with a level (1 to 9) as in \"zstd:5\", or none"
         );
         usage(message)
     })
 }
 
-/// Options of an ntuple from keyword arguments.
+/// The options of an ntuple from keyword arguments.
 pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let mut options = WriteOptions::default();
     let mut memory = None;
@@ -47,7 +47,7 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
             "new_cycle" => options.new_cycle = value.extract()?,
             "description" => options.description = value.extract()?,
             other => {
-                return Err(usage(format!("there is no option {other:?}")));
+                return Err(usage(format!("unknown option {other:?}")));
             }
         }
     }
@@ -55,7 +55,7 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         let least = options.limit_memory(limit);
         if least > limit {
             let message =
-                format!("memory_limit is {limit} bytes, and writing takes {least} at least");
+                format!("memory_limit is {limit} bytes, but writing needs at least {least}");
             return Err(usage(message));
         }
     }
@@ -105,7 +105,7 @@ impl FileWriter {
         locked(&self.file).is_none()
     }
 
-    /// Compression settings of the file's header.
+    /// The compression settings in the file header.
     #[getter]
     fn compression(&self) -> PyResult<u32> {
         let file = locked(&self.file);
@@ -115,12 +115,12 @@ impl FileWriter {
             .compression())
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     fn directory(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         self.with(py, |file| Ok(file.directory(path).map(drop)?))
     }
 
-    /// The names in a directory; None if there is none.
+    /// The names in a directory; None if it does not exist.
     fn names(&self, py: Python<'_>, path: &str) -> PyResult<Option<Vec<String>>> {
         self.with(py, |file| {
             let names = |directory| {
@@ -133,7 +133,7 @@ impl FileWriter {
         })
     }
 
-    /// Begins an ntuple in a directory.
+    /// Creates an ntuple in a directory.
     fn ntuple(
         &self,
         py: Python<'_>,
@@ -166,7 +166,7 @@ impl FileWriter {
         py.detach(finish).map_err(to_python)
     }
 
-    /// Gives the file up: nothing of it appears.
+    /// Abandons the file: it does not appear.
     fn abort(&self, py: Python<'_>) {
         py.detach(|| drop(locked(&self.file).take()));
     }
@@ -199,7 +199,7 @@ pub struct NTupleWriter {
     url: String,
     name: String,
     writer: Arc<Mutex<Option<write::NTupleWriter>>>,
-    /// What views that are added later may show.
+    /// The fields that views can refer to if they are added later.
     fields: Mutex<Vec<FieldModel>>,
 }
 
@@ -230,13 +230,13 @@ impl NTupleWriter {
             batches.each(|batch| writer.extend(file, batch))
         })?;
         done.map_err(|reason| {
-            let message = format!("the stream of record batches broke off: {reason}");
+            let message = format!("the stream of record batches failed: {reason}");
             usage(message)
         })
     }
 
     fn add_fields(&self, py: Python<'_>, fields: &Bound<'_, Fields>) -> PyResult<()> {
-        // not locked while it is written: others would wait with the interpreter
+        // not locked during writing: other threads would wait with the GIL
         let there = locked(&self.fields).clone();
         let fields = fields.borrow().models(&there)?;
         self.with(py, |writer, file| writer.add_fields(file, &fields))?;
@@ -255,7 +255,7 @@ impl NTupleWriter {
         })
     }
 
-    /// Begins an attribute set.
+    /// Creates an attribute set.
     fn attribute_set(
         &self,
         py: Python<'_>,
@@ -275,7 +275,7 @@ impl NTupleWriter {
         })
     }
 
-    /// Completes the ntuple; gives its number of entries.
+    /// Completes the ntuple; returns its number of entries.
     fn finish(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         with_file(py, &self.file, &self.url, |file| {
             match locked(&self.writer).take() {
@@ -320,7 +320,7 @@ impl AttributeSet {
         &self.name
     }
 
-    /// Says something, one row, about a range of entries.
+    /// Adds one row of values for a range of entries.
     fn append(
         &self,
         py: Python<'_>,
@@ -339,7 +339,7 @@ impl AttributeSet {
         done.ok_or_else(|| closed(&self.name))
     }
 
-    /// Completes the set.
+    /// Completes the attribute set.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         with_file(py, &self.file, &self.url, |file| {
             match (locked(&self.set).take(), locked(&self.writer).as_mut()) {

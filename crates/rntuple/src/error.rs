@@ -4,7 +4,7 @@ use femtobarn_codec::CodecError;
 use femtobarn_io::IoError;
 use femtobarn_rootfile::RootFileError;
 
-use crate::spec::SpecError;
+use crate::spec::{PageAddress, SpecError};
 
 /// What can go wrong in reading an RNTuple.
 #[derive(Debug, thiserror::Error)]
@@ -16,39 +16,39 @@ pub enum RNTupleError {
     #[error(transparent)]
     RootFile(#[from] RootFileError),
     /// An envelope or the anchor is broken or not supported.
-    #[error("{url}: {structure} of {ntuple:?} at offset {offset} is not readable")]
+    #[error("{url}: {structure} of {ntuple:?} at {at} is not readable")]
     Spec {
         url: String,
         ntuple: String,
         structure: &'static str,
-        offset: u64,
+        at: PageAddress,
         source: SpecError,
     },
     /// Bytes that do not decompress.
-    #[error("{url}: {structure} of {ntuple:?} at offset {offset} does not decompress")]
+    #[error("{url}: {structure} of {ntuple:?} at {at} does not decompress")]
     Codec {
         url: String,
         ntuple: String,
         structure: String,
-        offset: u64,
+        at: PageAddress,
         source: CodecError,
     },
     /// An object of a file that is not understood.
-    #[error("{url}: {structure} of {ntuple:?} at offset {offset} is not readable")]
+    #[error("{url}: {structure} of {ntuple:?} at {at} is not readable")]
     Object {
         url: String,
         ntuple: String,
         structure: String,
-        offset: u64,
+        at: PageAddress,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A page whose checksum does not fit.
     #[error(
-        "page checksum mismatch in {url} at offset {offset} (column {column} of field {field:?}, cluster {cluster}): expected {expected:#018x}, found {found:#018x}"
+        "page checksum mismatch in {url} at {at} (column {column} of field {field:?}, cluster {cluster}): expected {expected:#018x}, found {found:#018x}"
     )]
     PageChecksum {
         url: String,
-        offset: u64,
+        at: PageAddress,
         field: String,
         column: u32,
         cluster: u64,

@@ -6,6 +6,7 @@ use femtobarn_codec::xxh3;
 use femtobarn_io::MemorySource;
 
 use crate::encoding::{PageDecoder, Target};
+use crate::read::{FileStore, Reader};
 use crate::schema::DType;
 use crate::spec::{
     Anchor, ColumnFlags, ColumnRecord, ColumnType, Cursor, Footer, Header, PageList,
@@ -78,9 +79,9 @@ pub fn whole_file(data: &[u8]) {
             continue;
         };
         let options = crate::read::ReaderOptions::default();
-        let Ok(reader) =
-            crate::read::Reader::open(source.clone(), &*source, &entry.path, anchor, options)
-        else {
+        let store = FileStore::new(source.clone(), &entry.path, anchor.max_key_size);
+        let store = Arc::new(store);
+        let Ok(reader) = Reader::open(store.clone(), &*store, &entry.path, anchor, options) else {
             continue;
         };
         read_everything(&Arc::new(reader));

@@ -142,7 +142,7 @@ impl Mutator {
         let Some(page) = pages.get(self.below(pages.len())) else {
             return;
         };
-        let start = usize::try_from(page.locator.offset).unwrap();
+        let start = usize::try_from(page.locator.address.offset()).unwrap();
         let size = usize::try_from(page.locator.size).unwrap();
         let Some(body) = out.get(start..start + size) else {
             return;
@@ -158,7 +158,7 @@ impl Mutator {
             return;
         }
         self.change(&mut elements, 0);
-        let was = locator(page.locator.size, page.locator.offset);
+        let was = locator(page.locator.size, page.locator.address.offset());
         let is = locator(elements.len() as u64, out.len() as u64);
         replace(stored, &was, &is);
         let sum = xxh3(&elements).to_le_bytes();
@@ -226,7 +226,7 @@ fn replace(bytes: &mut [u8], was: &[u8], is: &[u8]) {
 }
 
 fn uncompressed(file: &[u8], link: &EnvelopeLink) -> Option<Vec<u8>> {
-    let start = usize::try_from(link.locator.offset).ok()?;
+    let start = usize::try_from(link.locator.address.offset()).ok()?;
     let stored = file.get(start..start.checked_add(usize::try_from(link.locator.size).ok()?)?)?;
     if link.length == link.locator.size {
         return Some(stored.to_vec());
@@ -243,8 +243,8 @@ fn parts(file: &[u8], mutator: &mut Mutator) -> Option<Parts> {
     let places: Vec<usize> = places.map(|(at, _)| at).collect();
     let &anchor_at = places.get(mutator.below(places.len()))?;
     let anchor = Anchor::parse(file.get(anchor_at..)?).ok()?;
-    let header = uncompressed(file, &anchor.header())?;
-    let footer = uncompressed(file, &anchor.footer())?;
+    let header = uncompressed(file, &anchor.header)?;
+    let footer = uncompressed(file, &anchor.footer)?;
     Envelope::parse(&header, EnvelopeKind::Header).ok()?;
     let groups = Footer::parse(&footer).ok()?.cluster_groups;
     let list = |link: EnvelopeLink| Some((link, uncompressed(file, &link)?));
@@ -280,7 +280,11 @@ fn assemble(out: &mut Vec<u8>, mut parts: Parts) {
         let (at, size, _) = append(out, list);
         let with_length =
             |length: u64, size, at| [&length.to_le_bytes()[..], &locator(size, at)].concat();
-        let was = with_length(link.length, link.locator.size, link.locator.offset);
+        let was = with_length(
+            link.length,
+            link.locator.size,
+            link.locator.address.offset(),
+        );
         replace(&mut parts.footer, &was, &with_length(size, size, at));
     }
     let (footer_at, footer_size, _) = append(out, parts.footer);

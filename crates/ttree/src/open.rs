@@ -5,8 +5,9 @@ use std::sync::Arc;
 use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::storage::Storage;
-use femtobarn_rntuple::read::{Known, Reader, ReaderOptions};
+use femtobarn_rntuple::read::{FileStore, Known, Reader, ReaderOptions};
 use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::spec::PageAddress;
 use femtobarn_rootfile::{Key, RootFile};
 
 use crate::common::{COMMON, Common};
@@ -104,7 +105,7 @@ pub fn open(
         url: source.url().into(),
         ntuple: path.into(),
         structure: format!("the {}", key.class_name),
-        offset: key.seek_key,
+        at: PageAddress::File(key.seek_key),
         source: Box::new(error),
     })?;
     let common = match (model, like) {
@@ -114,7 +115,8 @@ pub fn open(
     let descriptor = descriptor(common.described.schema.clone(), &filling);
     let (header, aliases) = (common.header.clone(), common.aliases.clone());
     let storage: Arc<dyn Storage> = Arc::new(TreeStorage::new(common, filling, object));
-    let reader = Reader::of_storage(source, path, descriptor, header, storage, aliases, options);
+    let store = Arc::new(FileStore::new(source, path, 0));
+    let reader = Reader::of_storage(store, path, descriptor, header, storage, aliases, options);
     // it says where the baskets are, as header, footer and page lists do of an RNTuple
     let record = key.record();
     reader.note_metadata(record.end.saturating_sub(record.start));

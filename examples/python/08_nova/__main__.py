@@ -1,9 +1,9 @@
-"""NOvA's candidate selection twice: file by file, and from an event store by events. Both give the same slices.
+"""NOvA's candidate selection, run twice: file by file, and by events from an event store. The results are the same.
 
     python examples/python/08_nova [--files N] [--spills N] [--workers N] [--store URL]
 
-File by file, a worker that has the largest file works when the others are done; from the store, workers get some events
-at a time, whatever file these came in.
+File by file, the worker with the largest file is still busy when the others are done. From the store, workers get some
+events at a time, from any file.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def in_order(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def check_cuts(paths: list[Path]) -> None:
-    """Insist that each cut is seen in these files: that there are slices that it alone refuses."""
+    """Check that each cut has an effect in these files: that it alone rejects some slices."""
     alone: dict[str, int] = {}
     for path in paths:
         _, kept = cuts(tables_of_file(path)[0])

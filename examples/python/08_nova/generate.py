@@ -1,9 +1,9 @@
-"""HDF5 files as NOvA's near detector has them: a group for each branch, a row for each slice, track or shower.
+"""Generates HDF5 files like NOvA's near detector: a group for each branch, a row for each slice, track or shower.
 
     python generate.py FOLDER [--files N] [--spills N] [--seed N]
 
-Numbers of spills differ from file to file as those of NOvA's do, by several times. A spill has a slice or several, or
-none. Most groups of real files are empty; some are here. The same seed gives the same files.
+The number of spills varies between files by several times, as in NOvA. A spill has any number of slices, or none. Most
+groups of real files are empty; some are here. The same seed gives the same files.
 """
 
 import argparse
@@ -26,10 +26,10 @@ def main() -> None:
 
 
 def generate(folder: Path, files: int = 6, spills: int = 2500, seed: int = 4) -> list[Path]:
-    """Write the files; gives their paths."""
+    """Write the files; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
-    # 24 subruns a run, at most, as in the names of NOvA's files
+    # at most 24 subruns per run, as in the names of NOvA's files
     sizes = np.maximum(rng.lognormal(-0.5, 1, files) * spills, 1).astype(int)
     paths = []
     for at, n in enumerate(sizes):
@@ -63,7 +63,7 @@ def write(path: Path, rng: np.random.Generator, run: int, subrun: int, n_spills:
 
 
 def add(file: h5py.File, group: str, numbers: tuple, columns: dict) -> None:
-    """Write a group: all columns are (N, 1), in chunks, and compressed."""
+    """Write a group: all columns have shape (N, 1), and are chunked and compressed."""
     run, subrun, evt = numbers
     index = {"run": np.full(len(evt), run, "u4"), "subrun": np.full(len(evt), subrun, "u4"), "evt": evt.astype("u4")}
     for name, values in {**index, **columns}.items():
@@ -78,10 +78,10 @@ def add(file: h5py.File, group: str, numbers: tuple, columns: dict) -> None:
 
 
 def columns_of_slices(rng: np.random.Generator, n: int) -> tuple[dict, dict]:
-    """Return groups with one row a slice, and which slices are kept by each cut on tracks and showers."""
+    """Return groups with one row per slice, and which slices pass each cut on tracks and showers."""
 
     def cut(good: tuple, bad: tuple, dtype: str = "f4") -> np.ndarray:
-        """Values of which most are those of a muon neutrino's slice."""
+        """Return values; most are typical of a slice with a muon neutrino."""
         is_good = rng.random(n) < 0.88
         return np.where(is_good, rng.uniform(*good, n), rng.uniform(*bad, n)).astype(dtype)
 
@@ -114,7 +114,7 @@ def columns_of_slices(rng: np.random.Generator, n: int) -> tuple[dict, dict]:
 
 
 def columns_of_tracks(rng: np.random.Generator, slices: dict, kept: dict) -> tuple[np.ndarray, dict]:
-    """Return of which slice each track is, and the columns of tracks."""
+    """Return the slice of each track, and the columns of tracks."""
     n_tracks = slices["rec.trk.kalman"]["ntracks"].astype(int)
     of = np.repeat(np.arange(len(n_tracks)), n_tracks)
     number = np.arange(len(of)) - np.repeat(np.cumsum(n_tracks) - n_tracks, n_tracks)
@@ -131,7 +131,7 @@ def columns_of_tracks(rng: np.random.Generator, slices: dict, kept: dict) -> tup
 
 
 def columns_of_showers(rng: np.random.Generator, kept: dict) -> tuple[np.ndarray, dict]:
-    """Return of which slice each shower is, and the columns of showers. A fourth of the slices has none."""
+    """Return the slice of each shower, and the columns of showers. A quarter of the slices has no shower."""
     n_slices = len(kept["showers"])
     n = rng.integers(1, 4, n_slices) * (rng.random(n_slices) < 0.75)
     of = np.repeat(np.arange(n_slices), n)

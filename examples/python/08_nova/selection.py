@@ -1,7 +1,7 @@
-"""The candidate selection of muon neutrinos in NOvA's near detector, kNumuCutND, as the HEPnOS paper runs it.
+"""The candidate selection of muon neutrinos in NOvA's near detector, kNumuCutND, as in the HEPnOS paper.
 
-It is written once, on arrays: a table is a list of rows for each event. Where these come from, a file or a store, it
-does not know.
+It is written once, for arrays: a table has a list of rows for each event. It does not depend on whether the arrays come
+from a file or a store.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 import femtobarn as fb
 
-# what it reads
+# the input columns
 TABLES = {
     "rec.energy.numu": ["trkccE"],
     "rec.sel.contain": ["kalbakcellnd", "kalfwdcellnd", "kalyposattrans"],
@@ -28,24 +28,24 @@ TABLES = {
 
 
 class Rows:
-    """The rows of a table, of all events, and to which slice each belongs."""
+    """The rows of a table for all events, and the slice of each row."""
 
     def __init__(self, lists: ak.Array, slices: "Rows | None" = None) -> None:
         lists = ak.fill_none(lists, [], axis=0)
         self.event = np.repeat(np.arange(len(lists)), ak.to_numpy(ak.num(lists)))
         self.rows = ak.flatten(lists)
         self.key = self.event << 16 | self["subevt"].astype(np.int64)
-        # rows of one slice: as many as there are slices, in their order
+        # tables with one row per slice have their rows in the order of the slices
         if slices is not None:
             self.slice = np.searchsorted(slices.key, self.key)
-            assert np.array_equal(slices.key[self.slice], self.key), "there are rows of no slice"
+            assert np.array_equal(slices.key[self.slice], self.key), "some rows belong to no slice"
 
     def __getitem__(self, name: str) -> np.ndarray:
         return ak.to_numpy(self.rows[name]) if len(self.rows) else np.empty(0, np.int64)
 
 
 def cuts(tables: dict[str, ak.Array]) -> tuple[Rows, dict[str, np.ndarray]]:
-    """Return the slices of all events, and which of them each cut keeps."""
+    """Return the slices of all events, and which of them pass each cut."""
     slc = Rows(tables["rec.slc"])
     energy, contain, cvn, cvn2017, remid, cosmic, kalman = (
         of_slices(slc, tables[name])
@@ -84,14 +84,14 @@ def cuts(tables: dict[str, ak.Array]) -> tuple[Rows, dict[str, np.ndarray]]:
 
 
 def of_slices(slc: Rows, table: ak.Array) -> Rows:
-    """Return a table that has one row for each slice."""
+    """Return a table that has one row per slice."""
     rows = Rows(table)
     assert np.array_equal(rows.key, slc.key), "a table lacks slices"
     return rows
 
 
 def of_tracks(slc: Rows, tracks: Rows, idxremid: np.ndarray, kalyposattrans: np.ndarray) -> dict[str, np.ndarray]:
-    """Return which slices the cuts on tracks keep."""
+    """Return which slices pass the cuts on tracks."""
     number, start, stop = tracks["rec_trk_kalman_tracks_idx"], tracks["start_z"], tracks["stop_z"]
     is_first = number == 0
     is_other = number != idxremid[tracks.slice]
@@ -107,7 +107,7 @@ def of_tracks(slc: Rows, tracks: Rows, idxremid: np.ndarray, kalyposattrans: np.
 
 
 def inside(showers: Rows) -> np.ndarray:
-    """Return which showers begin and end inside of the detector."""
+    """Return which showers begin and end inside the detector."""
     is_inside = np.ones(len(showers.key), bool)
     for end in ("start", "stop"):
         for axis in "xy":
@@ -125,7 +125,7 @@ def none_of(slc: Rows, rows: Rows, is_bad: np.ndarray) -> np.ndarray:
 
 
 def accepted(tables: dict[str, ak.Array], numbers: np.ndarray) -> np.ndarray:
-    """Return the slices that all cuts keep: run, subrun, event, subevt. `numbers` has the first three of each event."""
+    """Return the slices that pass all cuts: run, subrun, event, subevt. `numbers` has the first three of each event."""
     slc, kept = cuts(tables)
     at = np.flatnonzero(np.logical_and.reduce(list(kept.values())))
     return np.column_stack([numbers[slc.event[at]], slc["subevt"][at]]).astype(np.int64)
@@ -135,7 +135,7 @@ def accepted(tables: dict[str, ak.Array], numbers: np.ndarray) -> np.ndarray:
 
 
 def tables_of_file(path: Path) -> tuple[dict[str, ak.Array], np.ndarray]:
-    """Read the tables of a file of one subrun, and the numbers of its events."""
+    """Read the tables of a file with one subrun, and the numbers of its events."""
     tables = {}
     with h5py.File(path) as file:
         numbers = np.column_stack([file["spill"][name][:, 0] for name in ("run", "subrun", "evt")])
@@ -148,7 +148,7 @@ def tables_of_file(path: Path) -> tuple[dict[str, ak.Array], np.ndarray]:
 
 
 def select_file(path: Path) -> np.ndarray:
-    """Return the slices of a file that are accepted."""
+    """Return the accepted slices of a file."""
     return accepted(*tables_of_file(path))
 
 
@@ -156,7 +156,7 @@ def select_file(path: Path) -> np.ndarray:
 
 
 def select_batch(batch: fb.EventBatch) -> np.ndarray:
-    """Return the slices of some events that are accepted."""
+    """Return the accepted slices of some events."""
     array = batch.arrays()
     numbers = np.column_stack([ak.to_numpy(array[name]) for name in ("run", "subrun", "event")])
     return accepted({group: array[group] for group in TABLES}, numbers)

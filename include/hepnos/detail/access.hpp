@@ -1,5 +1,4 @@
-/// How the classes see into each other: one friend of all, in place of every class being the friend of every
-/// other.
+/// Access of the classes to each other's members: a single friend of all classes.
 #ifndef HEPNOS_DETAIL_ACCESS_HPP
 #define HEPNOS_DETAIL_ACCESS_HPP
 
@@ -19,19 +18,19 @@
 namespace hepnos {
 namespace detail {
 
-/// The store behind a DataStore and all that was made of it.
+/// The store of a DataStore and of all objects made from it.
 struct Store {
     fb::Store store;
-    /// Why it is open to be read only, if it is although it was not asked to be.
+    /// The reason why it is open only for reading, if that was not requested.
     std::string only_read;
-    /// The classes of which was said that the store knows them and the program does not describe them. Used
-    /// when the store's notes are looked up, which one thread does at a time.
+    /// The undescribed classes that were reported. Used when the notes of the store are looked up, which one
+    /// thread does at a time.
     std::set<std::type_index> told;
 };
 
 using StorePtr = std::shared_ptr<Store>;
 
-/// What `f` gives; errors of the store are exceptions of HEPnOS's class.
+/// Calls `f`, and converts errors of the store to HEPnOS's exception.
 template <typename F>
 auto guarded(F &&f) -> decltype(f()) {
     try {
@@ -41,7 +40,7 @@ auto guarded(F &&f) -> decltype(f()) {
     }
 }
 
-/// The same, for what writes.
+/// The same, for writing.
 template <typename F>
 auto guarded_write(const StorePtr &store, F &&f) -> decltype(f()) {
     try {
@@ -52,20 +51,19 @@ auto guarded_write(const StorePtr &store, F &&f) -> decltype(f()) {
     }
 }
 
-/// What was std::is_pod until C++20.
+/// The same as std::is_pod, which is deprecated in C++20.
 template <typename T>
 constexpr bool is_plain = std::is_trivial<T>::value &&std::is_standard_layout<T>::value;
 
-/// Looks at a class that the store knows and this program does not describe, as programs that were written
-/// for HEPnOS do not. If it is of another size, that is an error; else, it is said once on the standard
-/// error.
+/// Checks a class that the store knows and this program does not describe, as programs for HEPnOS never do. A
+/// different size is an error; otherwise, a warning is printed once to standard error.
 template <typename T>
 void check_undescribed(Store &store) {
     using Type = typename fb::detail::Plain<T>::type;
     store.store.template if_undescribed<T>([&store](const std::string &noted) {
         std::string what = store.store.url() + ": " + fb::detail::undescribed<T>(noted);
         if (!is_plain<Type>) {
-            what += "; it is stored by Boost here, and must be plain data to be described";
+            what += "; this program stores it by Boost, but only plain data can be described";
         } else if (store.store.class_size(fb::type_name<Type>()) != sizeof(Type)) {
             throw fb::Error("type-differs", what);
         }
@@ -75,8 +73,8 @@ void check_undescribed(Store &store) {
     });
 }
 
-/// Loads a value of T as `load` does, which says whether it has found one, and fails if the store knows its
-/// class with other members than T has.
+/// Loads a value of T with `load`, which returns whether it was found, and throws if the store has noted
+/// other members for the class.
 template <typename T, typename F>
 bool load_checked(const StorePtr &store, F &&load) {
     using Value = std::remove_cv_t<T>;
@@ -114,10 +112,10 @@ struct Access {
         return made;
     }
 
-    /// The container of a product, and its name as the store knows it.
+    /// The container of a product, and its name in the store.
     static fb_descriptor container(const ProductID &id) {
         if (id.m_key.size() < sizeof(fb_descriptor)) {
-            throw Exception("a ProductID is not valid");
+            throw Exception("the ProductID is not valid");
         }
         fb_descriptor made;
         std::memcpy(made.bytes, id.m_key.data(), sizeof made.bytes);
@@ -136,13 +134,13 @@ struct Access {
     }
     static const DataStore &loaded_from(const RawStorage &source) { return source.loadedFrom(); }
 
-    /// The store of what has one.
+    /// The store of an object.
     template <typename T>
     static const StorePtr &store_of(const T &holder) {
         return holder.m_store;
     }
 
-    /// A DataStore of one.
+    /// The DataStore of a store.
     template <typename T>
     static T with_store(const StorePtr &store) {
         T made;
@@ -150,7 +148,7 @@ struct Access {
         return made;
     }
 
-    /// A container, and a change of which one it is.
+    /// The container of an object, and a function that changes it.
     template <typename T>
     static T item(const StorePtr &store, const ItemDescriptor &descriptor) {
         T made;

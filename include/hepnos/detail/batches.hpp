@@ -1,4 +1,4 @@
-/// Events with the products that a function wants, which a thread gets while the last ones are worked on.
+/// Batches of events with the requested products, which a thread fetches while earlier ones are processed.
 #ifndef HEPNOS_DETAIL_BATCHES_HPP
 #define HEPNOS_DETAIL_BATCHES_HPP
 
@@ -19,7 +19,7 @@
 namespace hepnos {
 namespace detail {
 
-/// Events, and products of theirs.
+/// Events and their products.
 struct EventBatch {
     std::shared_ptr<const fb::Loaded> loaded;
     std::size_t n = 0;
@@ -27,7 +27,7 @@ struct EventBatch {
     double loading_time = 0;
 };
 
-/// Gets batches.
+/// Fetches batches.
 class Batches {
 public:
     Batches(StorePtr store, Puller &puller, std::vector<std::string> products)
@@ -38,7 +38,7 @@ public:
 
     ~Batches() { stop(); }
 
-    /// Gets no more.
+    /// Stops fetching.
     void stop() {
         {
             const std::lock_guard<std::mutex> lock(m_mutex);
@@ -50,13 +50,13 @@ public:
         }
     }
 
-    /// Has a thread get them.
+    /// Starts a thread that fetches batches.
     void start() {
         m_has_thread = true;
         m_thread = std::thread([this] { run(); });
     }
 
-    /// The next batch; of no events at the end.
+    /// The next batch; without events at the end.
     template <typename F>
     EventBatch next(F &&meanwhile) {
         if (!m_has_thread) {
@@ -105,8 +105,8 @@ private:
         m_changed.notify_all();
     }
 
-    /// How many batches may wait here, if the last one took so long: one if they take long, so that no rank
-    /// keeps what others could do, and more if they are done in no time.
+    /// How many batches may wait here, from the time of the last one: one if batches take long, so that they
+    /// stay available for other ranks, and more if they are short.
     static std::size_t how_many(double seconds) {
         constexpr double ahead = 1e-3;
         constexpr std::size_t most = 16;

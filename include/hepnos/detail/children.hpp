@@ -1,4 +1,4 @@
-/// What runs of a dataset, subruns of a run and events of a subrun are looked for by: one code for the three.
+/// Lookup of runs in a dataset, subruns in a run and events in a subrun.
 #ifndef HEPNOS_DETAIL_CHILDREN_HPP
 #define HEPNOS_DETAIL_CHILDREN_HPP
 
@@ -11,13 +11,13 @@
 namespace hepnos {
 namespace detail {
 
-/// What a container holds.
+/// The children of a container.
 template <typename Item>
 class Children {
 public:
     Children(const StorePtr &store, const ItemDescriptor &parent) : m_store(store), m_parent(parent) {
         if (!store) {
-            throw Exception("a container is used that is not valid");
+            throw Exception("the container is not valid");
         }
     }
 
@@ -25,7 +25,7 @@ public:
         return guarded([&] { return item_descriptor(fb::Descriptor(c_descriptor(m_parent)).child(number)); });
     }
 
-    /// From a number on.
+    /// An iterator from this number on.
     Iterator<Item> from(std::uint64_t number, const Prefetcher *prefetcher = nullptr) const {
         PageOptions options;
         std::shared_ptr<Watcher> watcher;
@@ -37,12 +37,12 @@ public:
         return Iterator<Item>(m_store, first_page(std::move(source)), std::move(watcher));
     }
 
-    /// Behind a number.
+    /// An iterator after this number.
     Iterator<Item> behind(std::uint64_t number, const Prefetcher *prefetcher = nullptr) const {
         return number == fb::ABSENT ? Iterator<Item>() : from(number + 1, prefetcher);
     }
 
-    /// At a number, if that is there.
+    /// An iterator at this number, if it exists.
     Iterator<Item> find(std::uint64_t number, const Prefetcher *prefetcher = nullptr) const {
         if (!exists(number)) {
             return {};
@@ -63,7 +63,7 @@ public:
         return guarded([&] { return fb::Item(store->store, c_descriptor(item)).exists(); });
     }
 
-    /// The one of a number, which must be there.
+    /// The child with this number; throws if it does not exist.
     Item at(std::uint64_t number) const {
         return guarded([&] {
             const fb::Item parent(m_store->store, c_descriptor(m_parent));
@@ -71,7 +71,7 @@ public:
         });
     }
 
-    /// Creates the one of a number.
+    /// Creates the child with this number.
     Item create(std::uint64_t number) const {
         return guarded_write(m_store, [&] {
             const fb::Item parent(m_store->store, c_descriptor(m_parent));
@@ -79,7 +79,7 @@ public:
         });
     }
 
-    /// Creates it through a batch or an engine, or directly if that is not valid.
+    /// Creates a child through a batch or an engine, or directly if that is not valid.
     template <typename Target>
     Item create(Target &target, std::uint64_t number) const {
         if (!target.valid()) {
@@ -95,13 +95,13 @@ private:
     ItemDescriptor m_parent;
 };
 
-/// The one that follows in the same container; not valid if there is none.
+/// The next child in the same container; not valid if there is none.
 template <typename Item>
 Item next(const StorePtr &store, const ItemDescriptor &parent, std::uint64_t number) {
     return store ? *Children<Item>(store, parent).behind(number) : Item();
 }
 
-/// The container of a descriptor; if it is to be validated, not valid if it is not there.
+/// The container with this descriptor; if validation is requested and it does not exist, not valid.
 template <typename Item, typename Descriptor>
 Item from_descriptor(const StorePtr &store, const Descriptor &descriptor, bool validate) {
     const ItemDescriptor item(descriptor);

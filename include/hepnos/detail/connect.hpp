@@ -1,4 +1,4 @@
-/// Opening a store, also where several processes of one program do.
+/// Opening a store, also in several processes of one program.
 #ifndef HEPNOS_DETAIL_CONNECT_HPP
 #define HEPNOS_DETAIL_CONNECT_HPP
 
@@ -17,7 +17,7 @@
 namespace hepnos {
 namespace detail {
 
-/// Whether this is a process of an MPI program that is not its first.
+/// Whether this process is a rank of an MPI program other than the first.
 inline bool is_later_rank() {
 #ifdef HEPNOS_HAS_MPI
     int is_up = 0, is_down = 0, rank = 0;
@@ -32,8 +32,8 @@ inline bool is_later_rank() {
 #endif
 }
 
-/// A store in a folder has one process that writes. In an MPI program that is its first rank, and the others
-/// wait for it to make the store; in any other, it is the process that comes first.
+/// Only one process can write to a store in a directory. In an MPI program that is the first rank, and the
+/// others wait for it to create the store; otherwise, it is the first process that opens it.
 inline fb::Store open(const std::string &url) {
     if (url.compare(0, 4, "dir:") == 0 && is_later_rank()) {
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -41,7 +41,7 @@ inline fb::Store open(const std::string &url) {
             try {
                 return fb::Store::connect(url, fb::Mode::read);
             } catch (const fb::Error &) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(20)); // it is being made, or will be
+                std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the first rank is creating it
             }
         }
     }
@@ -52,7 +52,7 @@ inline StorePtr connect(const std::string &file) {
     const char *wanted = std::getenv("FEMTOBARN_STORE");
     auto made = std::make_shared<Store>();
     made->store = open(wanted && *wanted ? wanted : file);
-    made->only_read = "a store in a folder is written by one process, which is another one here";
+    made->only_read = "only one process can write to a store in a directory, and another process has it open";
     return made;
 }
 

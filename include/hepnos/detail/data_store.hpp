@@ -1,4 +1,4 @@
-/// A store. What HEPnOS keeps on servers, femtobarn keeps in memory, in a folder or in Redis.
+/// A store. Instead of HEPnOS's servers, it uses memory, a directory or Redis.
 #ifndef HEPNOS_DETAIL_DATA_STORE_HPP
 #define HEPNOS_DETAIL_DATA_STORE_HPP
 
@@ -25,7 +25,7 @@ public:
     DataStore() = default;
 
     /// Opens a store. The environment variable FEMTOBARN_STORE, or else `file`, is its URL (memory:,
-    /// dir:PATH, redis://…) or the path of a JSON configuration; the other arguments belong to HEPnOS's own
+    /// dir:PATH, redis://…) or the path of a JSON configuration. The other arguments are for HEPnOS's
     /// servers, and are ignored.
     static DataStore connect(const std::string &protocol, const std::string &file,
                              const std::string &margo = "") {
@@ -36,15 +36,15 @@ public:
         return made;
     }
 
-    /// As above, with the arguments of HEPnOS's own servers left out.
+    /// As above, without the arguments for HEPnOS's servers.
     static DataStore connect(const std::string &file) { return connect("", file); }
 
     bool valid() const override { return m_store != nullptr; }
 
-    /// The dataset that all others are in.
+    /// The root dataset, which holds all others.
     DataSet root() const;
 
-    /// The dataset of a path, as `root()[path]`. Throws an Exception if it is not there.
+    /// The dataset with this path, as `root()[path]`. Throws an Exception if it does not exist.
     DataSet operator[](const std::string &path) const;
 
     /// A reference to a product, or to the element `index` of a product that is a container C.
@@ -53,16 +53,16 @@ public:
     template <typename T, typename C = std::vector<T>>
     Ptr<T, C> makePtr(const ProductID &productID, std::size_t index) const;
 
-    /// Loads a product; says whether it is there.
+    /// Loads a product; returns whether it exists.
     template <typename T>
     bool loadProduct(const ProductID &productID, T &value) const;
 
-    /// Makes what was written durable. No server is ended: there is none that is ours.
+    /// Makes written data durable. There is no server to shut down.
     void shutdown() {
         detail::guarded([this] { opened().store.flush(); });
     }
 
-    /// Over how many shards the store is spread.
+    /// The number of shards of the store.
     std::size_t numTargets(const ItemType &) const { return opened().store.n_targets(); }
 
     template <typename T>
@@ -95,7 +95,7 @@ private:
 
     detail::Store &opened() const {
         if (!m_store) {
-            throw Exception("a DataStore is used that is not connected");
+            throw Exception("the DataStore is not connected");
         }
         return *m_store;
     }

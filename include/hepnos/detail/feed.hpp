@@ -1,5 +1,4 @@
-/// The events that a rank loads for all: a thread reads which there are, and whoever works takes some of
-/// them.
+/// The events that a rank lists for all ranks: a thread reads the list, and workers take events from it.
 #ifndef HEPNOS_DETAIL_FEED_HPP
 #define HEPNOS_DETAIL_FEED_HPP
 
@@ -18,8 +17,7 @@ namespace detail {
 
 class Feed {
 public:
-    /// Of the events of some targets, as many as `capacity` wait at a time, and the rest of what one request
-    /// brought.
+    /// Lists the events of some targets. At most `capacity` events wait, plus the rest of one request.
     Feed(StorePtr store, const ItemDescriptor &dataset, std::vector<int> targets, std::size_t capacity)
         : m_store(std::move(store)), m_dataset(c_descriptor(dataset)), m_targets(std::move(targets)),
           m_capacity(capacity), m_is_running(!m_targets.empty()) {
@@ -38,7 +36,7 @@ public:
         }
     }
 
-    /// Takes `n` events at most; waits for some as long as there may be more. None at the end.
+    /// Takes at most `n` events; waits for events until the end of the list. Empty at the end.
     std::vector<fb_descriptor> take(std::size_t n) {
         std::unique_lock<std::mutex> lock(m_mutex);
         m_changed.wait(lock, [this] { return !m_waiting.empty() || !m_is_running; });
@@ -49,7 +47,7 @@ public:
         return taken;
     }
 
-    /// Ends reading; what waits is given up.
+    /// Stops reading, and drops waiting events.
     void stop() {
         const std::lock_guard<std::mutex> lock(m_mutex);
         m_is_running = false;
@@ -57,7 +55,7 @@ public:
         m_changed.notify_all();
     }
 
-    /// What went wrong, once all that was read before has been taken.
+    /// The error, after all events before it were taken.
     std::exception_ptr error() const {
         const std::lock_guard<std::mutex> lock(m_mutex);
         return m_error;

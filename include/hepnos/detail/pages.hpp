@@ -1,5 +1,5 @@
-/// Going through what containers hold, some at a time: pages, each of which knows how to get the next, and
-/// iterators over them. Copies of an iterator go on independently, as they share pages and not a position.
+/// Iteration over the children of containers, page by page: each page can fetch the next one. Copies of an
+/// iterator are independent, as they share pages but not a position.
 #ifndef HEPNOS_DETAIL_PAGES_HPP
 #define HEPNOS_DETAIL_PAGES_HPP
 
@@ -19,14 +19,14 @@ namespace detail {
 
 struct Page;
 
-/// Gives pages, one after the other; null at the end.
+/// Returns pages, one after the other; null at the end.
 class Source {
 public:
     virtual ~Source() = default;
     virtual std::shared_ptr<Page> next() = 0;
 };
 
-/// Containers that follow each other, and products that came with them.
+/// Consecutive containers, and the products that were fetched with them.
 struct Page {
     std::vector<fb_descriptor> own;
     fb::Loaded loaded;
@@ -42,7 +42,7 @@ struct Page {
     Page(const Page &) = delete;
     Page &operator=(const Page &) = delete;
 
-    /// Not by recursion, as there may be a million pages behind one that somebody has kept.
+    /// Not by recursion, as a kept page may have a million successors.
     ~Page() {
         for (auto page = std::move(m_next); page && page.use_count() == 1;) {
             page = std::move(page->m_next);
@@ -65,12 +65,12 @@ struct Page {
 
 private:
     std::mutex m_mutex;
-    /// What gives the next page, until it has.
+    /// The source of the next page, until it is fetched.
     std::shared_ptr<Source> m_source;
     std::shared_ptr<Page> m_next;
 };
 
-/// The first page that a source gives, or null.
+/// The first page of a source, or null.
 inline std::shared_ptr<Page> first_page(std::shared_ptr<Source> source) {
     auto page = source->next();
     if (page) {
@@ -79,16 +79,16 @@ inline std::shared_ptr<Page> first_page(std::shared_ptr<Source> source) {
     return page;
 }
 
-/// How pages are made: how many containers they have, and which products.
+/// Options of pages: the number of containers, and the products.
 struct PageOptions {
-    /// If 0: few at first, and then more and more.
+    /// If 0, pages start small and grow.
     std::size_t n = 0;
     std::vector<std::string> products;
     /// Whether a thread fetches the next page.
     std::size_t ahead = 0;
 };
 
-/// What a dataset, run or subrun holds.
+/// The children of a dataset, run or subrun.
 class ChildSource : public Source {
 public:
     ChildSource(StorePtr store, const ItemDescriptor &parent, std::uint64_t from, PageOptions options)
@@ -156,7 +156,7 @@ private:
     std::future<std::shared_ptr<Page>> m_coming;
 };
 
-/// All events of a dataset or of one target, with products of theirs.
+/// All events of a dataset or of one target, with some of their products.
 class EventSource : public Source {
 public:
     EventSource(StorePtr store, const ItemDescriptor &container, int target, const PageOptions &options)
@@ -180,14 +180,14 @@ private:
     fb::Loader m_loader;
 };
 
-/// Is told where an iterator is.
+/// Follows the position of an iterator.
 class Watcher {
 public:
     virtual ~Watcher() = default;
     virtual void at(const std::shared_ptr<Page> &page, std::size_t i) = 0;
 };
 
-/// Goes over the containers of pages. Behind the last one it has a container that is not valid.
+/// Iterates over the containers of pages. After the last one, its container is not valid.
 template <typename Item>
 class ConstIterator {
 public:
@@ -216,7 +216,7 @@ public:
 
     ConstIterator &operator++() {
         if (!m_page) {
-            throw Exception("an iterator is moved beyond the end");
+            throw Exception("cannot move an iterator beyond the end");
         }
         if (++m_at == m_page->n) {
             m_at = 0;

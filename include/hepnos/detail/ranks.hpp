@@ -1,5 +1,5 @@
-/// How ranks give each other events: who loads answers those that ask. Messages go over a communicator of our
-/// own, and each call of process() has tags of its own, so that ranks may be in different calls.
+/// Exchange of events between ranks: listing ranks answer requests of other ranks. Messages use a separate
+/// communicator, and each call of process() has its own tags, so that ranks may be in different calls.
 #ifndef HEPNOS_DETAIL_RANKS_HPP
 #define HEPNOS_DETAIL_RANKS_HPP
 
@@ -18,7 +18,7 @@
 namespace hepnos {
 namespace detail {
 
-/// Waits for what comes soon by yielding, and for what comes late by sleeping: ranks may be more than cores.
+/// Waits first by yielding, then by sleeping, as there may be more ranks than cores.
 class Patience {
 public:
     void wait() {
@@ -35,7 +35,7 @@ private:
     int m_n = 0;
 };
 
-/// The ranks that work together.
+/// The ranks of one processor.
 class Ranks {
 public:
     explicit Ranks(MPI_Comm comm) {
@@ -84,7 +84,7 @@ private:
     MPI_Comm m_comm = MPI_COMM_NULL;
 };
 
-/// An answer: how many events, or that loading has failed, and then the events.
+/// An answer: the number of events, or an error code, and then the events.
 struct Answer {
     static constexpr std::int64_t failed = -1;
 
@@ -98,8 +98,7 @@ struct Answer {
     }
 };
 
-/// Answers those that ask for events of this rank's feed, until each other rank has been told that there are
-/// no more.
+/// Answers requests for events of this rank's feed, until each other rank knows that there are no more.
 class Server {
 public:
     Server(const Ranks &ranks, int tag, Feed &feed)
@@ -107,7 +106,7 @@ public:
 
     bool is_done() const { return m_n_asking == 0; }
 
-    /// Answers one request, if there is one.
+    /// Answers one request, if any.
     bool poll() {
         int is_there = 0;
         MPI_Status status;
@@ -119,7 +118,7 @@ public:
         }
         std::uint64_t n = 0;
         MPI_Recv(&n, 1, MPI_UINT64_T, status.MPI_SOURCE, m_tag, m_ranks.comm(), MPI_STATUS_IGNORE);
-        if (n == 0) { // it will ask no more
+        if (n == 0) { // the other rank is done
             --m_n_asking;
             return true;
         }
@@ -133,7 +132,7 @@ public:
         return true;
     }
 
-    /// Answers until all is done.
+    /// Answers until all ranks are done.
     void run() {
         for (Patience patience; !is_done();) {
             poll() ? patience.reset() : patience.wait();
@@ -147,15 +146,15 @@ private:
     int m_n_asking;
 };
 
-/// Gets events, from this rank's feed and from the ranks that load.
+/// Gets events from this rank's feed and from the listing ranks.
 class Puller {
 public:
-    /// `loaders` are the ranks that load, in the order in which this one asks them.
+    /// `loaders` are the listing ranks, in the order in which this rank asks them.
     Puller(const Ranks &ranks, int tag, std::vector<int> loaders, Feed &feed, std::size_t n)
         : m_ranks(ranks), m_tag(tag), m_loaders(std::move(loaders)), m_feed(feed), m_n(n) {}
 
-    /// The next events; none at the end. While it waits for others it calls `meanwhile`, which says whether
-    /// it did something.
+    /// The next events; empty at the end. While it waits for other ranks it calls `meanwhile`, which returns
+    /// whether it did any work.
     template <typename F>
     std::vector<fb_descriptor> next(bool &is_local, F &&meanwhile) {
         while (!m_loaders.empty()) {
@@ -172,7 +171,7 @@ public:
         return {};
     }
 
-    /// Tells all that this rank asks no more.
+    /// Tells all listing ranks that this rank is done.
     void give_up() {
         for (const int loader : m_loaders) {
             if (loader != m_ranks.rank) {
@@ -203,7 +202,7 @@ private:
         std::memcpy(&n_events, bytes.data(), sizeof n_events);
         if (n_events == Answer::failed) {
             m_loaders.erase(m_loaders.begin());
-            throw Exception("rank " + std::to_string(loader) + " could not load events; it says why");
+            throw Exception("rank " + std::to_string(loader) + " could not load events; see its error");
         }
         std::vector<fb_descriptor> events(static_cast<std::size_t>(n_events));
         if (n_events) {

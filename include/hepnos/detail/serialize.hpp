@@ -1,5 +1,5 @@
-/// How products become bytes and come back: plain-old-data as it lies in memory, vectors of it behind their
-/// number, all else in Boost binary archives.
+/// Conversion between products and bytes: plain data as it lies in memory, vectors of plain data as their
+/// number and the elements, all other types in Boost binary archives.
 #ifndef HEPNOS_DETAIL_SERIALIZE_HPP
 #define HEPNOS_DETAIL_SERIALIZE_HPP
 
@@ -22,7 +22,7 @@
 namespace hepnos {
 namespace detail {
 
-/// Memory for the bytes of one product, which the next one uses again; those within others have their own.
+/// Memory for the bytes of a product, reused by the next one; nested calls have their own.
 class Scratch {
 public:
     Scratch() : text(std::move(spare())) { text.clear(); }
@@ -44,7 +44,7 @@ private:
     }
 };
 
-/// What `f` gives; what Boost and the standard library throw is an exception of ours.
+/// Calls `f`, and converts exceptions of Boost and the standard library to ours.
 template <typename F>
 auto serializing(const char *doing, F &&f) -> decltype(f()) {
     try {
@@ -57,18 +57,18 @@ auto serializing(const char *doing, F &&f) -> decltype(f()) {
 }
 
 [[noreturn]] inline void bad_size(const std::string &type, std::size_t expected, std::size_t found) {
-    throw Exception("a product is no " + type + ": expected " + std::to_string(expected) + " bytes, found " +
-                    std::to_string(found));
+    throw Exception("the product is not a valid " + type + ": expected " + std::to_string(expected) +
+                    " bytes, found " + std::to_string(found));
 }
 
-/// Whether an archive has something to say of a class before its first object, and nothing before the others,
-/// unless objects of it are tracked. The others may then be written and read without Boost looking up their
-/// class each time, which costs more than small objects themselves; the bytes are the same.
+/// Whether an archive has class information before the first object only, unless objects are tracked. Further
+/// objects can then be written and read without a class lookup in Boost, which costs more than small objects
+/// themselves; the bytes are the same.
 template <typename T>
 constexpr bool has_class_info =
     boost::serialization::implementation_level<T>::value == boost::serialization::object_class_info;
 
-/// Saves objects as `archive << object` does.
+/// Saves objects like `archive << object`.
 template <typename T>
 void save_objects(OutputArchive &archive, const T *objects, std::size_t n) {
     std::size_t i = 0;
@@ -88,7 +88,7 @@ void save_objects(OutputArchive &archive, const T *objects, std::size_t n) {
     }
 }
 
-/// Loads objects as `archive >> object` does.
+/// Loads objects like `archive >> object`.
 template <typename T>
 void load_objects(InputArchive &archive, T *objects, std::size_t n) {
     std::size_t i = 0;
@@ -122,15 +122,15 @@ void encode(const T &value, Use &&use) {
     }
 }
 
-/// Calls `use` with the bytes of the elements of a vector from `start` up to, without, `end` (its end, if
-/// -1).
+/// Calls `use` with the bytes of the elements of a vector from `start` up to, but not including, `end` (-1 is
+/// the end of the vector).
 template <typename T, typename Use>
 void encode(const std::vector<T> &values, int start, int end, Use &&use) {
     const std::size_t first = static_cast<std::size_t>(start);
     const std::size_t last = end == -1 ? values.size() : static_cast<std::size_t>(end);
     if (start < 0 || end < -1 || first > last || last > values.size()) {
-        throw Exception("there is no range [" + std::to_string(start) + ", " + std::to_string(end) +
-                        ") of a vector of " + std::to_string(values.size()));
+        throw Exception("invalid range [" + std::to_string(start) + ", " + std::to_string(end) +
+                        ") of a vector of size " + std::to_string(values.size()));
     }
     const std::size_t n = last - first;
     Scratch scratch;
@@ -151,7 +151,7 @@ void encode(const std::vector<T> &values, int start, int end, Use &&use) {
     use(scratch.text.data(), scratch.text.size());
 }
 
-/// The value of bytes.
+/// Decodes a value.
 template <typename T>
 void decode(const DataStore &datastore, std::string_view bytes, T &value) {
     if constexpr (is_plain<T>) {
@@ -168,7 +168,7 @@ void decode(const DataStore &datastore, std::string_view bytes, T &value) {
     }
 }
 
-/// The vector of bytes.
+/// Decodes a vector.
 template <typename T>
 void decode(const DataStore &datastore, std::string_view bytes, std::vector<T> &values) {
     std::size_t n = 0;
@@ -178,7 +178,7 @@ void decode(const DataStore &datastore, std::string_view bytes, std::vector<T> &
     std::memcpy(&n, bytes.data(), sizeof n);
     bytes.remove_prefix(sizeof n);
     if constexpr (is_plain<T>) {
-        // Divided, as a product of a number that is too high would overflow.
+        // divides instead of multiplying, as a damaged, large number would overflow
         if (bytes.size() / sizeof(T) != n || bytes.size() % sizeof(T) != 0) {
             bad_size(demangle<std::vector<T>>() + " of " + std::to_string(n), n * sizeof(T), bytes.size());
         }
@@ -187,8 +187,8 @@ void decode(const DataStore &datastore, std::string_view bytes, std::vector<T> &
             std::memcpy(values.data(), bytes.data(), bytes.size());
         }
     } else {
-        // Each element takes a byte at least, unless it has no members: memory is not taken on the word of a
-        // number.
+        // each element takes at least one byte, unless it has no members: do not allocate memory for a
+        // damaged number
         if (!std::is_empty<T>::value && n > bytes.size()) {
             bad_size(demangle<std::vector<T>>() + " of " + std::to_string(n), n, bytes.size());
         }

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Container", "DataSet", "Event", "FoundDataSet", "PrefetchedEvent", "Ptr", "Run", "SubRun"]
 
-# Products up to this size are decoded in the thread of the loop; larger ones would block it.
+# Products up to this size are decoded in the thread of the event loop; larger ones would block it.
 _LARGEST_HERE = 1 << 16
 
 T = TypeVar("T")
 
 
 class _Found(Generic[T]):
-    """A container that is looked for when this is awaited; what is in it is found likewise, by one await for all."""
+    """A lookup of a container that has not run yet; children are looked up with it, by a single await."""
 
     def __init__(self, threads: Threads, find: Callable[[], Any], kind: Callable[[Any], T]) -> None:
         self._threads, self._find, self._kind = threads, find, kind
@@ -40,20 +40,20 @@ class _Found(Generic[T]):
 
     def _within(self, key: Any) -> Callable[[], Any]:
         if isinstance(key, slice):
-            raise UsageError("await the container before a part of it is asked for")
+            raise UsageError("await the container before slicing it")
         return lambda: self._find()[key]
 
     def __getattr__(self, name: str) -> NoReturn:
-        # Whoever looks for a method of its own, as protocols of Python do, is told that there is none.
+        # tell callers who look for optional methods, as Python's protocols do, that there is none
         kind = getattr(self._kind, "__name__", "container")
-        hint = f": await it first, as by (await …).{name}" if hasattr(self._kind, name) else ""
-        raise AttributeError(f"this {kind} was not looked for yet, and has no {name!r}{hint}")
+        hint = f": await it first, as in (await …).{name}" if hasattr(self._kind, name) else ""
+        raise AttributeError(f"this {kind} was not awaited yet and has no {name!r}{hint}")
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("await the container first, and go through it by async for")
+        raise TypeError("await the container first, then iterate with async for")
 
     def __contains__(self, key: object) -> bool:
-        raise TypeError(f"await the container first, and then its contains({key!r})")
+        raise TypeError(f"await the container first, then its contains({key!r})")
 
 
 class _FoundSubRun(_Found["SubRun"]):
@@ -83,23 +83,21 @@ _Child = TypeVar("_Child")
 
 
 class Container(Twin[_C], of=_containers.Container):
-    """A dataset, run, subrun or event: what products can be stored in."""
+    """A dataset, run, subrun or event, which can have products."""
 
     __slots__ = ()
 
     @property
     def datastore(self) -> DataStore:
-        """The store that it is in."""
+        """The store of the container."""
         store: DataStore = twin_of(self.sync.datastore)
         return store
 
     @property
     def dataset(self) -> DataSet:
-        """The dataset that it is in; of a dataset, itself."""
-        if self.sync._path is None:  # as of what a reference refers to
-            raise UsageError(
-                f"the name of the dataset of {self.sync} must be looked for: that is {self!r}.sync.dataset"
-            )
+        """The dataset of the container; a dataset returns itself."""
+        if self.sync._path is None:  # for example the container of a reference
+            raise UsageError(f"the name of the dataset of {self.sync} must be looked up: use {self!r}.sync.dataset")
         return DataSet(self.sync.dataset)
 
     @like(_containers.Container.store)
@@ -124,12 +122,12 @@ class Container(Twin[_C], of=_containers.Container):
 
 
 def _own(batch: WriteBatch | None) -> Any:
-    """Return the batch for threads; what is none is told where it is used."""
+    """Return the blocking batch; anything else raises where it is used."""
     return getattr(batch, "sync", batch)
 
 
 class _Holder(Container[_H], Generic[_H, _Child]):
-    """A container that holds others by number."""
+    """A container that has children, identified by numbers."""
 
     __slots__ = ()
 
@@ -146,17 +144,17 @@ class _Holder(Container[_H], Generic[_H, _Child]):
                     yield type(self)._child(child)
 
     async def contains(self, key: int | str | Container[Any]) -> bool:
-        """Return whether it holds what has this number, or name.
+        """Return whether the container has this child.
 
         Parameters
         ----------
         key : int, str or Container
-            The number; of a dataset in it, the name; or what may be in it itself.
+            The number of the child; for a dataset in a dataset, its name; or the child itself.
 
         Returns
         -------
         bool
-            Whether it does.
+            Whether the child exists.
         """
         own = key.sync if isinstance(key, Twin) else key
         return await self._threads.read(self.sync.__contains__, own)
@@ -168,17 +166,17 @@ class _Holder(Container[_H], Generic[_H, _Child]):
     delete_products = writes(_containers._Holder.delete_products)
 
     async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
-        """Iterate over all events in it, in the order of run, subrun and event.
+        """Iterate over all events in the container, in the order of run, subrun and event.
 
         Parameters
         ----------
         batch_size : int
-            How many keys are fetched together.
+            Number of keys per request.
 
         Yields
         ------
         Event
-            Each of them.
+            The next event.
         """
         async with aclosing(self._threads.each(lambda: self.sync._event_pages(batch_size))) as pages:
             async for page in pages:
@@ -193,22 +191,22 @@ class Event(Container[_containers.Event], of=_containers.Event):
 
     @property
     def number(self) -> int:
-        """Its number."""
+        """The number of the event."""
         return self.sync.number
 
     @property
     def run(self) -> Run:
-        """The run that it is in."""
+        """The run of the event."""
         return Run(self.sync.run)
 
     @property
     def subrun(self) -> SubRun:
-        """The subrun that it is in."""
+        """The subrun of the event."""
         return SubRun(self.sync.subrun)
 
 
 class PrefetchedEvent(Event, of=_prefetch.PrefetchedEvent):
-    """An event some of whose products are here already."""
+    """An event with some of its products in memory."""
 
     __slots__ = ()
 
@@ -233,7 +231,7 @@ class PrefetchedEvent(Event, of=_prefetch.PrefetchedEvent):
 
 
 class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
-    """A subrun: events, by number, and products of its own."""
+    """A subrun: events by number, and products."""
 
     __slots__ = ()
 
@@ -241,12 +239,12 @@ class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
 
     @property
     def number(self) -> int:
-        """Its number."""
+        """The number of the subrun."""
         return self.sync.number
 
     @property
     def run(self) -> Run:
-        """The run that it is in."""
+        """The run of the subrun."""
         return Run(self.sync.run)
 
     @like(_containers.SubRun.create_event)
@@ -268,7 +266,7 @@ class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
 
 
 class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
-    """A run: subruns, by number, and products of its own."""
+    """A run: subruns by number, and products."""
 
     __slots__ = ()
 
@@ -276,7 +274,7 @@ class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
 
     @property
     def number(self) -> int:
-        """Its number."""
+        """The number of the run."""
         return self.sync.number
 
     @like(_containers.Run.create_subrun)
@@ -298,7 +296,7 @@ class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
 
 
 class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
-    """A dataset: datasets by name, runs by number, and products of its own."""
+    """A dataset: datasets by name, runs by number, and products."""
 
     __slots__ = ()
 
@@ -306,17 +304,17 @@ class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
 
     @property
     def path(self) -> str:
-        """Its full name."""
+        """The full name of the dataset."""
         return self.sync.path
 
     @property
     def name(self) -> str:
-        """The last part of its full name."""
+        """The last part of the full name."""
         return self.sync.name
 
     @property
     def uuid(self) -> str:
-        """What its containers and products are found by, in hexadecimal digits."""
+        """The UUID in the keys of its containers and products, in hexadecimal digits."""
         return self.sync.uuid
 
     load = reads(_containers.DataSet.load)
@@ -351,23 +349,23 @@ class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
         return self.datasets()
 
     async def datasets(self) -> AsyncGenerator[DataSet, None]:
-        """Iterate over the datasets in it, in the order of their names.
+        """Iterate over the datasets in this one, sorted by name.
 
         Yields
         ------
         DataSet
-            Each of them.
+            The next dataset.
         """
         for dataset in await self._threads.read(lambda: list(self.sync.datasets())):
             yield DataSet(dataset)
 
     def runs(self) -> AsyncGenerator[Run, None]:
-        """Iterate over its runs, in the order of their numbers.
+        """Iterate over the runs of the dataset, in the order of their numbers.
 
         Returns
         -------
         async generator of Run
-            Each of them.
+            The runs.
         """
         return self._children()
 
@@ -376,7 +374,7 @@ class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
 
 
 class Ptr(Twin[_ptr.Ptr]):
-    """A reference to a product: `femtobarn.Ptr`, which is what is stored, with `load` to be awaited."""
+    """A reference to a product: like `femtobarn.Ptr`, which is stored, with an async `load`."""
 
     __slots__ = ()
 
@@ -393,12 +391,12 @@ class Ptr(Twin[_ptr.Ptr]):
 
     @property
     def type(self) -> str:
-        """The name of its type."""
+        """The name of the type of the product."""
         return self.sync.type
 
     @property
     def index(self) -> int | None:
-        """Which element of it is meant; None for the whole."""
+        """The index of the element; None for the whole product."""
         return self.sync.index
 
     @like(_ptr.Ptr.load)

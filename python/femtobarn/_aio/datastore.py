@@ -31,7 +31,7 @@ _S = TypeVar("_S", bound="DataStore")
 
 
 class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
-    """An event store; see `femtobarn.DataStore`. At the end of an ``async with``, it is closed."""
+    """An event store; see `femtobarn.DataStore`. It is closed at the end of ``async with``."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
 
     @like(_datastore.DataStore.close)
     async def close(self) -> None:
-        last = Threads(1)  # the others end
+        last = Threads(1)  # the other threads end
         try:
             await last.surely(self.sync.close)
         finally:
@@ -53,7 +53,7 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the store is closed."""
         return self.sync.closed
 
     @property
@@ -71,14 +71,14 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
         storage_options: Mapping[str, Any] | None = None,
         threads: int = N_THREADS,
     ) -> _Connecting[Self]:
-        """Open a store, and make it if it is not there: ``await`` it, or enter it by ``async with``.
+        """Open a store, and create it if it does not exist: ``await`` it, or use ``async with``.
 
         Parameters
         ----------
         url, mode, objects, objects_over, storage_options
-            As of `femtobarn.DataStore.connect`.
+            As for `femtobarn.DataStore.connect`.
         threads : int
-            How many calls of it are under way at once; the others wait for their turn.
+            Number of calls that run at the same time; further calls wait.
 
         Returns
         -------
@@ -103,27 +103,27 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the store."""
         return self.sync.url
 
     @property
     def is_durable(self) -> bool:
-        """Whether what was flushed is there when the processes have ended that keep it."""
+        """Whether flushed data survives the end of the processes that hold it."""
         return self.sync.is_durable
 
     @property
     def objects(self) -> str | None:
-        """Where large products are, if not in the store."""
+        """The location of large products, if it is not the store itself."""
         return self.sync.objects
 
     @property
     def objects_over(self) -> int | None:
-        """More bytes than which make a product a large one; None if none is."""
+        """Products with more bytes than this are large; None if no product is."""
         return self.sync.objects_over
 
     @property
     def root(self) -> DataSet:
-        """The dataset that all others are in. It holds datasets, and neither runs nor products."""
+        """The root dataset, which holds all others. It has datasets, but neither runs nor products."""
         return DataSet(self.sync.root)
 
     def __getitem__(self, name: str) -> FoundDataSet:
@@ -133,17 +133,17 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
         return self.root.datasets()
 
     async def contains(self, name: str) -> bool:
-        """Return whether it holds a dataset.
+        """Return whether the store has a dataset.
 
         Parameters
         ----------
         name : str
-            Its full name.
+            The full name of the dataset.
 
         Returns
         -------
         bool
-            Whether it does.
+            Whether it exists.
         """
         return await self.root.contains(name)
 
@@ -159,7 +159,7 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
     create_queue = writes(_datastore.DataStore.create_queue)
     destroy_queue = writes(_datastore.DataStore.destroy_queue)
 
-    # They ask the store for nothing: `async with store.write_batch() as batch`
+    # These need no request to the store: `async with store.write_batch() as batch`
     write_batch = begins(_datastore.DataStore.write_batch, lambda batch: WriteBatch(batch))
     async_write_batch = begins(_datastore.DataStore.async_write_batch, lambda batch: WriteBatch(batch))
     prefetcher = begins(_datastore.DataStore.prefetcher, lambda prefetcher: Prefetcher(prefetcher))
@@ -171,7 +171,7 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
 
 
 class _Connecting(Generic[_S]):
-    """A store that is opened when this is awaited, or entered by ``async with``."""
+    """A store that is opened by ``await`` or ``async with``."""
 
     def __init__(self, kind: Callable[[_datastore.DataStore], _S], opens: Callable[[], Any], threads: int) -> None:
         self._kind, self._opens, self._n_threads = kind, opens, threads
@@ -201,9 +201,9 @@ class _Connecting(Generic[_S]):
 
 
 class WriteBatch(Closing[_datastore.WriteBatch]):
-    """Containers and products that are collected, and written when there are many, or at the end of an ``async with``.
+    """Collects containers and products, and writes them when there are many, or at the end of ``async with``.
 
-    What could not be written is kept, and written by the next `flush` if that can.
+    Items that could not be written stay in the batch; the next `flush` tries them again.
     """
 
     __slots__ = ()
@@ -216,16 +216,16 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
 
     @property
     def kept(self) -> list[tuple[Container[Any], Product]]:
-        """The products that were there and stayed as they were, as far as was written, with their containers."""
+        """The products that existed and were kept, among those written so far, with their containers."""
         return [(twin_of(container), product) for container, product in self.sync.kept]
 
     async def size(self) -> int:
-        """Return how many containers and products wait to be written.
+        """Return the number of containers and products that wait to be written.
 
         Returns
         -------
         int
-            How many.
+            The number.
         """
         return await self._threads.read(self.sync.__len__)
 
@@ -240,13 +240,13 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
         event: npt.ArrayLike,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        own: Any = getattr(dataset, "sync", dataset)  # what is no dataset is told
+        own: Any = getattr(dataset, "sync", dataset)  # anything else raises below
         store = functools.partial(self.sync.store_arrays, own, products, types=types)
         await self._threads.write(store, run=run, subrun=subrun, event=event)
 
 
 class EventBatch(Twin[_prefetch.EventBatch]):
-    """Events in their order, with the products that were asked for."""
+    """Consecutive events with the requested products."""
 
     __slots__ = ()
 
@@ -263,7 +263,7 @@ class EventBatch(Twin[_prefetch.EventBatch]):
 
 
 class Prefetcher(Twin[_prefetch.Prefetcher]):
-    """Fetches events and products of theirs ahead of who iterates over them.
+    """Fetches events and some of their products in advance of an iteration.
 
     Examples
     --------
@@ -282,26 +282,26 @@ class Prefetcher(Twin[_prefetch.Prefetcher]):
     __slots__ = ()
 
     async def batches(self, container: DataSet | Run | SubRun) -> AsyncGenerator[EventBatch, None]:
-        """Iterate over the events of a dataset, run or subrun, many at a time.
+        """Iterate over the events of a dataset, run or subrun in batches.
 
         Parameters
         ----------
         container : DataSet, Run or SubRun
-            Whose events they are.
+            The container of the events.
 
         Yields
         ------
         EventBatch
-            Events with the products.
+            Events with their products.
         """
-        own: Any = getattr(container, "sync", container)  # what is no container is told
+        own: Any = getattr(container, "sync", container)  # anything else raises below
         async with aclosing(self._threads.each(lambda: self._pages(own))) as batches:
             async for batch in batches:
                 yield EventBatch(batch)
 
     def _pages(self, container: _containers._Holder[Any]) -> Generator[_prefetch.EventBatch, None, None]:
         for batch in self.sync.batches(container):
-            for at in range(len(batch._names)):  # products are decoded here, and not in the thread of the loop
+            for at in range(len(batch._names)):  # decode products here, not in the thread of the event loop
                 batch._column(at)
             yield batch
 

@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenQueue", "Queue"]
 
-# How often an empty queue is looked at.
+# Pauses between checks of an empty queue.
 _FIRST_PAUSE = 0.0002
 _LONGEST_PAUSE = 0.025
 
 
 class Queue(Closing[_datastore.Queue]):
-    """A queue between programs: values come out in the order in which they went in, each once.
+    """A queue between programs: values come out in the order in which they were pushed, each once.
 
-    With ``async with``, it is closed at the end; ``async for`` takes values until no producer has it open.
+    It is closed at the end of ``async with``; ``async for`` takes values until no producer has the queue open.
     """
 
     __slots__ = ("_back",)
 
     def __init__(self, sync: _datastore.Queue) -> None:
         super().__init__(sync)
-        self._back: list[bytes] = []  # what could not be given back to the store
+        self._back: list[bytes] = []  # values that could not be returned to the store
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the queue."""
         return self.sync.name
 
     @property
     def type(self) -> str:
-        """The type of its values."""
+        """The type of the values."""
         return self.sync.type
 
     push = writes(_datastore.Queue.push)
@@ -48,7 +48,7 @@ class Queue(Closing[_datastore.Queue]):
     async def pop(self) -> Any:
         pause = _FIRST_PAUSE
         while True:
-            # No thread waits for a value, so that any number of tasks may.
+            # no thread waits for a value, so that any number of tasks can wait
             stored, has_ended, value = await self._threads.whole(self._take, undo=self._put_back)
             if stored is not None:
                 return value
@@ -58,13 +58,13 @@ class Queue(Closing[_datastore.Queue]):
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _take(self) -> tuple[bytes | None, bool, Any]:
-        """Return a value, stored and as users have it, if one is there, and whether none will be any more."""
+        """Return a value, as stored and decoded, if there is one, and whether the queue has ended."""
         self.sync._check()
         stored, has_ended = (self._back.pop(0), False) if self._back else self.sync._core.take()
         return stored, has_ended, None if stored is None else self.sync._value(stored)
 
     def _put_back(self, taken: tuple[bytes | None, bool, Any]) -> None:
-        """Give back what nobody waits for any more."""
+        """Return a value to the queue after a cancelled `pop`."""
         if taken[0] is not None:
             self._back.append(taken[0])
             self._give_back()
@@ -84,12 +84,12 @@ class Queue(Closing[_datastore.Queue]):
             raise StopAsyncIteration from None
 
     async def size(self) -> int:
-        """Return how many values are in it.
+        """Return the number of values in the queue.
 
         Returns
         -------
         int
-            How many.
+            The number.
         """
         return await self._threads.read(self.sync.__len__)
 
@@ -105,7 +105,7 @@ class Queue(Closing[_datastore.Queue]):
 
 
 class OpenQueue:
-    """A queue that is opened when this is awaited, or entered by ``async with``."""
+    """A queue that is opened by ``await`` or ``async with``."""
 
     def __init__(self, threads: Threads, opens: Callable[[], _datastore.Queue]) -> None:
         self._threads, self._opens = threads, opens

@@ -1,8 +1,8 @@
-"""From the core's nodes to Awkward Arrays, without copies.
+"""Conversion of the core's nodes to Awkward Arrays, without copies.
 
-The core describes a column as nested tuples over buffers. Here they become `ak.contents` objects with the
-types that uproot gives: pairs and tuples are tuples, and a `std::variant` is a union whose first alternative
-is "no value". (The members of base classes are in the record of the derived class already.)
+The core describes a column as nested tuples over buffers. Here they become `ak.contents` objects with the same
+types as in uproot: pairs and tuples are tuples, and a `std::variant` is a union whose first alternative is
+"no value". (Members of base classes are already in the record of the derived class.)
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ def to_array(
     of_tree: bool = False,
     named: bool = False,
 ) -> ak.Array:
-    """Return a batch as an array of records, one for each entry.
+    """Return a batch as an array of records, one per entry.
 
     Parameters
     ----------
     batch : Batch
-        What the core has read.
+        The data from the core.
     schema : Schema, optional
-        The ntuple's fields, for their descriptions.
+        The fields of the ntuple, for their descriptions.
     add_doc : bool or dict
-        True: the fields' descriptions become parameters `__doc__`. A dict gives the parameters' names and the
-        attributes of the fields that they take.
+        True: descriptions of fields become `__doc__` parameters. A dict maps parameter names to attributes of the
+        fields.
     description : str
-        The ntuple's description.
+        The description of the ntuple.
     of_tree : bool
-        It was read of a TTree, so that classes, sets and maps are named in the types: uproot does so for trees, and
-        not for ntuples.
+        Whether the data comes from a TTree. The types then name classes, sets and maps, as in uproot, which does so
+        for trees and not for ntuples.
     named : bool
         Whether records have the names of their classes.
 
@@ -80,7 +80,7 @@ def to_array(
 
 
 def zip_jagged(array: ak.Array) -> ak.Array:
-    """Return an array in which lists of equal lengths are zipped into lists of records, as uproot's `how="zip"`.
+    """Combine lists of equal lengths into lists of records, as uproot's `how="zip"`.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def zip_jagged(array: ak.Array) -> ak.Array:
     -------
     ak.Array
         An array of records with the fields nMuon and Muon, the latter a list of records with pt and eta. Lists
-        whose names have no common beginning are together in "jagged0", "jagged1" and so on.
+        without a common prefix in their names are combined as "jagged0", "jagged1" and so on.
     """
     whole: dict[str, Any] = {}
     groups: list[tuple[Any, list[str]]] = []
@@ -112,7 +112,7 @@ def zip_jagged(array: ak.Array) -> ak.Array:
         common = names[0][:cut].strip("_./")
         if not common or common in whole:
             cut, common = 0, f"jagged{number}"
-        # what has arrays of one length in its items cannot be broadcast: the lists alone are zipped then
+        # items with fixed-size arrays cannot be broadcast: then only the lists are zipped
         depth = 2 if any(_has_arrays(array[name].layout.form) for name in names) else None
         whole[common] = ak.zip({name[cut:].strip("_./") or name: array[name] for name in names}, depth_limit=depth)
     contents = [value.layout for value in whole.values()]
@@ -120,7 +120,7 @@ def zip_jagged(array: ak.Array) -> ak.Array:
 
 
 def _has_arrays(form: Any) -> bool:
-    """Return whether a form has arrays of one length somewhere."""
+    """Return whether a form contains fixed-size arrays."""
     contents = getattr(form, "contents", None) or [getattr(form, "content", None)]
     below = [content for content in contents if content is not None]
     return bool(form.is_regular and below) or any(_has_arrays(content) for content in below)
@@ -136,7 +136,7 @@ def _common_beginning(names: list[str]) -> int:
 
 
 def _without_value(index: Buffer, union: Any) -> Any:
-    """Return a union in which what is missing has no value: Awkward has no options of unions."""
+    """Return a union in which missing items have no value: Awkward does not support options of unions."""
     positions = frombuffer(index, np.int64)
     there = np.flatnonzero(positions >= 0)
     tags, places = np.zeros(len(positions), np.int8), np.zeros(len(positions), np.int64)
@@ -173,7 +173,7 @@ class _Builder:
         return [] if self.schema is None or field is None else self.schema.children.get(field, [])
 
     def member(self, field: int | None, name: str) -> int | None:
-        """Return the field of a record's member, which may be one of a base class."""
+        """Return the field of a member of a record; it may be a member of a base class."""
         if self.schema is None or field is None:
             return None
         names = self.schema.names
@@ -211,7 +211,7 @@ class _Builder:
     ) -> Any:
         is_named = self.of_tree or (self.named and names is not None)
         parameters = {"__record__": class_name} if is_named and class_name else None
-        if parameters and not nodes:  # a class without members: uproot's is a record in trees, a tuple in ntuples
+        if parameters and not nodes:  # a class without members: in uproot a record for trees, a tuple for ntuples
             names = []
         if names is None:
             if self.of_tree and class_name.startswith("std::pair<"):  # the items of a std::map
@@ -238,8 +238,8 @@ class _Builder:
                 added = {key: known[attribute] for key, attribute in self.add_doc.items()}
             except KeyError as error:
                 raise UsageError(
-                    f"ak_add_doc: fields have no attribute {error}; they have name, path, typename, "
-                    "typealias, description and role"
+                    f"ak_add_doc: fields have no attribute {error}; use name, path, typename, "
+                    "typealias, description or role"
                 ) from None
         elif record["description"]:
             added = {"__doc__": record["description"]}

@@ -1,4 +1,4 @@
-"""What reading will cost, and what is broken: value classes over the core's numbers."""
+"""Results of `explain` and `verify`: dataclasses with the numbers of the core."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Cluster", "Plan", "Value", "VerifyReport", "overhead_of"]
 
 
 class Value:
-    """What the classes here have in common: they come from the core's dicts, and go back to dicts."""
+    """Base class: objects are made from the dicts of the core, and convert to dicts."""
 
     @classmethod
     def _from_core(cls, values: Mapping[str, Any]) -> Self:
-        """Return an object of the core's numbers; those that this class does not know are left out."""
+        """Return an object with the numbers of the core; unknown numbers are ignored."""
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: _frozen(value) for name, value in values.items() if name in known})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as a dict of plain values, as JSON can hold them.
+        """Return the numbers as a dict of plain values, which JSON can represent.
 
         Returns
         -------
         dict
-            One item for each number.
+            One item per number.
         """
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         return {name: _thawed(getattr(self, name)) for name in names}
@@ -35,22 +35,22 @@ class Value:
 
 @dataclass(frozen=True)
 class Cluster(Value):
-    """A cluster: consecutive entries whose pages stand together.
+    """A cluster: consecutive entries whose pages are stored together.
 
     Parameters
     ----------
     file : str
-        Path of its file.
+        Path of the file.
     first_entry : int
-        Its first entry, counted over all files.
+        The first entry, counted over all files.
     num_entries : int
         Number of entries.
     group : int
-        The cluster group whose page list describes it.
+        The cluster group whose page list contains the cluster.
     bytes_on_disk, bytes_uncompressed : int
-        Sizes of its pages, in bytes.
+        Sizes of the pages, in bytes.
     pages : int
-        Number of its pages.
+        Number of pages.
     """
 
     file: str
@@ -64,34 +64,34 @@ class Cluster(Value):
 
 @dataclass(frozen=True, repr=False)
 class Plan(Value):
-    """What a read will do; `explain` makes it.
+    """The plan of a read, as returned by `explain`.
 
     Parameters
     ----------
     num_entries : int
-        Entries that are read.
+        Number of entries to read.
     clusters, pages : int
-        Clusters that the entries are in, and pages that are decoded.
+        Number of clusters that contain the entries, and number of pages to decode.
     ranges, vectors, requests : int
-        Page ranges, which are the byte ranges of the pages, the vector reads that they are fetched with, and the
-        requests that these are, as the server counts them: one for each vector read where the server takes vectors.
+        Number of page ranges (byte ranges of the pages), of vector reads that fetch them, and of requests as the server
+        counts them: one per vector read if the server supports vector reads.
     bytes_needed : int
-        Bytes of the pages.
+        Size of the pages, in bytes.
     bytes_read : int
-        Bytes that are fetched: also gaps that are cheaper to read than to leave out.
+        Bytes to fetch, including gaps between pages that are cheaper to read than to skip.
     bytes_decoded : int
-        Bytes of the arrays that come out.
+        Size of the resulting arrays, in bytes.
     rounds : int
-        Rounds of reading, one after the other: more than one where offsets must be known first.
+        Number of consecutive rounds of reading; more than one if offsets must be known first.
     exact : bool
-        Whether all this is exact; if not, it is an upper bound.
+        Whether the numbers are exact; otherwise they are upper bounds.
     fetched_by : tuple of str
-        How the requests are cut and how many there are at once: what the sources' own costs and the settings came to;
-        and what opening the files has read, which is not in the other numbers.
+        How requests are split, and how many run at the same time, as chosen from the latency of the sources and the
+        settings. Also what was read to open the files, which the other numbers do not include.
     per_column : tuple of dict
-        Pages and bytes of each column.
+        Pages and bytes per column.
     notes : tuple of str
-        What is worth knowing beside.
+        Further remarks.
     """
 
     num_entries: int = 0
@@ -111,13 +111,13 @@ class Plan(Value):
 
     @classmethod
     def _from_core(cls, values: Mapping[str, Any]) -> Self:
-        """Return an object of the core's numbers, without columns that no cluster has: they have no field."""
+        """Return an object with the numbers of the core, without columns that no cluster has: they have no field."""
         named = [column for column in values.get("per_column", ()) if column.get("field") != ""]
         return super()._from_core({**values, "per_column": named})
 
     @property
     def overhead(self) -> float:
-        """Bytes that are read without need, as a fraction of those needed."""
+        """Bytes that are read in addition, as a fraction of the bytes needed."""
         return overhead_of(self.bytes_read, self.bytes_needed)
 
     def __repr__(self) -> str:
@@ -139,28 +139,28 @@ class Plan(Value):
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(Value):
-    """What `verify` found. It is true if nothing is bad.
+    """The result of `verify`. It is true if no problem was found.
 
     Parameters
     ----------
     clusters, pages : int
-        Clusters and pages that were looked at.
+        Number of clusters and pages that were checked.
     bytes : int
-        Bytes of the pages.
+        Size of the pages, in bytes.
     pages_without_checksum : int
-        Pages for which the writer stored no checksum; that they can be decompressed is all that is known.
+        Pages without a stored checksum. They could be decompressed; nothing else is known about them.
     damages : tuple of dict
-        What is bad: file, field, column, cluster, offset, bytes, the problem, and the entries that it costs.
+        The damage: file, field, column, cluster, offset, bytes, problem, and the entries that are affected.
     not_checked : tuple of dict
-        Fields that cannot be read, so that their values are not checked: file, field and reason.
+        Fields that cannot be read, so that their values were not checked: file, field and reason.
     against : dict or None
-        What the comparison with inputs found, if there are any: `pages_equal` and `bytes_equal`, which are those of the
-        inputs; `by_value`, the fields of which values were compared; `missing` and `left_out`, fields that an input or
-        the ntuple does not have; `not_compared`, fields that cannot be read, with the reasons; `equal`, whether all was
-        compared and is the same.
+        The result of the comparison with inputs, if any: `pages_equal` and `bytes_equal`, pages that are the same as in
+        the inputs; `by_value`, the fields whose values were compared; `missing` and `left_out`, fields that an input or
+        the ntuple does not have; `not_compared`, fields that cannot be read, with the reasons; `equal`, whether
+        everything was compared and is equal.
     differences : tuple of dict
-        What is not as in the inputs, the first of each field: field (with the place in it, as ``tracks[2].pt``), entry,
-        input, input_entry, found and expected.
+        Differences from the inputs, the first one of each field: field (with the position in it, as ``tracks[2].pt``),
+        entry, input, input_entry, found and expected.
     """
 
     clusters: int = 0
@@ -174,14 +174,14 @@ class VerifyReport(Value):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is bad, and all was compared that was to be."""
+        """Whether no problem was found and everything requested was compared."""
         return not self.damages and (self.against is None or bool(self.against["equal"]))
 
     def __bool__(self) -> bool:
         return self.ok
 
     def _text(self) -> str:
-        """Return what stands above the tables."""
+        """Return the text above the tables."""
         state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else self._good
         if n := len(self.not_checked):
             state += ", and " if self.damages else ", but for "
@@ -204,7 +204,7 @@ class VerifyReport(Value):
 
     @property
     def _good(self) -> str:
-        """What is said if no page is damaged."""
+        """Return the state if no page is damaged."""
         if self.ok:
             return "all is good"
         return "not as in the inputs, and no page damaged" if self.differences else "not all compared, no page damaged"
@@ -225,7 +225,7 @@ class VerifyReport(Value):
 
 
 def _count(difference: Mapping[str, Any]) -> str:
-    """Say a difference that is about no field: of the number of entries, or of a whole ntuple."""
+    """Describe a difference that is not about a field: the number of entries, or a whole ntuple."""
     found, expected, where = difference["found"], difference["expected"], difference["input"]
     return (
         f"differs: {found}, and {where} has {expected}"
@@ -235,7 +235,7 @@ def _count(difference: Mapping[str, Any]) -> str:
 
 
 def overhead_of(n_read: int, n_needed: int) -> float:
-    """Return the bytes that are read without need as a fraction of those needed."""
+    """Return the bytes that are read in addition, as a fraction of the bytes needed."""
     return max(0, n_read - n_needed) / n_needed if n_needed else 0.0
 
 
@@ -257,7 +257,7 @@ def _table(records: Sequence[Mapping[str, Any]], max_cell: int | None = None) ->
 
 
 def _cells(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]], list[int]]:
-    """Return titles, cells, and the columns that hold numbers."""
+    """Return titles, cells, and the columns that contain numbers."""
     header = list(dict.fromkeys(key for record in records for key in record))
     numbers = [i for i, key in enumerate(header) if isinstance(records[0].get(key), int)]
     rows = [[_cell(key, record.get(key)) for key in header] for record in records]

@@ -1,4 +1,4 @@
-"""Fields, as users see them."""
+"""The class `Field`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Field"]
 
 
 class Field(Readable):
-    """A field of an ntuple; `nt["name"]` gives it.
+    """A field of an ntuple, obtained as `nt["name"]`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Field(Readable):
 
     @property
     def ntuple(self) -> NTuple:
-        """The ntuple that the field is in."""
+        """The ntuple of the field."""
         return self._ntuple
 
     @property
@@ -49,12 +49,12 @@ class Field(Readable):
 
     @property
     def name(self) -> str:
-        """The field's own name."""
+        """The name of the field without its parents."""
         return self._ntuple._schema.names[self._id]
 
     @property
     def path(self) -> str:
-        """The names of the field and those above it, as "jets.pt"."""
+        """The names of the field and its parents, as "jets.pt"."""
         return self._ntuple._schema.path(self._id)
 
     @property
@@ -69,37 +69,37 @@ class Field(Readable):
 
     @property
     def description(self) -> str:
-        """The description that the writer gave."""
+        """The description from the writer."""
         return self._record["description"]
 
     @property
     def role(self) -> str:
-        """The field's structural role: "plain", "collection", "record", "variant" or "streamer"."""
+        """The structural role of the field: "plain", "collection", "record", "variant" or "streamer"."""
         return self._record["role"]
 
     @property
     def field_id(self) -> int:
-        """The field's number in the file."""
+        """The ID of the field in the file."""
         return self._id
 
     @property
     def projected(self) -> bool:
-        """Whether the field has no columns of its own, but shows those of another."""
+        """Whether the field is projected: it has no columns of its own, but uses those of another field."""
         return self._record["projected"]
 
     @property
     def repetitions(self) -> int:
-        """The size of a `std::array` or `std::bitset`; 0 for what has none."""
+        """The size of a `std::array` or `std::bitset`; 0 for other types."""
         return self._record["repetitions"]
 
     @property
     def columns(self) -> list[ColumnRecord]:
-        """The field's columns on disk: id, type, bits, representation, and whether they begin late."""
+        """The columns of the field on disk: ID, type, bits, representation, and whether they are deferred."""
         return list(self._record["columns"])
 
     @property
     def parent(self) -> Readable:
-        """The field above, or the ntuple."""
+        """The parent field, or the ntuple."""
         above = self._ntuple._schema.visible_parent(self._id)
         return self._ntuple if above is None else self._ntuple._field(above)
 
@@ -125,7 +125,7 @@ class Field(Readable):
         entry_start, entry_stop : int, optional
             First entry, and the one after the last; negative numbers count from the end, as in a slice.
         library : str
-            What is returned: "ak", an Awkward Array; "np", a NumPy array; "arrow", a `pyarrow.ChunkedArray`; "pd", a
+            Type of the result: "ak", an Awkward Array; "np", a NumPy array; "arrow", a `pyarrow.ChunkedArray`; "pd", a
             `pandas.Series`; "pl", a `polars.Series`; "batch", an object with Arrow's `__arrow_c_stream__`.
         ak_add_doc, threads, **options
             As for `arrays`.
@@ -133,7 +133,7 @@ class Field(Readable):
         Returns
         -------
         ak.Array, numpy.ndarray, pyarrow.ChunkedArray, pandas.Series, polars.Series or Batch
-            `entry_stop - entry_start` entries. A member of a collection's items comes as lists, one an entry.
+            `entry_stop - entry_start` entries. A member of a collection's items gives one list per entry.
 
         Raises
         ------

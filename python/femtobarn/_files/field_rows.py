@@ -28,23 +28,23 @@ class FieldRow(NamedTuple):
 def field_rows(
     schema: Schema, ids: Iterable[int], sizes: dict[int, dict[str, Any]], base: int | None
 ) -> list[FieldRow]:
-    """Return the table's lines for some fields.
+    """Return the rows of the table for some fields.
 
     Parameters
     ----------
     schema : Schema
-        The ntuple's fields.
+        The fields of the ntuple.
     ids : iterable of int
         The fields, parents before children.
     sizes : dict
-        The core's `column_sizes`; empty if they are not known.
+        The `column_sizes` of the core; empty if they are unknown.
     base : int or None
-        The field below which names begin.
+        The field relative to which names are shown.
 
     Returns
     -------
     list of FieldRow
-        One for each field; bytes and compressions include all that is below it.
+        One row per field; bytes and compression include all subfields.
     """
     return [_row(schema, i, sizes, base) for i in ids]
 
@@ -72,7 +72,7 @@ def _row(schema: Schema, i: int, sizes: dict[int, dict[str, Any]], base: int | N
 
 
 def _own_fields(schema: Schema, i: int) -> list[int]:
-    """Return a field and the anonymous ones directly below it."""
+    """Return a field and the anonymous fields directly below it."""
     found = [i]
     for child in schema.children.get(i, ()):
         if schema.records[child]["anonymous"]:

@@ -1,4 +1,4 @@
-"""What ntuples and fields have in common: finding fields."""
+"""Base class of ntuples and fields: finding fields."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["HasFields"]
 
 
 class HasFields(ABC):
-    """Anything that has fields below it: an ntuple or a field.
+    """Base class of ntuples and fields: objects that have fields.
 
-    Its methods and their arguments are those of uproot's class of the same name.
+    Methods and arguments are the same as of uproot's class of this name.
     """
 
     _id: int | None
@@ -31,7 +31,7 @@ class HasFields(ABC):
     @property
     @abstractmethod
     def ntuple(self) -> NTuple:
-        """The ntuple itself."""
+        """The ntuple."""
 
     @property
     @abstractmethod
@@ -40,12 +40,12 @@ class HasFields(ABC):
 
     @property
     def num_entries(self) -> int:
-        """Number of entries of the ntuple, over all its files."""
+        """The number of entries of the ntuple, over all its files."""
         return self.ntuple._core.num_entries
 
     @property
     def fields(self) -> list[Field]:
-        """The fields directly below, in the order of the file."""
+        """The fields directly below, in file order."""
         nt = self.ntuple
         return [nt._field(i) for i in nt._schema.visible_children(self._id)]
 
@@ -65,23 +65,23 @@ class HasFields(ABC):
         Parameters
         ----------
         filter_name, filter_typename : None, str, compiled pattern, callable or list of these
-            Which names and which C++ types: a name, a glob such as ``"Muon_*"``, a regular expression such as
-            ``"/muon_.*/i"``, a function, or a list of these. A name passes if the field's own name or its path does.
+            Filters for names and C++ types: a name, a glob such as ``"Muon_*"``, a regular expression such as
+            ``"/muon_.*/i"``, a function, or a list of these. A name passes if the field's own name or its path matches.
         filter_field : callable, optional
-            A function of the `Field` that says whether it is wanted.
+            A function of the `Field` that returns whether to include it.
         filter_branch : callable, optional
             Another name of `filter_field`, for code written for TTrees.
         recursive : bool
-            Whether members of records and of collections are listed, too.
+            Whether to include members of records and of collections.
         full_paths : bool
-            Whether nested fields are listed by their path ("jets.pt") or by their own name ("pt").
+            Whether to return nested fields by their path ("jets.pt") or by their own name ("pt").
         ignore_duplicates : bool
-            Whether a name is listed once only; paths are unique, own names may not be.
+            Whether to return each name only once; paths are unique, own names may not be.
 
         Returns
         -------
         list of str
-            The names in the order of the file, parents before their children.
+            The names in file order, parents before their children.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class HasFields(ABC):
         Returns
         -------
         list of Field
-            The fields in the order of the file.
+            The fields in file order.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class HasFields(ABC):
         Returns
         -------
         list of (str, Field)
-            Pairs in the order of the file.
+            Pairs in file order.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class HasFields(ABC):
         Returns
         -------
         dict of str to str
-            C++ type by name.
+            C++ types by name.
 
         Examples
         --------
@@ -290,7 +290,7 @@ class HasFields(ABC):
     ) -> None:
         """Print the table of fields: names, C++ types, columns, bytes on disk and compression.
 
-        Below it are the fields that are skipped, and why.
+        Skipped fields follow below the table, with the reasons.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class HasFields(ABC):
         key : str
             A name or a path.
         default : object
-            What to return if there is none.
+            The value to return if the field does not exist.
 
         Returns
         -------
@@ -351,7 +351,7 @@ class HasFields(ABC):
         try:
             return self.fields[where]
         except TypeError:
-            raise UsageError(f"a field is chosen by its name or its position, not by {where!r}") from None
+            raise UsageError(f"invalid field {where!r}: use a name or a position") from None
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and bool(self.ntuple._schema.find_all(key, self._id))
@@ -368,7 +368,7 @@ class HasFields(ABC):
     def _ipython_key_completions_(self) -> list[str]:
         return self.keys()
 
-    # -- behind these --------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------
 
     def _accept(
         self, filter_field: Callable[[Field], Any] | None, filter_branch: Callable[[Field], Any] | None
@@ -377,7 +377,7 @@ class HasFields(ABC):
         if wanted is None:
             return None
         if not callable(wanted):
-            raise UsageError(f"filter_field is a function from a Field to a bool, not {wanted!r}")
+            raise UsageError(f"filter_field must be a function that takes a Field and returns a bool, not {wanted!r}")
         nt = self.ntuple
         return lambda i: bool(wanted(nt._field(i)))
 
@@ -393,7 +393,7 @@ class HasFields(ABC):
         return self.ntuple._schema.matching(self._id, filter_name, filter_typename, accept, recursive=recursive)
 
     def _named(self, matching: Iterable[int], full_paths: bool, ignore_duplicates: bool) -> Iterator[tuple[str, int]]:
-        """Give fields with their paths or their own names; the first of each name, if duplicates are ignored."""
+        """Yield fields with their paths or own names; with `ignore_duplicates`, only the first field of each name."""
         schema = self.ntuple._schema
         seen = set()
         for i in matching:

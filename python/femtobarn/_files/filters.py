@@ -1,4 +1,4 @@
-"""Filters: strings, patterns, functions and lists of them, turned into one predicate."""
+"""Filters: strings, patterns, functions and lists of them, compiled to one predicate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a string is a glob or a "/regular expression/", not a plain name."""
+    """Return whether a string is a glob or a "/regular expression/" instead of a plain name."""
     return _REGEX.fullmatch(text) is not None or _GLOB.search(text) is not None
 
 
@@ -30,17 +30,17 @@ def compile_filter(wanted: Filter) -> Predicate | None:
     Parameters
     ----------
     wanted : Filter
-        Any kind of filter. Regular expressions match from the start of the name, as uproot's do.
+        Any kind of filter. Regular expressions match from the start of the name, as in uproot.
 
     Returns
     -------
     callable or None
-        A function from a name to a bool; None if everything passes.
+        A function that takes a name and returns a bool; None if everything passes.
 
     Raises
     ------
     UsageError
-        If it is no filter, or a regular expression is malformed.
+        If it is not a filter, or a regular expression is invalid.
 
     Examples
     --------
@@ -56,19 +56,19 @@ def compile_filter(wanted: Filter) -> Predicate | None:
     if isinstance(wanted, re.Pattern):
         return _matcher(wanted)
     if callable(wanted):
-        # a name that somebody has only spelt with a dot would pass every function that excludes names
+        # otherwise a name that only has a leading dot would pass every function that excludes names
         return lambda name: not name.startswith(".") and wanted(name)
     given: object = wanted  # callers without types may pass anything
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
         return _compile_list(given)
     raise UsageError(
-        "a filter is None, a name, a glob such as 'Muon_*', a regular expression such as '/muon_.*/i', "
+        "a filter must be None, a name, a glob such as 'Muon_*', a regular expression such as '/muon_.*/i', "
         f"a function of the name, or a list of these, not {wanted!r}"
     )
 
 
 def name_matches(predicate: Predicate, name: str, path: str) -> bool:
-    """Return whether a field passes a filter by its own name or by its path, with or without a leading dot."""
+    """Return whether the name or the path of a field passes a filter, with or without a leading dot."""
     return predicate(name) or (path != name and predicate(path)) or predicate("." + path)
 
 
@@ -81,7 +81,7 @@ def _compile_string(text: str) -> Predicate:
         try:
             return _matcher(re.compile(regex.group(1), flags))
         except re.error as error:
-            raise UsageError(f"the regular expression {text!r} is malformed: {error}") from None
+            raise UsageError(f"invalid regular expression {text!r}: {error}") from None
     if _GLOB.search(text):
         matches = _matcher(re.compile(fnmatch.translate(text)))
         return lambda name: name == text or matches(name)  # names may have brackets

@@ -1,7 +1,7 @@
-"""Files through fsspec: what the core asks for those that it cannot read itself.
+"""Files through fsspec: called by the core for URLs that it cannot read itself.
 
-The core calls `open_file`, `list_folder` and `find_files` with a URL and the options that `pack` made a text of, from
-any thread, and `File.read` from several at once.
+The core calls `open_file`, `list_folder` and `find_files` with a URL and the options that `pack` made a string of, from
+any thread, and `File.read` from several threads at the same time.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["File", "FsspecError", "find_files", "list_folder", "open_file", "pac
 
 _T = TypeVar("_T")
 
-# Seconds between looks whether to wait on.
+# Seconds between checks whether to continue waiting.
 _PULSE = 0.05
 
-# Threads of the core that are in Python when the interpreter ends would be killed there, and with them the process.
+# Threads of the core that run Python code at interpreter shutdown would be killed, and the process with them.
 atexit.register(_core.end_background)
 
-# What tells one state of a file from another, as the file systems call it.
+# Keys under which file systems report the version of a file.
 _STATES = ("ETag", "etag", "VersionId", "sha", "md5", "md5Hash", "checksum", "CRC")
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated")
-# Only where there is nothing else: of local files, also another link changes it.
+# Used only if there is nothing else: for local files, a new hard link changes it as well.
 _BIRTHS = ("created", "time_created")
 
-# File systems that are not asynchronous and may still be read by several threads at once.
+# File systems that are not asynchronous, but can be read by several threads at the same time.
 _FREE = ("LocalFileSystem", "MemoryFileSystem", "ArrowFSWrapper")
-# Those that say to be what they keep files of, and are not.
+# Caching file systems, which pretend to be the file system below.
 _CACHES = ("CachingFileSystem", "WholeFileCacheFileSystem", "SimpleCacheFileSystem")
 
 _SECRETS = re.compile("secret|password|passwd|token|key|credential|auth", re.IGNORECASE)
@@ -49,14 +49,14 @@ _PASSWORD = re.compile(r"(://[^\s'\"/@:]*:)[^\s'\"/@]*(?=@)")
 
 
 class FsspecError(Exception):
-    """What fsspec, or a file system of it, has said.
+    """An error of fsspec or of one of its file systems.
 
     Parameters
     ----------
     kind : str
-        The kind of the core's error.
+        The kind of the error for the core.
     message : str
-        What went wrong, without secrets.
+        The message, without secrets.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -66,22 +66,22 @@ class FsspecError(Exception):
 
 
 def pack(options: Mapping[str, Any]) -> str:
-    """Return options for a file system as the core carries them.
+    """Serialize options of a file system for the core.
 
     Parameters
     ----------
     options : dict
-        Names and values, as `fsspec.url_to_fs` takes them; settings of the core itself are left out.
+        Names and values, as for `fsspec.url_to_fs`; settings of the core itself are left out.
 
     Returns
     -------
     str
-        A text, from which `open_file` gets them back.
+        A string from which `open_file` restores the options.
 
     Raises
     ------
     UsageError
-        If a value cannot be pickled, and so not be brought to where a file is opened again.
+        If a value cannot be pickled, and so cannot be sent to other processes.
     """
     own = {name: value for name, value in options.items() if name not in _core.SETTINGS_FOR_ALL}
     for name, value in own.items():
@@ -103,43 +103,43 @@ class File:
     Parameters
     ----------
     url : str
-        Its URL, which may be a chain.
+        The URL of the file, which may be a chain.
     options : dict
         Options of the file system.
     found : tuple, optional
-        The file system and the path there, if they are known.
+        The file system and the path in it, if known.
 
     Attributes
     ----------
     size : int
-        Its size in bytes.
+        The size of the file, in bytes.
     identity : str or None
-        What tells this state of it from others, where the file system says so.
+        Identifies the version of the file, if the file system supports it.
     modified : float or None
-        When it was last changed, in seconds since 1970, where the file system says so.
+        Time of the last change, in seconds since 1970, if the file system supports it.
     concurrency : int
-        How many vector reads at once are of use.
+        Number of vector reads that are useful at the same time.
 
     Raises
     ------
     FsspecError
-        If it is not there, or cannot be read.
+        If the file does not exist or cannot be read.
     """
 
     def __init__(self, url: str, options: dict[str, Any], found: tuple[Any, str] | None = None) -> None:
         self._url = url
         self._options = options
-        # a child opens its file system again: threads, connections and places in files are the parent's
+        # after a fork, the child reopens its file system: threads, connections and file positions belong to the parent
         self._process = os.getpid()
-        # and so is a lock that one of its threads had
+        # the same for a lock that a thread of the parent held
         self._locks: dict[int, threading.Lock] = {}
         self._fs, self._path = found or _file_system(url, options)
         with _told(url, options, self._fs):
-            # what was remembered may be older than what is there
+            # the cache may be out of date
             self._fs.invalidate_cache(self._fs._parent(self._path))
             info = self._fs.info(self._path)
             if info.get("type") == "directory":
-                raise FsspecError("not-a-file", "it is a folder")
+                raise FsspecError("not-a-file", "it is a directory")
             self.size = int(self._size() if info.get("size") is None else info["size"])
         self.identity = _identity(info)
         self.modified = _seconds(next((info[name] for name in _TIMES if name in info), None))
@@ -148,24 +148,24 @@ class File:
         self.concurrency = 4 if self._is_free else 2
 
     def read(self, ranges: list[tuple[int, int]]) -> list[bytes]:
-        """Read ranges, by one call of ``cat_ranges``.
+        """Read byte ranges with one call of ``cat_ranges``.
 
         Parameters
         ----------
         ranges : list of tuple of int
-            The first byte of each, and the one behind its last.
+            The first byte of each range, and the one after its last.
 
         Returns
         -------
         list of bytes
-            What is there.
+            The content of each range.
 
         Raises
         ------
         FsspecError
-            If it cannot be read, or the file is another one by now.
+            If the file cannot be read, or has changed since it was opened.
         """
-        # one that is not made for threads is read by one at a time, while another decodes
+        # a file system that is not thread-safe is read by one thread at a time, while others decode
         lock = self._locks.setdefault(os.getpid(), threading.Lock())
         return _interruptibly(lambda: self._read(ranges, lock))
 
@@ -186,7 +186,7 @@ class File:
         return [answer if isinstance(answer, bytes) else bytes(answer) for answer in found]
 
     def _size(self) -> int:
-        """Return the size where only the open file says it, as of some caches."""
+        """Return the size if only the open file has it, as for some caches."""
         with self._fs.open(self._path) as file:
             size: int = file.seek(0, os.SEEK_END)
         return size
@@ -199,7 +199,7 @@ class File:
         return self._fs
 
     def _check(self, fs: Any) -> None:
-        """Insist that the file is the one that was opened."""
+        """Raise if the file has changed since it was opened."""
         with _told(self._url, self._options, fs):
             info = fs.info(self._path)
         if info.get("size") not in (None, self.size) or _identity(info) != self.identity:
@@ -212,9 +212,9 @@ def open_file(url: str, options: str | None) -> File:
     Parameters
     ----------
     url : str
-        Its URL, which may be a chain.
+        The URL of the file, which may be a chain.
     options : str, optional
-        What `pack` has made of the options.
+        The options as serialized by `pack`.
 
     Returns
     -------
@@ -224,25 +224,25 @@ def open_file(url: str, options: str | None) -> File:
     unpacked = _unpack(options)
     found = None
     if threading.current_thread() is threading.main_thread():
-        # fsspec gives the same file system, with its connections, to the same thread; and this one hears of Ctrl-C
+        # fsspec returns the same file system, with its connections, in the same thread; and this thread sees Ctrl-C
         found = _file_system(url, unpacked)
     return _interruptibly(lambda: File(url, unpacked, found))
 
 
 def list_folder(url: str, options: str | None) -> list[tuple[str, bool, int | None, float | None]]:
-    """List what is in a folder, for the core.
+    """List a directory, for the core.
 
     Parameters
     ----------
     url : str
-        Its URL, which may be a chain.
+        The URL of the directory, which may be a chain.
     options : str, optional
-        What `pack` has made of the options.
+        The options as serialized by `pack`.
 
     Returns
     -------
     list of tuple
-        The name, whether it is a folder, its size in bytes and when it was last changed, in seconds since 1970.
+        The name, whether it is a directory, its size in bytes and the time of the last change, in seconds since 1970.
     """
     unpacked = _unpack(options)
     return _interruptibly(lambda: _list_folder(url, unpacked))
@@ -261,19 +261,19 @@ def _list_folder(url: str, options: dict[str, Any]) -> list[tuple[str, bool, int
 
 
 def find_files(url: str, options: str | None) -> list[str]:
-    """Find the files that fit a pattern, for the core.
+    """Find the files that match a pattern, for the core.
 
     Parameters
     ----------
     url : str
         A URL with a pattern, which may be a chain.
     options : str, optional
-        What `pack` has made of the options.
+        The options as serialized by `pack`.
 
     Returns
     -------
     list of str
-        Their URLs.
+        The URLs of the files.
     """
     unpacked = _unpack(options)
     return _interruptibly(lambda: _find_files(url, unpacked))
@@ -283,7 +283,7 @@ def _find_files(url: str, options: dict[str, Any]) -> list[str]:
     fs, path = _file_system(url, options)
     with _told(url, options, fs):
         names = [name for name, info in fs.glob(path, detail=True).items() if info.get("type") != "directory"]
-    # the path is the end of one of the links; what is in front of it there, and the other links, stay
+    # the path is the end of one link; the rest of that link, and the other links, stay as they are
     tail = path.lstrip("/")
     links = url.split("::")
     at = next((i for i, link in enumerate(links) if link.endswith(tail)), 0)
@@ -292,7 +292,7 @@ def _find_files(url: str, options: dict[str, Any]) -> list[str]:
 
 
 def _interruptibly(work: Callable[[], _T]) -> _T:
-    """Do what waits for a server on a thread of its own: no file system can be told to end, but who waits can."""
+    """Run a blocking call on its own thread: file systems cannot be interrupted, but waiting for the thread can."""
     done: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -315,22 +315,22 @@ def _interruptibly(work: Callable[[], _T]) -> _T:
 
 
 def _file_system(url: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """Return the file system that a URL names, and the path there."""
+    """Return the file system of a URL, and the path in it."""
     try:
         fsspec = optional("fsspec", "fsspec")
         links = [re.sub(r"^[^:/]*://", lambda scheme: scheme[0].lower(), link) for link in url.split("::")]
         fs, path = fsspec.core.url_to_fs("::".join(links), **options)
     except ImportError as error:
-        # fsspec says which package has it; of its own absence, we do
+        # fsspec names the package of a file system; if fsspec itself is missing, the message is ours
         message = _scrubbed(str(error), url, options)
         if not isinstance(error, FemtobarnError):
-            message = f"fsspec: {message}: pip install what it names"
+            message = f"fsspec: {message}: install the named package with pip"
         raise FsspecError("missing-dependency", message) from error
     except ValueError as error:
         if "not known" not in str(error):
             raise FsspecError("remote-failed", f"fsspec: {_scrubbed(str(error), url, options)}") from error
         scheme = url.partition("://")[0]
-        what = f"this version reads no {scheme}://, and fsspec neither ({error})"
+        what = f"{scheme}:// is not supported by this version, nor by fsspec ({error})"
         raise FsspecError("unsupported-url", what) from error
     except Exception as error:
         message = f"fsspec: {type(error).__name__}: {error}"
@@ -340,7 +340,7 @@ def _file_system(url: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _told(url: str, options: dict[str, Any], fs: Any) -> Iterator[None]:
-    """Make of errors of a file system what the core understands."""
+    """Convert errors of a file system to errors of the core."""
     try:
         yield
     except FsspecError:
@@ -349,7 +349,7 @@ def _told(url: str, options: dict[str, Any], fs: Any) -> Iterator[None]:
         kind = "remote-failed"
         status = getattr(error.__cause__, "status", None)
         if isinstance(error, FileNotFoundError) and status not in (None, 404, 410):
-            # whatever a server of HTTP says comes as this
+            # fsspec raises FileNotFoundError for every HTTP error
             kind = "permission-denied" if status in (401, 403) else kind
         elif isinstance(error, FileNotFoundError):
             kind = "file-not-found"
@@ -358,7 +358,7 @@ def _told(url: str, options: dict[str, Any], fs: Any) -> Iterator[None]:
         elif isinstance(error, IsADirectoryError):
             kind = "not-a-file"
         said = error if status is None or error.__cause__ is None else error.__cause__
-        message = f"{_name(fs)} says {type(said).__name__}: {said}"
+        message = f"{_name(fs)} raised {type(said).__name__}: {said}"
         raise FsspecError(kind, _scrubbed(message, url, options)) from error
 
 
@@ -367,8 +367,8 @@ def _name(fs: Any) -> str:
 
 
 def _scrubbed(message: str, url: str, options: Mapping[str, Any]) -> str:
-    """Return a message without what may be secret in the URL and in the options."""
-    # as it is written there may be another way of writing it than the user's
+    """Return a message without possible secrets from the URL and the options."""
+    # the message may have another spelling of the URL than the user's
     message = _PASSWORD.sub(r"\1***", _QUERY.sub(r"\1", message))
     query = (link.partition("?")[2] for link in url.split("::"))
     for secret in (*query, *_secrets(options)):
@@ -387,7 +387,7 @@ def _secrets(options: Mapping[str, Any], is_secret: bool = False) -> Iterator[st
 
 
 def _identity(info: Mapping[str, Any]) -> str | None:
-    """Return what tells this state of a file from others."""
+    """Return an identifier of the version of a file."""
     found = [f"{name}={info[name]}" for name in (*_STATES, *_TIMES) if info.get(name) is not None]
     found = found or [f"{name}={info[name]}" for name in _BIRTHS if info.get(name) is not None]
     return "; ".join(found) or None

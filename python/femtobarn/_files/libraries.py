@@ -1,4 +1,4 @@
-"""What reading returns: Awkward, NumPy, Arrow, pandas or Polars, each imported when it is asked for."""
+"""Results of reading: Awkward, NumPy, Arrow, pandas or Polars, each imported only on use."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def regularize(library: str | ModuleType) -> str:
     known = _NAMES.get(str(name).lower())
     if known is None:
         raise UsageError(
-            f"library {library!r} is not known: give 'ak' (Awkward), 'np' (NumPy), 'arrow' (pyarrow), 'pd' (pandas), "
+            f"unknown library {library!r}: use 'ak' (Awkward), 'np' (NumPy), 'arrow' (pyarrow), 'pd' (pandas), "
             "'pl' (Polars) or 'batch' (for any consumer of Arrow's capsules)"
         )
     return known
@@ -64,20 +64,20 @@ def regularize(library: str | ModuleType) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """Turns what the core has read into what the user asked for.
+    """Converts data from the core to the form that the user requested.
 
     Parameters
     ----------
     ntuple : NTuple
-        Where it is from.
+        The ntuple of the data.
     library : str
-        A name that `regularize` returned.
+        A name returned by `regularize`.
     how : None, str or type
         How columns are grouped, as in uproot: `tuple`, `list`, `dict`, or "zip" for Awkward.
     add_doc : bool or dict
         Whether descriptions become parameters of Awkward Arrays.
     inside : tuple of str
-        Names of nested fields to go down before anything is returned.
+        Names of nested fields to descend into before returning the result.
     """
 
     ntuple: NTuple
@@ -90,38 +90,38 @@ class Output:
         allowed = _GROUPS.get(self.library, (None,))
         if self.how not in allowed:
             choices = ", ".join(getattr(how, "__name__", repr(how)) for how in allowed)
-            raise UsageError(f"how={self.how!r} is not possible for library {self.library!r}: give {choices}")
+            raise UsageError(f"how={self.how!r} is not supported by library {self.library!r}: use {choices}")
 
     def check(self, paths: list[str] | None) -> None:
-        """Raise if the library has no type for what is read.
+        """Raise if the library has no type for a requested field.
 
         Parameters
         ----------
         paths : list of str or None
-            What the core is to read; None for everything.
+            The fields that the core reads; None for all.
 
         Raises
         ------
         UsageError
-            If it is a variant, or has one in it, and the library has no unions.
+            If a field is or contains a variant, and the library has no union type.
         """
         if self.library not in _WITHOUT_UNIONS:
             return
         for name, typename in self.ntuple._schema.variants(paths):
             raise UsageError(
-                f"field {name!r} is a variant ({typename}), for which {_WITHOUT_UNIONS[self.library]} has no type: "
+                f"field {name!r} is a variant ({typename}), which {_WITHOUT_UNIONS[self.library]} does not support: "
                 "leave it out, or read it with library='ak'"
             )
 
     def group(self, batch: Batch, global_offset: int = 0) -> Any:
-        """Return the columns of a batch together, in the library's form.
+        """Return the columns of a batch together, in the form of the library.
 
         Parameters
         ----------
         batch : Batch
-            What the core has read.
+            The data from the core.
         global_offset : int
-            Number of entries before the ntuple's first, for pandas' index.
+            Number of entries before the first one of the ntuple, for the pandas index.
 
         Returns
         -------
@@ -142,12 +142,12 @@ class Output:
         return self._table(batch)
 
     def single(self, batch: Batch) -> Any:
-        """Return the one column that `inside` names, in the library's form.
+        """Return the single column that `inside` selects, in the form of the library.
 
         Parameters
         ----------
         batch : Batch
-            What the core has read.
+            The data from the core.
 
         Returns
         -------
@@ -171,14 +171,14 @@ class Output:
         optional("awkward", "all")
         from femtobarn._files.awkward_arrays import to_array
 
-        # the schema of a wide ntuple takes a while to build, and only documentation needs it
+        # the schema of a wide ntuple takes a while to build, and is only needed for documentation
         of_tree = self.ntuple.version in _TREES
         if self.add_doc:
             array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree)
         else:
             array = to_array(batch, of_tree=of_tree, named=isinstance(self.ntuple, _NoNTuple))
         for name in names:
-            array = array[name if name in array.fields else "0"]  # a tuple of which one slot was read
+            array = array[name if name in array.fields else "0"]  # a tuple with one slot read
         return array
 
     def _group_awkward(self, array: Any) -> Any:
@@ -259,23 +259,23 @@ def _to_pandas(pandas: Any, column: Any) -> Any:
 
 @dataclass(frozen=True)
 class _NoNTuple:
-    """Where columns are from that are of no ntuple."""
+    """The origin of columns that do not belong to an ntuple."""
 
     version: str = ""
     description: str = ""
 
 
 def plain_output(batch: Batch, single: str | None, library: str) -> Any:
-    """Return columns that are of no ntuple.
+    """Return columns that do not belong to an ntuple.
 
     Parameters
     ----------
     batch : Batch
         The columns.
     single : str or None
-        The one that is wanted by itself; None for all together.
+        The column to return alone; None for all together.
     library : str
-        A name that `regularize` takes.
+        A name that `regularize` accepts.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Reading many files: `iterate` and `concatenate`, as uproot has them."""
+"""Reading many files: `iterate` and `concatenate`, as in uproot."""
 
 from __future__ import annotations
 
@@ -50,33 +50,32 @@ def iterate(
     prefetch: bool = True,
     **options: Any,
 ) -> Iterator[Any]:
-    """Read many files in steps, opening the next ones meanwhile.
+    """Read many files in steps, and open the next files meanwhile.
 
     Parameters
     ----------
     files : str, path, dict, list or NTuple
-        Which files, as for `open`; a list may hold ntuples that are open.
+        The files, as for `open`; a list may contain open ntuples.
     expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-        Which fields, as for `NTuple.arrays`.
+        The fields, as for `NTuple.arrays`.
     step_size : int or str
-        Entries in a step, or the memory that a step may take, as "100 MB". A step never goes beyond the end of a
-        file.
+        Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
     library, how, ak_add_doc, threads
         As for `NTuple.arrays`.
     report : bool
-        Whether each step comes with a `Report`, whose global entries count over all the files.
+        Whether to return a `Report` with each step. Its global entries count over all files.
     allow_missing : bool
-        Whether files without the ntuple are skipped.
+        Whether to skip files without the ntuple.
     prefetch : bool
-        Whether the next step is read while the current one is in use, which takes the memory of two; of files that are
-        smaller than a step, the first steps of several.
+        Whether to read the next step while the current one is in use, which takes the memory of two steps. If files
+        are smaller than a step, the first steps of several files are read.
     **options
         Options of `open`.
 
     Returns
     -------
     iterator
-        Gives what `NTuple.arrays` returns; with `report`, a tuple of that and the report.
+        Yields the same as `NTuple.arrays`; with `report`, a tuple of that and the report.
 
     Raises
     ------
@@ -98,7 +97,7 @@ def iterate(
     """
     opening, reading = split_open_options(options)
     if "entry_start" in reading or "entry_stop" in reading:
-        raise UsageError("iterate takes whole files: fb.open(files).iterate has entry_start and entry_stop")
+        raise UsageError("fb.iterate reads whole files: use fb.open(files).iterate for entry_start and entry_stop")
     check_read_options(cut, reading)
     check_step_size(step_size)
     if expressions is not None and not isinstance(expressions, str):
@@ -133,27 +132,27 @@ def concatenate(
 ) -> Any:
     """Read many files into one array.
 
-    The files are opened as one ntuple and read at once, into memory of the final size.
+    The files are opened as one ntuple and read at once, directly into the final arrays.
 
     Parameters
     ----------
     files : str, path, dict, list or NTuple
-        Which files, as for `open`; a list may hold ntuples that are open.
+        The files, as for `open`; a list may contain open ntuples.
     expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-        Which fields, as for `NTuple.arrays`.
+        The fields, as for `NTuple.arrays`.
     entry_start, entry_stop : int, optional
         First entry, and the one after the last, counted over all files.
     library, how, ak_add_doc, threads
         As for `NTuple.arrays`.
     allow_missing : bool
-        Whether files without the ntuple are skipped.
+        Whether to skip files without the ntuple.
     **options
         Options of `open`.
 
     Returns
     -------
     ak.Array, dict, pyarrow.Table, pandas.DataFrame, polars.DataFrame or Batch
-        What `NTuple.arrays` returns.
+        The same as `NTuple.arrays` returns.
 
     Raises
     ------
@@ -198,7 +197,7 @@ def concatenate(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is asked of each file."""
+    """The fields and options that are requested of each file."""
 
     fields: tuple[Any, ...]
     output: tuple[Any, ...]
@@ -207,7 +206,7 @@ class _Request:
     prefetch: bool
 
     def of(self, nt: NTuple, global_offset: int) -> How:
-        """Return what that is in one ntuple."""
+        """Return the request for one ntuple."""
         paths = nt._paths(*self.fields)
         output = nt._output(paths, *self.output)
         nt._warn_of_lacking(paths, *self.fields[:2])
@@ -235,23 +234,23 @@ _Prepared: TypeAlias = "tuple[How, deque[Piece]]"
 
 @dataclass
 class _File:
-    """One that is opened, before or when its turn has come."""
+    """A file that is opened, possibly in advance."""
 
     source: _Source
     opening: Opening | None = None
-    prepared: _Prepared | None = None  # none also of one that is left out
+    prepared: _Prepared | None = None  # also None for a file that is left out
     is_prepared: bool = False
     error: Exception | None = None
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be prepared without waiting for a server."""
+        """Whether the file can be prepared without waiting for a server."""
         is_open = isinstance(self.source, NTuple) or (self.opening is not None and self.opening.is_done())
         return self.is_prepared or (is_open and self.error is None)
 
 
 class _Line:
-    """Files one after the other, of which the next ones are opened, and begun to be read, meanwhile; none is kept."""
+    """A queue of files. The next files are opened and their first steps are read in advance; read files are dropped."""
 
     def __init__(self, sources: list[_Source], options: dict[str, Any], request: _Request) -> None:
         self._is_alone = len(sources) < 2
@@ -259,15 +258,15 @@ class _Line:
         self._options = options
         self._request = request
         self._files: deque[_File] = deque()
-        self._offset = 0  # entries of all files that are prepared
-        self._implied: str | None = None  # the name that nobody gave: it must be the same in all files
-        self._first: tuple[str, frozenset[str]] | None = None  # a file, and the fields that are read of it
+        self._offset = 0  # entries of all prepared files
+        self._implied: str | None = None  # the ntuple name if it was not given; must be the same in all files
+        self._first: tuple[str, frozenset[str]] | None = None  # a file, and the fields that are read from it
         self._last: NTuple | None = None
-        self._told: set[str] = set()  # fields that not all files have
-        self._named: dict[str, str] = {}  # what the names that were given mean: the same in all files
+        self._told: set[str] = set()  # missing fields that were warned about
+        self._named: dict[str, str] = {}  # the paths of the requested names; must be the same in all files
 
     def next(self) -> _Prepared | None:
-        """Return the next file that is not left out, and what is to be read of it."""
+        """Return the next file that is not left out, and its pieces to read."""
         while True:
             self._open_ahead()
             if not self._files:
@@ -279,12 +278,12 @@ class _Line:
                 return prepared
 
     def advance(self, own: deque[Piece], pending: int) -> None:
-        """Begin what comes next, as far as it may wait to be asked for: of the same ntuple, and of other files."""
+        """Start reading the next pieces of this ntuple and of the next files, up to the allowed number."""
         self._open_ahead()
         begin_ahead(self._coming(own), pending, self._request.step_size)
 
     def close(self) -> None:
-        """End what nobody asks for any more."""
+        """Cancel everything that is still pending."""
         for file in self._files:
             if file.opening is not None:
                 file.opening.stop()
@@ -305,7 +304,7 @@ class _Line:
                 return
             try:
                 prepared = self._prepare(file)
-            except Exception as error:  # told when its turn has come
+            except Exception as error:  # raised when the file is next
                 file.error = error
                 return
             if prepared is None:
@@ -314,11 +313,11 @@ class _Line:
             if pieces:
                 yield pieces[0], False
             if len(pieces) > 1:
-                # of the others it is not known which fields can be read before the first has been
+                # only after the first read it is known which fields of the other files can be read
                 return
 
     def _prepare(self, file: _File) -> _Prepared | None:
-        """Open a file, and find what is to be read of it; None if it is left out. Called in the order of the files."""
+        """Open a file and prepare its reads; None if it is left out. Called in file order."""
         if file.error is not None:
             raise file.error
         if file.is_prepared:
@@ -331,8 +330,8 @@ class _Line:
             self._implied = self._implied or nt.object_path
             if nt.object_path != self._implied:
                 raise UsageError(
-                    f"{nt.file_path} holds the ntuple {nt.object_path!r}, the files before {self._implied!r}: "
-                    "say which is meant, as in 'file.root:Events'"
+                    f"{nt.file_path} has the ntuple {nt.object_path!r}, but earlier files have {self._implied!r}: "
+                    "add the name, as in 'file.root:Events'"
                 )
         if self._last is not None:
             nt._take_schema(self._last)
@@ -345,7 +344,7 @@ class _Line:
         return file.prepared
 
     def _compare(self, nt: NTuple, paths: list[str] | None) -> None:
-        """Warn where a file gives other fields than the first one."""
+        """Warn if a file has other fields than the first one."""
         if self._is_alone:
             return
         fields = nt._schema.below(paths)
@@ -357,8 +356,8 @@ class _Line:
             self._told |= differs
             if told:
                 warn_outside(
-                    f"the fields change from file to file: {lacks} has no {shortened([*map(repr, told)])}, and {has} "
-                    "has; fb.concatenate and fb.open(files).iterate give those that all files have",
+                    f"the fields differ between files: {lacks} has no {shortened([*map(repr, told)])}, but {has} "
+                    "has; fb.concatenate and fb.open(files).iterate read only fields that all files have",
                     UnreadableWarning,
                 )
 
@@ -369,7 +368,7 @@ class _Line:
 
 
 def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: dict[str, str]) -> None:
-    """Refuse a name of a field at the top in one file that means one further below in another."""
+    """Raise if a name of a top-level field in one file is the name of a nested field in another file."""
     names = [expressions] if isinstance(expressions, str) else expressions if isinstance(expressions, list) else []
     for name in names:
         found = nt._schema.find_all(name)

@@ -1,4 +1,4 @@
-"""What was really read: counters, each request with its time, a summary, a picture."""
+"""Metrics of what was read: counters, each request with its time, a summary, a plot."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Request(Value):
     Parameters
     ----------
     stage : str
-        What it was for: "open" (both ends of the file, header, footer), "lists" (where pages are) or "data".
+        The purpose: "open" (both ends of the file, header, footer), "lists" (page lists) or "data".
     start : float
-        When it began, in seconds since 1970.
+        The start time, in seconds since 1970.
     seconds : float
-        How long it took.
+        The duration, in seconds.
     ranges : tuple of (int, int)
-        The byte ranges that were asked for: first byte, and the one after the last.
+        The requested byte ranges: first byte, and the one after the last.
     answered : bool
-        Whether they came.
+        Whether the read succeeded.
     """
 
     stage: str
@@ -44,34 +44,33 @@ class Request(Value):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that were asked for."""
+        """Number of requested bytes."""
         return sum(stop - start for start, stop in self.ranges)
 
 
 @dataclass(frozen=True)
 class SourceMetrics(Value):
-    """What was read of one file.
+    """What was read from one file.
 
     Parameters
     ----------
     url : str
-        The file, without what may be secret in its URL.
+        The URL of the file, without secrets.
     size : int
-        Its size in bytes.
+        The size of the file, in bytes.
     requests, retries : int
-        Requests for bytes as the server counts them, those that were made again after a failure included; and the
-        number of these.
+        Number of data requests as the server counts them, including retries; and number of retries.
     vectors, ranges : int
-        Vector reads, and byte ranges in them. One vector read is one request where the server takes vectors.
+        Number of vector reads, and of byte ranges in them. A vector read is one request if the server supports it.
     bytes_read, bytes_used : int
-        Bytes that were asked for, and those that were wanted: the others came with the ends of the file, or were
-        between.
+        Bytes that were requested, and bytes that were needed. The others came with the ends of the file, or were gaps
+        between ranges.
     failed : int
-        Vector reads that failed in the end.
+        Number of vector reads that failed after all retries.
     waiting_seconds : float
         Time in vector reads, in seconds, summed over threads.
     spans : tuple of Request
-        The vector reads, in the order of their ends; of very many, the first.
+        The vector reads in the order in which they ended; of very many, only the first ones.
     """
 
     url: str
@@ -94,33 +93,33 @@ class SourceMetrics(Value):
 
 @dataclass(frozen=True, repr=False)
 class Metrics(Value):
-    """What was really read since an ntuple was opened.
+    """What was read since an ntuple was opened.
 
     Parameters
     ----------
     requests, ranges : int
-        Requests for bytes, as the server counts them, and the byte ranges that were asked for, each of one page or of
-        neighbours.
+        Number of data requests as the server counts them, and of requested byte ranges; a range has one page or several
+        adjacent ones.
     bytes_read, bytes_needed : int
-        Bytes that were fetched, with both ends of the files, and those that were wanted.
+        Bytes that were fetched, including both ends of the files, and bytes that were needed.
     pages, cached_pages : int
-        Pages that were decoded, and pages that an iteration had still in memory.
+        Number of decoded pages, and of pages that an iteration still had in memory.
     bytes_decompressed, bytes_decoded : int
-        Bytes that decompression gave, and bytes of the arrays that came out.
+        Bytes after decompression, and bytes of the resulting arrays.
     io_seconds, decompress_seconds, decode_seconds : float
-        Time in each, in seconds, summed over threads.
+        Time of each stage, in seconds, summed over threads.
     vectors, retries, failed : int
-        Vector reads, requests that were made again, and vector reads that failed.
+        Number of vector reads, of retried requests, and of vector reads that failed.
     real_seconds, cpu_seconds : float
-        Time since the ntuple was opened, and processor time of the whole process in it.
+        Wall time since the ntuple was opened, and CPU time of the whole process in that time.
     sources : tuple of SourceMetrics
-        The same of each file, with each vector read.
+        The same for each file, with each vector read.
     selections : int
-        How often fields were looked up in all files: once for the same fields, whatever the number of files or steps.
+        How often fields were looked up in all files: once per set of fields, whatever the number of files or steps.
     schemas : int
-        Different schemas in memory: files of the same header share one.
+        Number of different schemas in memory; files with the same header share one.
     page_list_bytes : int
-        Memory of page lists that are held now, in bytes.
+        Memory used by page lists, in bytes.
     """
 
     requests: int = 0
@@ -147,7 +146,7 @@ class Metrics(Value):
 
     @classmethod
     def _from_core(cls, values: Mapping[str, Any]) -> Self:
-        """Return an object of the core's numbers, its nanoseconds as seconds."""
+        """Return an object with the numbers of the core; nanoseconds are converted to seconds."""
         seconds = {
             name.removesuffix("_ns") + "_seconds": value / 1e9 for name, value in values.items() if name.endswith("_ns")
         }
@@ -155,21 +154,21 @@ class Metrics(Value):
         names = ("requests", "ranges", "bytes_read", "vectors", "retries", "failed")
         sums = {name: sum(getattr(source, name) for source in sources) for name in names}
         out = super()._from_core({**values, **seconds, **sums, "sources": sources})
-        object.__setattr__(out, "_summary", values["summary"])  # it is no number
+        object.__setattr__(out, "_summary", values["summary"])  # not a number
         return out
 
     @property
     def overhead(self) -> float:
-        """Bytes that were read without need, as a fraction of those needed."""
+        """Bytes that were read in addition, as a fraction of the bytes needed."""
         return overhead_of(self.bytes_read, self.bytes_needed)
 
     def summary(self) -> str:
-        """Return what was read in some lines: size, share, requests, times, rates, and a histogram of these over time.
+        """Return a summary: size, share, requests, times, rates, and a histogram of the requests over time.
 
         Returns
         -------
         str
-            The lines.
+            Several lines of text.
 
         Examples
         --------
@@ -185,17 +184,17 @@ class Metrics(Value):
         return f"{self._summary}\n{self.cached_pages / pages:.1%} of {plural(pages, 'page')} were still in memory"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the requests: places in the files against time, coloured by what they were for.
+        """Plot the requests: offset in the files against time, coloured by purpose.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
+            The axes to draw on; by default a new figure.
 
         Returns
         -------
         matplotlib axes
-            With time in seconds since the first request, and offsets in bytes, one file above the other.
+            Time in seconds since the first request, and offset in bytes; the files are above each other.
 
         Raises
         ------
@@ -221,7 +220,7 @@ class Metrics(Value):
                     if span.stage == stage
                     for low, high in span.ranges
                 ]
-                # thin ones are seen by their edge
+                # thin ones are visible by their edge
                 ax.add_collection(PatchCollection(boxes, facecolor=color, edgecolor=color, linewidth=0.8))
             names.append((below + source.size / 2, source.url.rpartition("/")[2] or source.url))
             below += source.size
@@ -229,19 +228,19 @@ class Metrics(Value):
         ax.autoscale()
         ax.set_ylim(0, max(below, 1))
         ax.set_xlabel("time / s")
-        ax.set_ylabel("place in the files")
+        ax.set_ylabel("offset in the files")
         shown = names if len(names) <= 20 else []
         ax.set_yticks([place for place, _ in shown], [name for _, name in shown])
         ax.legend(handles=[Patch(color=color, label=stage) for stage, color in _COLORS.items()], loc="upper left")
         return ax
 
     def export_spans(self, tracer: Any = None) -> int:
-        """Give what was read to OpenTelemetry: a span for each file, and in it one for each vector read.
+        """Export the metrics to OpenTelemetry: one span per file, and in it one span per vector read.
 
         Parameters
         ----------
         tracer : opentelemetry.trace.Tracer, optional
-            Where they go; by default the tracer "femtobarn" of the global provider.
+            The tracer; by default the tracer "femtobarn" of the global provider.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Ntuples, as users see them."""
+"""The class `NTuple`."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 __all__ = ["NTuple", "unpickled"]
 
 _SHOWN = 25  # fields in a repr
-_MOST_KINDS = 8  # of files that differ in their fields: of more, all are opened together
-_STREAM_STEP = "64 MB"  # what a consumer of the Arrow stream gets at once
+_MOST_KINDS = 8  # sets of fields among the files; with more, all files are opened together
+_STREAM_STEP = "64 MB"  # memory per batch of the Arrow stream
 
 
 class NTuple(Readable):
     """An RNTuple, in one file or in many; `femtobarn.open` makes it.
 
-    It is immutable and safe to use from several threads at once. Pickling sends its URL, not its data; where it
-    arrives, the files must be as they were, or it is an error whose kind is "file-changed". Consumers of Arrow's
-    PyCapsule protocol (pyarrow, polars, pandas, DuckDB) take it as it is, as a stream of its entries.
+    It is immutable, and several threads can use it at the same time. Pickling sends its URL, not its data. On
+    unpickling, the files must be unchanged, or an error of kind "file-changed" is raised. Consumers of Arrow's
+    PyCapsule protocol (pyarrow, polars, pandas, DuckDB) accept it directly, as a stream of its entries.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class NTuple(Readable):
         since: tuple[float, float] | None = None,
     ) -> None:
         if not isinstance(core, core_module.NTuple):
-            raise UsageError("ntuples are opened by fb.open")
+            raise UsageError("NTuple cannot be instantiated: use fb.open")
         self._opened: core_module.NTuple | None = core
         self._default_threads = threads
         self._final_metrics: Metrics | None = None
@@ -74,34 +74,34 @@ class NTuple(Readable):
         self._attribute_of = attribute_of
         self._lock = threading.Lock()
         self._known_schema: Schema | None = None
-        self._num_unreadable = 0  # of the fields that were found to be unreadable, those that were warned of
-        self._is_told = False  # what a copy does not have
-        self._known_lacking: list[tuple[str, str]] | None = None  # of these, those that no read has warned of
+        self._num_unreadable = 0  # how many unreadable fields were warned about
+        self._is_told = False  # whether fields missing in a copy were warned about
+        self._known_lacking: list[tuple[str, str]] | None = None  # missing fields that no read has warned about
         self._known_sizes: dict[int, dict[str, Any]] | None = None
         self._id = None
         if threads is not None:
             num_threads(threads)
 
-    # -- what it is ----------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------
 
     @property
     def ntuple(self) -> NTuple:
-        """The ntuple itself."""
+        """The ntuple itself, as for a field."""
         return self
 
     @property
     def name(self) -> str:
-        """The name that the ntuple has in its header."""
+        """The name of the ntuple in its header."""
         return self._core.name
 
     @property
     def description(self) -> str:
-        """The description that the writer gave."""
+        """The description from the writer."""
         return self._core.description
 
     @property
     def version(self) -> str:
-        """Version of the format, as "1.0.0.1"; the class of a tree, as "TTree"."""
+        """The version of the format, as "1.0.0.1"; for a tree its class, "TTree"."""
         return self._core.version
 
     @property
@@ -111,22 +111,22 @@ class NTuple(Readable):
 
     @property
     def files(self) -> tuple[tuple[str, str], ...]:
-        """Path of each file, and the name of the ntuple in it."""
+        """The path of each file, and the name of the ntuple in it."""
         return tuple((path, name) for path, name in self._core.files)
 
     @property
     def file_path(self) -> str:
-        """Path of the first file."""
+        """The path of the first file."""
         return self._core.files[0][0] if self._core.files else ""
 
     @property
     def object_path(self) -> str:
-        """Name of the ntuple in the first file."""
+        """The name of the ntuple in the first file."""
         return self._core.files[0][1] if self._core.files else ""
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """The clusters of all files, in the order of entries.
+        """The clusters of all files, in entry order.
 
         Examples
         --------
@@ -138,15 +138,15 @@ class NTuple(Readable):
 
     @property
     def skipped(self) -> tuple[tuple[str, str], ...]:
-        """Fields that are not read, and why: of unknown types, or not in all files. They are in no other list.
+        """Fields that are skipped, and why: their type is unknown, or not all files have them. No other list has them.
 
-        Branches of trees may be found to be unreadable only when they are read: from then on they are here, too.
+        Some branches of trees turn out to be unreadable only when they are read; then they are added here.
         """
         return tuple((field, reason) for field, reason in self._core.skipped())
 
     @property
     def metrics(self) -> Metrics:
-        """What was really read since the ntuple was opened, also when it is closed again.
+        """What was read since the ntuple was opened; also available after it is closed.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class NTuple(Readable):
 
     @property
     def attributes(self) -> dict[str, NTuple]:
-        """The attribute sets by name: small ntuples that describe ranges of entries.
+        """The attribute sets by name. An attribute set is a small ntuple that describes ranges of entries.
 
         Examples
         --------
@@ -190,39 +190,39 @@ class NTuple(Readable):
         unmatched: str | None = None,
         threads: int | None = None,
     ) -> VerifyReport:
-        """Check every checksum of everything: metadata and pages; and compare the ntuple with what it was made of.
+        """Check all checksums of metadata and pages, and optionally compare the ntuple with its inputs.
 
         Parameters
         ----------
         against : str, path, dict or list, optional
-            The inputs that it was merged or copied from, as for `merge`: then its entries must be theirs, one after
-            another, in the fields that it has. Pages with the checksums of the inputs' pages are the same; where they
-            are others (recompressed, encoded anew, rebuilt), values are compared, bit by bit.
+            The inputs of the merge or copy that made this ntuple, as for `merge`. Its entries must be the entries of
+            the inputs, one after another, in the fields that it has. Pages with equal checksums are equal; other pages
+            (recompressed, encoded anew, rebuilt) are compared by value, bit by bit.
         values : bool
-            Whether all values are compared, also of pages that are the same.
+            Whether to compare all values, also of pages with equal checksums.
         entries : slice, range or pair of int, optional
-            The entries of each input that are to be there, in steps of one; by default all.
+            The entries of each input that the ntuple must have, with step 1; by default all.
         where : str, optional
-            Of each input, the entries are to be there of which this is true.
+            A condition that selects the entries of each input that the ntuple must have.
         fields : str or list of str, optional
-            The top-level fields that are compared; ``*`` and ``?`` stand for any characters. By default all. With
-            `beside`, a list with an item for each input, as for `join_columns`.
+            The top-level fields to compare; ``*`` and ``?`` are wildcards. By default all. With `beside`, a list with
+            an item for each input, as for `join_columns`.
         since : int, optional
-            The first entry that is of the inputs: of an append, the number of entries before. By default 0.
+            The first entry that comes from the inputs: after an append, the previous number of entries. By default 0.
         beside : bool
-            Whether the inputs are side by side, as `join_columns` puts them, instead of one after another.
+            Whether the inputs are side by side, as after `join_columns`, instead of one after another.
         on : str or list of str, optional
-            With `beside`, the fields that say which entries belong together; by default those of the same number do.
+            With `beside`, the fields that match entries to each other; by default the entry numbers do.
         unmatched : str, optional
-            With `beside`, what became of entries of the first input that another one does not have: "error", which is
-            the default, or "drop".
+            With `beside`, how entries of the first input without a match in another one were treated: "error", which
+            is the default, or "drop".
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
 
         Returns
         -------
         VerifyReport
-            What is bad, and which entries of which fields that costs; what is not as in the inputs.
+            The damage found, the fields and entries that it affects, and the differences from the inputs.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class NTuple(Readable):
         given = {"values": values or None, "entries": entries, "where": where, "fields": fields, "since": since}
         given |= {"beside": beside or None, "on": on, "unmatched": unmatched}
         if against is None and any(option is not None for option in given.values()):
-            raise UsageError(f"{', '.join(given)} are about inputs: name them (against=)")
+            raise UsageError(f"{', '.join(given)} need the inputs: pass them as against=")
         with Progress(f"verifying {self.name}", self._progress) as progress:
             found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
         if against is not None:
@@ -251,7 +251,7 @@ class NTuple(Readable):
     def __arrow_c_schema__(self) -> object:
         """Return the Arrow schema of all fields as a PyCapsule.
 
-        No page is read; of trees only, the first objects, which say whether they can be read.
+        No page is read; of trees only the first objects are read, to find out whether they are readable.
         """
         schema = self._core.arrow_schema()
         self._warn_of_unreadable()
@@ -263,12 +263,12 @@ class NTuple(Readable):
         Parameters
         ----------
         requested_schema : PyCapsule, optional
-            The schema that the consumer would like; there is only one that it can have.
+            The schema that the consumer prefers; it is ignored, as there is only one.
 
         Returns
         -------
         PyCapsule
-            A stream of record batches, each read when the consumer asks for it.
+            A stream of record batches, each read when the consumer requests it.
         """
         core = self._core
         n_entries = core.num_entries
@@ -277,13 +277,13 @@ class NTuple(Readable):
         self._warn_of_unreadable()
         return stream
 
-    # -- life ----------------------------------------------------------------------------------------------
+    # -- closing and pickling ----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the files; arrays that were read stay valid.
+        """Close the files; arrays that were read stay valid.
 
-        Those of uncompressed columns may lie in the file itself, mapped into memory, as long as they are in use: do not
-        write over a file, or cut it, before they are gone, or open it with ``memory_map=False``.
+        Arrays of uncompressed columns may use the memory-mapped file as long as they exist. Do not overwrite or
+        truncate a file before they are gone, or open it with ``memory_map=False``.
 
         Examples
         --------
@@ -315,9 +315,9 @@ class NTuple(Readable):
         return _reopen, (files, self._default_threads, self._progress, self._reopen, states)
 
     def _pickled_files(self) -> Iterator[tuple[bytes, int]]:
-        """Iterate over the files: of each, what is unpickled as an ntuple of few files, and its first entry in there.
+        """Iterate over the files: yield a pickled ntuple of few files, and the number of its first entry.
 
-        With it comes one file of each other kind, in the order of all files: fields and types are then those of all.
+        Each comes with one file of every other set of fields, in file order, so that fields and types match all files.
         """
         core = self._core
         entries, kinds = core.file_entries(), core.kinds()
@@ -334,7 +334,7 @@ class NTuple(Readable):
             reduced = self._reopened([files[one] for one in some], [states[one] for one in some])
             yield pickle.dumps(_Reduced(reduced)), start
 
-    # -- as text -------------------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         if self._opened is None:
@@ -379,7 +379,7 @@ class NTuple(Readable):
             parts.insert(2, format_bytes(sum(size["bytes_on_disk"] for size in sizes.values())))
         return f"{self.name}: {', '.join(parts)}"
 
-    # -- behind these --------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------
 
     @property
     def _core(self) -> core_module.NTuple:
@@ -398,7 +398,7 @@ class NTuple(Readable):
         return self._known_schema
 
     def _take_schema(self, other: NTuple) -> None:
-        """Take over what is known of the fields of another ntuple, if this one has the same."""
+        """Reuse the schema of another ntuple, if this one has the same."""
         known = other._known_schema
         if known is not None and self._known_schema is None and self._core.is_alike(other._core):
             self._known_schema = known.elsewhere(self._where(), self._core.files)
@@ -407,7 +407,7 @@ class NTuple(Readable):
         return f"{self.name!r}" + (f" ({self.file_path})" if self.file_path else "")
 
     def _column_sizes(self) -> dict[int, dict[str, Any]]:
-        """Return sizes by column; none if page lists cannot be read: better a table without sizes than no table."""
+        """Return sizes by column; an empty dict if page lists cannot be read, so that the table is still shown."""
         if self._known_sizes is None:
             try:
                 self._known_sizes = self._core.column_sizes()
@@ -431,7 +431,7 @@ class NTuple(Readable):
         return batch
 
     def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Give batches, and warn of fields that turn out to be unreadable."""
+        """Yield batches, and warn about fields that turn out to be unreadable."""
         try:
             for batch in batches:
                 self._warn_of_unreadable()
@@ -441,7 +441,7 @@ class NTuple(Readable):
             self._warn_of_unreadable()
 
     def _warn_of_unreadable(self) -> None:
-        """Warn of fields that were found to be unreadable since the last call, which are skipped from now on."""
+        """Warn about fields that were found to be unreadable since the last call. They are skipped from now on."""
         if self._opened is None:
             return
         with self._lock:
@@ -453,14 +453,14 @@ class NTuple(Readable):
             warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
 
     def _untold_lacking(self) -> list[tuple[str, str]]:
-        """Return the fields that not all files have and no read has warned of, and why."""
+        """Return the fields that not all files have and no read has warned about, with the reasons."""
         with self._lock:
             if self._known_lacking is None:
                 self._known_lacking = self._core.lacking()
             return self._known_lacking
 
     def _tell_lacking(self, is_wanted: Callable[[str], bool]) -> None:
-        """Warn, once of each, of fields that a read leaves out as not all files have them."""
+        """Warn, once for each field, that a read leaves it out because not all files have it."""
         new: list[tuple[str, str]] = []
         rest: list[tuple[str, str]] = []
         self._untold_lacking()
@@ -470,12 +470,10 @@ class NTuple(Readable):
             self._known_lacking = rest
         if new:
             told = shortened([f"{field!r} ({why})" for field, why in new])
-            warn_outside(
-                f"not all files of {self.name!r} have the same fields, left out are: {told}", UnreadableWarning
-            )
+            warn_outside(f"not all files of {self.name!r} have the same fields; left out: {told}", UnreadableWarning)
 
     def _warn_of_left_out(self) -> None:
-        """Warn, once, of what a copy does not have; of what only reading shows to be unreadable, reading warns."""
+        """Warn once about fields that a copy leaves out. Branches that are unreadable only on reading warn later."""
         if self._is_told:
             return
         self._is_told = True
@@ -485,7 +483,7 @@ class NTuple(Readable):
 
 
 class _AttributeSets(dict[str, NTuple]):
-    """A dict whose text has a line for each ntuple, not a table."""
+    """A dict whose repr has one line for each ntuple, not a table."""
 
     def __repr__(self) -> str:
         return "{" + ",\n ".join(f"{name!r}: <NTuple {nt._summary()}>" for name, nt in self.items()) + "}"
@@ -496,7 +494,7 @@ def _absolute(path: str) -> str:
 
 
 class _Reduced:
-    """Something else, once it is pickled."""
+    """An object that is pickled as another object."""
 
     def __init__(self, reduced: tuple[Any, ...]) -> None:
         self._reduced = reduced
@@ -507,9 +505,9 @@ class _Reduced:
 
 @functools.lru_cache(maxsize=4)
 def unpickled(packed: bytes, process: int) -> NTuple:
-    """Return an ntuple that was pickled, the same one if it was asked for lately in the same process."""
+    """Return the ntuple of a pickle; the same object if it was requested recently in the same process."""
     opened: NTuple = pickle.loads(packed)
-    opened._known_lacking = []  # whoever has pickled it has warned
+    opened._known_lacking = []  # the process that pickled it has warned
     return opened
 
 
@@ -520,7 +518,7 @@ def _reopen(
     options: dict[str, Any],
     states: list[tuple[int, int | None, str | None]],
 ) -> NTuple:
-    """Open the files of a pickle again, which must be as they were."""
+    """Reopen the files of a pickle, which must be unchanged."""
     opened = core_module.NTuple.open(files, states=states, **options)
     return NTuple(opened, threads=threads, progress=progress, reopen=options)
 

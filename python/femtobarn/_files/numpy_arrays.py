@@ -1,8 +1,8 @@
-"""From the core's nodes and from Awkward layouts to NumPy arrays.
+"""Conversion of the core's nodes and of Awkward layouts to NumPy arrays.
 
-Numbers become plain arrays and strings arrays of dtype "U". Columns of varying length become object arrays
-with one array an entry, also where all lengths happen to be equal, so that the dtype depends on the field's
-type only. Optional numbers become masked arrays, records structured arrays.
+Numbers become plain arrays, and strings arrays of dtype "U". Columns of varying length become object arrays
+with one array per entry, even if all lengths are equal, so that the dtype depends only on the type of the field.
+Optional numbers become masked arrays, and records structured arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def frombuffer(buffer: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def is_simple(node: Node) -> bool:
-    """Return whether a node is of numbers, or of lists of numbers: `node_to_numpy` takes these only."""
+    """Return whether a node consists of numbers or lists of numbers; `node_to_numpy` accepts only these."""
     return bool(node[0] == "numpy" or (node[0] == "list" and node[2][0] == "numpy"))
 
 

@@ -1,4 +1,4 @@
-"""Opening: from paths, globs, lists and dicts of them to an `NTuple`."""
+"""Opening files: from paths, globs, lists and dicts to an `NTuple`."""
 
 from __future__ import annotations
 
@@ -39,53 +39,53 @@ def open(
 ) -> NTuple:
     """Open an RNTuple, in one file or in many.
 
-    Only the metadata is read.
+    Only metadata is read.
 
     Parameters
     ----------
     files : str, path, dict or list
-        Where the ntuple is:
+        The location of the ntuple:
 
         - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
-        - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
-        - a URL in place of the path: ``file:///…``, ``root://server//…`` for files of XRootD servers, ``https://…`` or
-          ``davs://…`` of HTTP and WebDAV servers, ``s3://bucket/…``, ``gs://…`` and ``az://…`` of object stores, and
-          whatever else fsspec knows, as ``simplecache::https://…`` or ``zip://a.root::b.zip``;
-        - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
+        - ``"file.root"`` or a `pathlib.Path`, if the file has only one ntuple;
+        - a URL instead of the path: ``file:///…``, ``root://server//…`` for XRootD servers, ``https://…`` or
+          ``davs://…`` for HTTP and WebDAV servers, ``s3://bucket/…``, ``gs://…`` and ``az://…`` for object stores, and
+          any other URL that fsspec supports, as ``simplecache::https://…`` or ``zip://a.root::b.zip``;
+        - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``; its files are sorted alphabetically;
         - a dict ``{path: name}``;
-        - an ntuple that is open already, which stands for its files;
+        - an open ntuple, which stands for its files;
         - a list of these. Several files are read as one ntuple, in the order given.
     threads : int, optional
-        Number of threads for reading; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads for reading; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
-        Whether reads that take long show a bar; by default only on a terminal and in a notebook.
+        Whether long reads show a progress bar; by default only on a terminal and in a notebook.
     verify_checksums : bool
-        Whether every page is compared with its checksum.
+        Whether the checksum of every page is checked.
     memory_map : bool
         Whether local files may be mapped into memory.
     allow_missing : bool
         Whether files without the ntuple are skipped.
     storage_options : dict, optional
-        Settings of how servers are asked, as ``{"request_timeout": 20, "largest_gap": "4 KiB"}``: names and values as
-        in the guide on remote files. They come before those of the environment and of the file of settings.
+        Settings for access to servers, as ``{"request_timeout": 20, "largest_gap": "4 KiB"}``: names and values as
+        in the guide on remote files. They take precedence over environment variables and the settings file.
     **options
-        uproot's own tuning options, such as ``num_workers``, are accepted and have no effect.
+        uproot's tuning options, such as ``num_workers``, are accepted and have no effect.
 
     Returns
     -------
     NTuple
-        The ntuple; it can be used by several threads at once.
+        The ntuple; several threads can use it at the same time.
 
     Raises
     ------
     NotFoundError
         If a file does not exist (a `FileNotFoundError`).
     UsageError
-        If a file's URL has a scheme that is not known, or a storage option says nonsense.
+        If the scheme of a URL is unknown, or a storage option is invalid.
     KeyNotFoundError
-        If a file has no such ntuple (a `KeyError`); the message names those that it has.
+        If a file has no such ntuple (a `KeyError`); the message lists the ntuples of the file.
     FormatError
-        If a file is corrupt or is no ROOT file (a `ValueError`).
+        If a file is corrupt or is not a ROOT file (a `ValueError`).
 
     See Also
     --------
@@ -121,7 +121,7 @@ def open_pairs(
     allow_missing: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> NTuple:
-    """Open what `resolve` returned; the options are those of `open`."""
+    """Open the result of `resolve`; the options are the same as for `open`."""
     since = (time.monotonic(), time.process_time())
     reopen = _reopen(verify_checksums, memory_map, storage_options)
     with _hinted(pairs, len(pairs) > 1):
@@ -130,7 +130,7 @@ def open_pairs(
 
 
 class Opening:
-    """One of several files, while it is opened in the background.
+    """One of several files that is opened in the background.
 
     Parameters
     ----------
@@ -156,11 +156,11 @@ class Opening:
         self._core = _core.Opening(pairs, allow_missing=allow_missing, **reopen)
 
     def is_done(self) -> bool:
-        """Return whether nothing need be waited for."""
+        """Return whether the result is available without waiting."""
         return self._core.is_done()
 
     def result(self) -> NTuple:
-        """Return the ntuple, once, when it is open.
+        """Return the ntuple when it is open; may be called once.
 
         Returns
         -------
@@ -177,12 +177,12 @@ class Opening:
         return NTuple(opened, **self._options)
 
     def stop(self) -> None:
-        """End it, also where it waits for a server."""
+        """Cancel opening, also while it waits for a server."""
         self._core.stop()
 
 
 def _reopen(verify_checksums: bool, memory_map: bool, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what also holds when the files are opened again."""
+    """Return the options that are used when the files are opened again."""
     reopen: dict[str, Any] = {"verify_checksums": verify_checksums, "memory_map": memory_map}
     if storage_options is not None:
         reopen["settings"] = settings_of(storage_options)
@@ -191,7 +191,7 @@ def _reopen(verify_checksums: bool, memory_map: bool, storage_options: Mapping[s
 
 @contextlib.contextmanager
 def _hinted(pairs: list[tuple[str, str | None]], is_one_of_several: bool) -> Iterator[None]:
-    """Say of a table what makes a ROOT file of it, and of a file without the ntuple that it may be left out."""
+    """Add hints to errors: how to convert a table to a ROOT file, and how to skip files without the ntuple."""
     try:
         yield
     except (KeyNotFoundError, UsageError) as error:
@@ -202,38 +202,38 @@ def _hinted(pairs: list[tuple[str, str | None]], is_one_of_several: bool) -> Ite
         table = next((path for path, _ in pairs if path.lower().endswith(_TABLES)), None)
         if error.kind != "not-a-root-file" or table is None:
             raise
-        hint = f"fb.convert({table!r}, 'name.root') makes a ROOT file of a table"
+        hint = f"fb.convert({table!r}, 'name.root') converts a table to a ROOT file"
         raise FormatError(f"{error}; {hint}", kind=error.kind) from None
 
 
 def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings as the core takes them.
+    """Return settings in the form that the core takes.
 
     Parameters
     ----------
     storage_options : dict
-        Names and values: of settings, texts, numbers or truth values.
+        Names and values of settings: strings, numbers or booleans.
 
     Returns
     -------
     dict
-        The same as texts, and what is for fsspec as one more.
+        The same as strings, and one more entry with the options for fsspec.
 
     Raises
     ------
     UsageError
-        If it is no dict, the value of a setting is something else, or one for fsspec cannot be pickled.
+        If it is not a dict, if a setting has a value of another type, or if an option for fsspec cannot be pickled.
     """
     if not isinstance(storage_options, Mapping):
-        raise UsageError(f"storage_options is a dict of settings, not {type(storage_options).__name__}")
+        raise UsageError(f"storage_options must be a dict of settings, not {type(storage_options).__name__}")
     out = {}
     for name, value in storage_options.items():
         if isinstance(value, (str, int, float)):
             out[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
         elif name in _core.SETTINGS:
-            raise UsageError(f"a storage option is a text, a number, True or False: {name!r} is not")
+            raise UsageError(f"invalid storage option {name!r}: it must be a string, a number, True or False")
         else:
-            # of a file system of fsspec, which gets it as it is
+            # an option for a file system of fsspec, which receives it unchanged
             out[str(name)] = type(value).__name__
     if not out.keys() <= set(_core.SETTINGS_FOR_ALL):
         out["storage_options"] = pack(storage_options)
@@ -241,14 +241,14 @@ def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, str | None]]:
-    """Return the files and the names inside them that a user's description means.
+    """Return the files and the object names inside them.
 
     Parameters
     ----------
     files : str, path, dict, NTuple or list of these
-        See `open`; what is open already stands for its files.
+        See `open`; an open ntuple stands for its files.
     storage_options : dict, optional
-        Settings with which patterns are looked for on servers.
+        Settings for the search for patterns on servers.
 
     Returns
     -------
@@ -260,7 +260,8 @@ def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> l
     NotFoundError
         If a glob matches nothing.
     UsageError
-        If something else than paths and names is given, or nothing at all, or a pattern of a URL cannot be looked for.
+        If the argument contains no path, or anything else than paths and names, or if a pattern in a URL is not
+        supported.
     """
     pairs = list(_pairs(files, None if storage_options is None else settings_of(storage_options)))
     if not pairs:
@@ -269,17 +270,17 @@ def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> l
 
 
 def is_of_uproot(files: object) -> bool:
-    """Return whether this is a file or a tree that uproot has opened.
+    """Return whether an object is a file or tree opened by uproot.
 
     Parameters
     ----------
     files : object
-        Anything.
+        Any object.
 
     Returns
     -------
     bool
-        Whether it is.
+        Whether it is one.
     """
     return type(files).__module__.partition(".")[0] == "uproot"
 
@@ -288,11 +289,11 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
     if is_of_uproot(files):
         path = getattr(files, "file_path", None) or getattr(getattr(files, "file", None), "file_path", None)
         raise UsageError(
-            f"give the path of a file{'' if path is None else f', {path!r}'}, not what uproot has opened ({files!r})"
+            f"give the path of a file{'' if path is None else f', {path!r}'}, not an object of uproot ({files!r})"
         )
     if isinstance(files, NTuple):
         if files._attribute_of is not None:
-            raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
+            raise UsageError(f"{files.name!r} is an attribute set: open its ntuple and use `attributes`")
         yield from files._core.origins()
     elif isinstance(files, str):
         yield from _core.find_files(files, settings)
@@ -302,21 +303,21 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
         for key, value in files.items():
             if isinstance(value, Mapping) and value.get("steps"):
                 raise UsageError(
-                    f"'steps' are not used: leave out those of {key!r}, and read with entry_start and entry_stop"
+                    f"'steps' are not supported: remove those of {key!r}, and use entry_start and entry_stop"
                 )
             name = value.get("object_path") if isinstance(value, Mapping) else value
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
-                raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
+                raise UsageError(f"a dict of files must be {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
             cleaned = None if name is None else _core.plain_name(name)
             yield from ((match, cleaned) for match in _core.expand_files(_text(key), settings))
     elif hasattr(files, "read"):
-        raise UsageError(f"give the path of a file, not a file that is open ({files!r})")
+        raise UsageError(f"give the path of a file, not an open file object ({files!r})")
     elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
         for item in files:
             yield from _pairs(item, settings)
     else:
         raise UsageError(
-            "files are a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
+            "files must be a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
             f"or a list of these, not {files!r}"
         )
 

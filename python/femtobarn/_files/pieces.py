@@ -1,4 +1,4 @@
-"""Entries of one file, which are read in steps: the first step of some while others are in use."""
+"""Entries of one file that are read in steps. The first steps of some files are read while others are in use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["AHEAD", "How", "Piece", "begin_ahead", "give", "pieces_of"]
 
-# Files that are opened, or of which the first step is read, before they are asked for, at most.
+# Maximum number of files that are opened, or whose first step is read, before they are requested.
 AHEAD = 8
 
-# What waits to be asked for may take this much, or a step where that is larger: small files are read as one would be.
+# Memory limit of pending steps, unless one step is larger.
 _BUDGET = 64 << 20
 
 
@@ -38,21 +38,21 @@ class How:
     Parameters
     ----------
     source : Readable
-        What is iterated over.
+        The object that is iterated over.
     paths : list of str or None
-        The fields.
+        The paths of the fields.
     output : Output
-        What is made of them.
+        The form of the result.
     step_size : int or str
-        Entries in a step, or the memory that it may take.
+        Number of entries per step, or memory per step.
     threads : int
         Number of threads.
     prefetch : bool
-        Whether steps are read before they are asked for.
+        Whether steps are read before they are requested.
     named : bool
-        Whether the fields are asked for by name.
+        Whether the fields are requested by name.
     global_offset : int
-        Number of entries of all files before the ntuple's.
+        Number of entries in all files before this ntuple.
     """
 
     source: Readable
@@ -66,7 +66,7 @@ class How:
 
     @property
     def nt(self) -> NTuple:
-        """The ntuple that is read."""
+        """The ntuple to read."""
         return self.source.ntuple
 
 
@@ -77,13 +77,13 @@ class Piece:
     Parameters
     ----------
     how : How
-        How they are read.
+        How to read them.
     place : tuple of str
-        Path of the file, and of the ntuple in it.
+        Path of the file, and name of the ntuple in it.
     first : int
-        The ntuple's first entry in this file.
+        The first entry of the ntuple in this file.
     start, stop : int
-        The entries to read, counted as `first`.
+        The entries to read, with the same counting as `first`.
     """
 
     how: How
@@ -99,17 +99,17 @@ class Piece:
 
     @cached_property
     def step(self) -> int:
-        """Entries in a step."""
+        """Number of entries per step."""
         size, number = self.how.step_size, self.stop - self.start
         return min(step_entries(size, self._decoded if isinstance(size, str) else 0, number), number)
 
     def n_bytes(self, entry: int) -> int:
-        """Return the memory that the step takes which begins with this entry.
+        """Return the memory of the step that begins with this entry.
 
         Parameters
         ----------
         entry : int
-            An entry; behind the last one, there is no step.
+            An entry; after the last one, there is no step.
 
         Returns
         -------
@@ -120,12 +120,12 @@ class Piece:
         return self._decoded * number // (self.stop - self.start)
 
     def begin(self, settled: bool) -> BatchIterator:
-        """Begin to read.
+        """Start reading.
 
         Parameters
         ----------
         settled : bool
-            Whether steps of the ntuple were given: later ones have the same fields.
+            Whether steps of the ntuple were returned already: later steps must have the same fields.
 
         Returns
         -------
@@ -141,19 +141,19 @@ class Piece:
 
 
 def pieces_of(how: How, entries: tuple[int, int]) -> deque[Piece]:
-    """Return what is to be read of each file.
+    """Return the entries to read from each file.
 
     Parameters
     ----------
     how : How
-        How it is read.
+        How to read them.
     entries : tuple of int
         The first entry of the ntuple, and the one after the last.
 
     Returns
     -------
     deque of Piece
-        The pieces, in the order of the files; of files without any of these entries there is none.
+        The pieces in the order of the files; files without any of these entries have none.
     """
     core = how.nt._core
     found: deque[Piece] = deque()
@@ -167,16 +167,16 @@ def pieces_of(how: How, entries: tuple[int, int]) -> deque[Piece]:
 
 
 def begin_ahead(pieces: Iterable[tuple[Piece, bool]], pending: int, step_size: str | SupportsIndex) -> None:
-    """Begin to read pieces before they are asked for, as many as fit in.
+    """Start reading pieces before they are requested, as many as the memory limit allows.
 
     Parameters
     ----------
     pieces : iterable of tuple of Piece and bool
-        The next pieces, in their order, each with whether steps of its ntuple were given.
+        The next pieces in order, each with whether steps of its ntuple were returned already.
     pending : int
-        Bytes of what waits to be asked for already.
+        Bytes that are pending already.
     step_size : int or str
-        How large a step is: so much may wait, and one piece in any case where nothing else does.
+        The size of a step, which may be pending. If nothing is pending, one piece is always started.
     """
     budget = max(_BUDGET, num_bytes(step_size) if isinstance(step_size, str) else 0)
     try:
@@ -187,34 +187,34 @@ def begin_ahead(pieces: Iterable[tuple[Piece, bool]], pending: int, step_size: s
             pending += max(n_bytes, 1)
             piece.begin(settled)
     except FemtobarnError:
-        # told when its turn has come
+        # raised when the piece is requested
         return
 
 
 def give(
     how: How, pieces: deque[Piece], entries: tuple[int, int], advance: Callable[[int], None]
 ) -> Iterator[tuple[Any, Report]]:
-    """Give the steps of pieces of one ntuple.
+    """Yield the steps of the pieces of one ntuple.
 
     Parameters
     ----------
     how : How
-        How they are read.
+        How to read them.
     pieces : deque of Piece
-        The pieces, each of which is taken out when its turn has come.
+        The pieces; each is removed when it is read.
     entries : tuple of int
         The first of all entries, and the one after the last.
     advance : callable
-        Begins other pieces; called with the bytes that wait to be asked for before each step is handed over.
+        Starts other pieces; called before each step is yielded, with the number of pending bytes.
 
     Yields
     ------
     tuple
-        What is made of a step, and its report.
+        The result of a step, and its report.
     """
     nt = how.nt
     settled = False
-    # between steps the terminal is the caller's: a bar only if it was asked for
+    # between steps the terminal belongs to the caller: show a bar only on request
     with Progress(f"iterating over {nt.name}", bool(nt._progress), unit="entries") as progress:
         try:
             while pieces:
@@ -227,10 +227,10 @@ def give(
                     local = batch.entry_start - piece.first, done - piece.first
                     where = Report(how.source, *piece.place, *local, piece.first + how.global_offset)
                     handed_over = [how.output.group(batch, how.global_offset)]
-                    del batch  # while the next one is read, nothing here may keep this one's memory
+                    del batch  # release the memory of this step before the next one is read
                     yield handed_over.pop(), where
                     progress.tick(done - entries[0], entries[1] - entries[0])
         finally:
-            # also where a traceback keeps this frame: what nobody asks for ends
+            # also if a traceback keeps this frame alive: cancel what nobody will request
             pieces.clear()
             piece = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Comparing an ntuple with what it was made of."""
+"""Comparison of an ntuple with its inputs."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def proven(
     threads: int,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Compare an ntuple with its inputs, as `given` to `verify`; give what `VerifyReport` has of it."""
+    """Compare an ntuple with its inputs, with the arguments of `verify`; return the values for a `VerifyReport`."""
     from femtobarn._files.open import resolve
 
     entries, since = given["entries"], given["since"]
     if entries is not None and given["where"] is not None:
-        raise UsageError("entries are those of a range (entries=) or of a condition (where=), not both")
+        raise UsageError("give either a range (entries=) or a condition (where=), not both")
     if len(ntuple.files) != 1:
-        raise UsageError(f"one file is compared with its inputs, not {len(ntuple.files)} together")
+        raise UsageError(f"only a single file can be compared with its inputs, not {len(ntuple.files)} together")
     first = 0 if since is None else operator.index(since)
     if not 0 <= first <= ntuple.num_entries:
-        raise UsageError(f"since is one of the {ntuple.num_entries} entries, not {first}")
+        raise UsageError(f"since must be from 0 to {ntuple.num_entries}, not {first}")
     [output] = ntuple.files
     settings = ntuple._reopen.get("settings", {})
     join = None
     if given["beside"]:
         join = joining(given["on"], given["fields"], given["unmatched"] or "error")
     elif given["on"] is not None or given["unmatched"] is not None:
-        raise UsageError("on and unmatched are about inputs that are side by side (beside=True)")
+        raise UsageError("on and unmatched need inputs that are side by side (beside=True)")
     found = _core.prove(
         output,
         resolve(against, settings),

@@ -1,4 +1,4 @@
-"""What ntuples and fields have in common: reading."""
+"""Base class of ntuples and fields: reading."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["Readable", "without_reports"]
 
 
 class Readable(HasFields):
-    """Anything whose fields can be read: an ntuple or a field.
+    """Base class of ntuples and fields: objects whose fields can be read.
 
-    Its methods and their arguments are those of uproot's class `HasFields`.
+    Methods and arguments are the same as of uproot's class `HasFields`.
     """
 
     def arrays(
@@ -52,47 +52,46 @@ class Readable(HasFields):
         Parameters
         ----------
         expressions : str or iterable of str, optional
-            Names, paths or patterns of the fields to read; each must match something. By default all fields that
-            pass the filters. A field is read with all that is below it. A function of the name chooses as
-            `filter_name` does.
+            Names, paths or patterns of the fields to read; each must match a field. By default all fields that pass
+            the filters. Subfields are read with their field. A function of the name filters like `filter_name`.
         cut : None
-            Not possible: mask the arrays that are returned.
+            Not supported: mask the returned arrays instead.
         filter_name, filter_typename, filter_field, filter_branch
-            Which fields, as for `keys`. `filter_name` cannot be combined with `expressions`.
+            Filters for the fields, as for `keys`. `filter_name` cannot be combined with `expressions`.
         entry_start, entry_stop : int, optional
             First entry, and the one after the last; negative numbers count from the end, as in a slice.
         library : str
-            What is returned:
+            Type of the result:
 
             - "ak": an Awkward Array of records;
-            - "np": a dict of NumPy arrays, object arrays of arrays for what has varying lengths;
+            - "np": a dict of NumPy arrays; data of varying length becomes object arrays of arrays;
             - "arrow": a `pyarrow.Table`;
-            - "pd": a `pandas.DataFrame`, numbers as NumPy columns, all else as columns of `ArrowDtype`; its index is
-              the entry's number;
-            - "pl": a `polars.DataFrame`; like pandas, it has no type for a `std::variant`;
+            - "pd": a `pandas.DataFrame`: numbers as NumPy columns, all other types as `ArrowDtype`; the index is the
+              entry number;
+            - "pl": a `polars.DataFrame`, which, like pandas, does not support `std::variant`;
             - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package.
         how : None, type or str
-            `tuple`, `list` or `dict`: columns in such a container ("ak", "np" and "pd"). "zip": lists of equal
-            lengths become lists of records ("ak"), without the untyped collections that these lists are projected
-            from, unless their names are in `expressions`.
+            `tuple`, `list` or `dict`: returns the columns in such a container ("ak", "np" and "pd"). "zip": combines
+            lists of equal lengths into lists of records ("ak"). The untyped collections from which these lists are
+            projected are left out, unless `expressions` names them.
         ak_add_doc : bool or dict
-            Whether fields' descriptions become `__doc__` parameters of the Awkward Array, or a dict from names of
-            parameters to attributes of fields.
+            Whether descriptions of fields become `__doc__` parameters of the Awkward Array; or a dict from parameter
+            names to attributes of fields.
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
         **options
-            uproot's further arguments are accepted where they change nothing, and refused where they would.
+            Other arguments of uproot are accepted if they change nothing, and refused otherwise.
 
         Returns
         -------
         ak.Array, dict, pyarrow.Table, pandas.DataFrame, polars.DataFrame or Batch
-            `entry_stop - entry_start` entries of each field. Arrays refer to the memory that was read into; treat
-            those of NumPy as read-only.
+            `entry_stop - entry_start` entries of each field. Arrays share the memory that was read into; treat NumPy
+            arrays as read-only.
 
         Raises
         ------
         KeyNotFoundError
-            If an expression matches no field; the message has the nearest names.
+            If an expression matches no field; the message lists the nearest names.
         ChecksumError
             If a page is damaged.
         FileError
@@ -134,27 +133,26 @@ class Readable(HasFields):
         prefetch: bool = True,
         **options: Any,
     ) -> Iterator[Any]:
-        """Read fields in steps, so that not all has to be in memory at once.
+        """Read fields in steps, to limit the memory that is used.
 
         Parameters
         ----------
         expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-            Which fields, as for `arrays`.
+            The fields, as for `arrays`.
         entry_start, entry_stop, library, how, ak_add_doc, threads, **options
             As for `arrays`.
         step_size : int or str
-            Entries in a step, or the memory that a step may take, as "100 MB". A step never goes beyond the end of
-            a file.
+            Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
         report : bool
-            Whether each step comes with a `Report` of where it is from.
+            Whether to return with each step a `Report` of its file and entries.
         prefetch : bool
-            Whether the next step is read while the current one is in use, which takes the memory of two; of files that
-            are smaller than a step, the first steps of several.
+            Whether to read the next step while the current one is in use, which takes the memory of two steps. If
+            files are smaller than a step, the first steps of several files are read.
 
         Returns
         -------
         iterator
-            Gives what `arrays` returns; with `report`, a tuple of that and the report.
+            Yields the same as `arrays`; with `report`, a tuple of that and the report.
 
         See Also
         --------
@@ -193,19 +191,19 @@ class Readable(HasFields):
         entry_stop: SupportsIndex | None = None,
         **options: Any,
     ) -> int:
-        """Return how many entries fit into some memory.
+        """Return how many entries fit into a given amount of memory.
 
         Parameters
         ----------
         memory_size : int or str
             A number of bytes, or a size as "100 MB".
         expressions, cut, filter_name, filter_typename, filter_field, filter_branch, entry_start, entry_stop, **options
-            Which fields and entries, as for `arrays`.
+            The fields and entries, as for `arrays`.
 
         Returns
         -------
         int
-            The number of entries of these fields that take about that memory, known from the metadata alone.
+            The number of entries of these fields that take about this memory, computed from the metadata.
 
         Examples
         --------
@@ -230,14 +228,14 @@ class Readable(HasFields):
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
     ) -> Plan:
-        """Return the plan of a read, without reading any page.
+        """Return the plan of a read without reading pages.
 
         Parameters
         ----------
         expressions, filter_name, filter_typename, filter_field, filter_branch
-            Which fields, as for `arrays`.
+            The fields, as for `arrays`.
         entry_start, entry_stop : int, optional
-            Which entries, as for `arrays`.
+            The entries, as for `arrays`.
 
         Returns
         -------
@@ -255,7 +253,7 @@ class Readable(HasFields):
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
         return Plan._from_core(self.ntuple._core.explain(paths, start, stop))
 
-    # -- behind these --------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------
 
     def _paths(
         self,
@@ -266,7 +264,7 @@ class Readable(HasFields):
         filter_branch: Callable[[Field], Any] | None,
         how: Any = None,
     ) -> list[str] | None:
-        """Return what the core is to read: None for everything."""
+        """Return the paths that the core reads; None for all."""
         accept = self._accept(filter_field, filter_branch)
         everything = expressions is None and filter_name is None and filter_typename is None and accept is None
         if everything and self._id is None and how != "zip":
@@ -284,12 +282,12 @@ class Readable(HasFields):
     def _warn_of_lacking(
         self, paths: list[str] | None, expressions: str | Iterable[str] | None, filter_name: Filter
     ) -> None:
-        """Warn of fields that would be read, if all files had them."""
+        """Warn about fields that are left out because not all files have them."""
         nt = self.ntuple
         if not nt._untold_lacking():
             return
         asked = filter_name if expressions is None else expressions
-        by_name = None if isinstance(asked, Iterator) else compile_filter(asked)  # an iterator is at its end
+        by_name = None if isinstance(asked, Iterator) else compile_filter(asked)  # an iterator is used up
         base = () if self._id is None else nt._schema.parts(self._id)
         chosen = set(paths or ())
 
@@ -307,7 +305,7 @@ class Readable(HasFields):
         nt._tell_lacking(is_wanted)
 
     def _is_named(self, expressions: str | Iterable[str] | None) -> bool:
-        """Return whether the fields of a read are asked for by name, so that none is left out."""
+        """Return whether a read requests fields by name, so that a missing field is an error."""
         return expressions is not None or self._id is not None
 
     def _output(
@@ -333,7 +331,7 @@ class Readable(HasFields):
 
 
 def _steps(how: How, entries: tuple[int, int]) -> Iterator[tuple[Any, Report]]:
-    """Give the steps of one ntuple, of which the next files' are begun meanwhile."""
+    """Yield the steps of one ntuple, and start the first steps of the next files meanwhile."""
     pieces = pieces_of(how, entries)
 
     def advance(pending: int) -> None:
@@ -343,5 +341,5 @@ def _steps(how: How, entries: tuple[int, int]) -> Iterator[tuple[Any, Report]]:
 
 
 def without_reports(steps: Iterator[tuple[Any, Report]]) -> Iterator[Any]:
-    """Give the groups of steps alone, without keeping them."""
+    """Yield the arrays of (array, report) pairs without keeping the arrays."""
     return map(operator.itemgetter(0), steps)

@@ -1,4 +1,4 @@
-"""Where a batch comes from."""
+"""The origin of a batch."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Report"]
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """The file and the entries of one batch; the names are uproot's.
+    """The file and the entries of one batch. The attributes have the names of uproot.
 
     Parameters
     ----------
     source : NTuple or Field
-        What is iterated over.
+        The object that is iterated over.
     file_path : str
-        Path of the file that the batch is from.
+        Path of the file of the batch.
     object_path : str
         Name of the ntuple in that file.
     tree_entry_start, tree_entry_stop : int
-        First entry of the batch and the one after its last, from the start of the file's ntuple.
+        First entry of the batch and the one after its last, counted from the start of the ntuple in the file.
     global_offset : int
-        Number of entries of all the files before.
+        Number of entries in all previous files.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class Report:
 
     @property
     def global_entry_start(self) -> int:
-        """First entry of the batch, from the start of the iteration's first file."""
+        """First entry of the batch, counted from the start of the first file of the iteration."""
         return self.tree_entry_start + self.global_offset
 
     @property
     def global_entry_stop(self) -> int:
-        """The entry after the last of the batch, from the start of the iteration's first file."""
+        """The entry after the last one of the batch, counted from the start of the first file of the iteration."""
         return self.tree_entry_stop + self.global_offset
 
     @property
@@ -72,12 +72,12 @@ class Report:
         return self.global_entry_stop
 
     def to_global(self, global_offset: int) -> Report:
-        """Return the same report with more entries before it.
+        """Return the same report with a larger offset.
 
         Parameters
         ----------
         global_offset : int
-            Number of entries to add to `global_offset`.
+            Number of entries to add to the offset.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""The tree of fields as users see it: names, keys, and from keys back to fields.
+"""The tree of fields that users see: names, keys, and the lookup of fields by key.
 
-Fields that exist only to hold structure (the items of collections, base classes) have no key: their
-children appear under the nearest ancestor that has one.
+Fields that only give structure (items of collections, base classes) have no key. Their children appear under
+the nearest ancestor that has one.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Schema"]
 
-_OPERATOR = re.compile(r"[\s()+%&|<>=!~^-]")  # what expressions have, and names have not
+_OPERATOR = re.compile(r"[\s()+%&|<>=!~^-]")  # characters of expressions that do not occur in names
 _TEMPLATE = re.compile(r"<.*>")  # in the name of a base class
 _WORD = re.compile(r"[^\W\d]\w*")
 _WILD = re.compile(r"[*?\[\]/]")
 
 
 class Schema:
-    """The fields of an ntuple, by id and by key.
+    """The fields of an ntuple, by ID and by key.
 
     Parameters
     ----------
     records : list of FieldRecord
-        The fields as the core gives them, parents before children.
+        The fields from the core, parents before children.
     where : str
         The ntuple and its file, for messages.
     skipped : sequence of tuple of str
-        Fields that are not read, and why.
+        Skipped fields with the reasons.
     files : sequence of tuple of str
         Paths of the files, and the ntuple's names in them.
     aliases : mapping of str to int, optional
-        Other names of fields. Those of groups are their only names: a group shows the columns of other fields together.
+        Other names of fields. A group, which shows the columns of several fields together, has only such names.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class Schema:
         self.sources = self._find_sources()
 
     def elsewhere(self, where: str, files: Sequence[tuple[str, str]]) -> Schema:
-        """Return the same fields of other files."""
+        """Return the same fields for other files."""
         other = copy.copy(self)
         other.where, other.files = where, list(files)
         return other
 
     def _name(self, i: int) -> None:
-        """Give a field the core's path, and the part of it that is the field's own name."""
+        """Set the path of a field and the last part of the path, its own name."""
         record = self.records[i]
         above = self.visible_parent(i)
         prefix = "" if above is None else f"{self._paths[above]}."
@@ -91,7 +91,7 @@ class Schema:
         self._paths[i] = prefix + self.names[i]
 
     def _find_sources(self) -> dict[int, list[int]]:
-        """Return untyped collections all of whose members are fields of their own, too, and those fields."""
+        """Return the untyped collections whose members are all fields themselves, with these fields."""
         projected = {self.names[i]: i for i in self.visible_children(None) if self.records[i]["projected"]}
         sources: dict[int, list[int]] = {}
         for i in self.visible_children(None):
@@ -109,9 +109,9 @@ class Schema:
         return parent
 
     def visible_children(self, i: int | None) -> list[int]:
-        """Return the children that have a key, those of structural fields in their place.
+        """Return the children that have a key; structural fields are replaced by their children.
 
-        What is inside a variant has no keys: it can only be read as a whole.
+        Fields inside a variant have no keys, as a variant can only be read as a whole.
         """
         known = self._visible.get(i)
         if known is None:
@@ -123,7 +123,7 @@ class Schema:
         return known
 
     def descend(self, i: int | None, *, recursive: bool = True) -> Iterator[int]:
-        """Yield the fields below one, parents first, as `keys` lists them."""
+        """Yield the fields below a field, parents first, in the order of `keys`."""
         for child in self.visible_children(i):
             yield child
             if recursive:
@@ -134,35 +134,35 @@ class Schema:
         return self._paths[i]
 
     def parts(self, i: int) -> tuple[str, ...]:
-        """Return the names of a field and of those above it that have a key, the topmost first."""
+        """Return the names of a field and its ancestors that have a key, from the top down."""
         above = self.visible_parent(i)
         return (*(() if above is None else self.parts(above)), self.names[i])
 
     def relative(self, i: int, base: int | None) -> str:
-        """Return the key of a field as seen from one of its ancestors."""
+        """Return the key of a field relative to one of its ancestors."""
         path = self._paths[i]
         return path if base is None else path[len(self._paths[base]) + 1 :]
 
     def find(self, key: str, base: int | None = None) -> int:
-        """Return the field that a key names.
+        """Return the field with a key.
 
         Parameters
         ----------
         key : str
-            A key, with "." or "/" between its parts. A name without separators is also looked for below;
-            a leading "." forbids that.
+            A key, with "." or "/" between its parts. A name without separators is also searched in subfields, unless
+            it begins with a ".".
         base : int or None
             The field to start from.
 
         Returns
         -------
         int
-            The field's id; the first in the order of keys if several have the name.
+            The ID of the field; if several fields have the name, the first in the order of keys.
 
         Raises
         ------
         KeyNotFoundError
-            If there is none; the message has the nearest names.
+            If no field has this key; the message lists the nearest names.
         """
         found = self.find_all(key, base)
         if not found:
@@ -170,7 +170,7 @@ class Schema:
         return found[0]
 
     def find_all(self, key: str, base: int | None = None) -> list[int]:
-        """Return the field whose key it is, or else all whose own name it is."""
+        """Return the field with this key, or else all fields with this name."""
         if base is None and key.startswith("/") and self._aliases:
             return self._absolute(key)
         if base is None and key not in self._by_path and key in self._aliases:
@@ -186,7 +186,7 @@ class Schema:
         return [i for i in self.descend(base) if self.names[i] == key]
 
     def _absolute(self, key: str) -> list[int]:
-        """Return the field at the path of branches, and of members below them, that begins at the top of a tree."""
+        """Return the field with this full path of branches and members in a tree."""
         branch, members = key, ""
         while branch not in self._aliases:
             at = max(branch.rfind("/"), branch.rfind("."))
@@ -198,22 +198,22 @@ class Schema:
         return [] if found is None else [found]
 
     def _skipped_as(self, key: str) -> str | None:
-        """Return the skipped field that a key names: another one of that name below is not what is meant."""
+        """Return the skipped field with this key. It takes precedence over a nested field of the same name."""
         exact = key.removeprefix(".").replace("/", ".")
         return next((name for name in self.skipped if exact == name or exact.startswith(name + ".")), None)
 
     def variants(self, paths: list[str] | None) -> Iterator[tuple[str, str]]:
-        """Yield the keys and C++ types of the variants, or of what they are in, among what is read.
+        """Yield the keys and C++ types of variants, or of the fields around them, among the fields to read.
 
         Parameters
         ----------
         paths : list of str or None
-            What the core is to read; None for everything.
+            The fields that the core reads; None for all.
 
         Yields
         ------
         tuple of str
-            The key of the variant, or of the nearest field around it that has one, and the variant's C++ type.
+            The key of the variant, or of the nearest ancestor that has one, and the C++ type of the variant.
         """
         for i, record in self.records.items():
             if record["role"] == "variant":
@@ -225,7 +225,7 @@ class Schema:
                     yield self.path(keyed[0]), record["typename"]
 
     def missing(self, key: str, base: int | None = None, *, pattern: bool = False) -> KeyNotFoundError:
-        """Return the error for a key that names nothing."""
+        """Return the error for an unknown key."""
         if base is None and (known := self._known_reason(key)):
             return KeyNotFoundError(known, kind="no-such-field")
         below = list(self.descend(base))
@@ -235,12 +235,12 @@ class Schema:
         inside = [word for word in _WORD.findall(key) if word in own_names]
         near: list[str] = []
         if (_OPERATOR.search(key) and not ("::" in key and _TEMPLATE.search(key))) or ("*" in key and inside):
-            message = f"no field named {key!r} in {where}; expressions are not computed: "
+            message = f"no field named {key!r} in {where}; expressions are not supported: "
             read = ", ".join(repr(word) for word in dict.fromkeys(inside)) or "the columns"
             message += f"read {read} and compute with Awkward"
             if not inside:
                 near = list(dict.fromkeys(n for word in _WORD.findall(key) for n in _nearest(word, keys)))[:3]
-                message += "; near is " + _either(near) if near else ""
+                message += "; similar names: " + _either(near) if near else ""
             near = near or inside
         else:
             message = f"no field {'matches' if pattern else 'named'} {key!r} in {where}"
@@ -248,13 +248,13 @@ class Schema:
             if near:
                 message += ": did you mean " + _either(near) + "?"
             elif not pattern and is_pattern(key):
-                message += "; patterns are for arrays, and for keys"
+                message += "; patterns can be used in `arrays` and `keys`"
         if not near and 0 < len(keys) <= 12:
-            message += "; there is " + ", ".join(repr(k) for k in keys)
+            message += "; the fields are " + ", ".join(repr(k) for k in keys)
         return KeyNotFoundError(message, kind="no-such-field")
 
     def _known_reason(self, key: str) -> str | None:
-        """Return why a field is not there that somebody would expect, or None."""
+        """Return a specific reason why a field does not exist, or None."""
         if (name := self._skipped_as(key)) is not None:
             return f"field {name!r} of {self.where} is skipped: {self.skipped[name]}"
         bare = _core.without_cycle(key.strip("/"))
@@ -263,7 +263,7 @@ class Schema:
             if bare in (inside, inside.rpartition("/")[2]):
                 return (
                     f"no field named {key!r} in {self.where}: fb.open already gave the ntuple; write "
-                    f'fb.open("{path}:{name}") and go on without ["{key}"]'
+                    f'fb.open("{path}:{name}") and omit ["{key}"]'
                 )
         return None
 
@@ -277,26 +277,26 @@ class Schema:
         *,
         zipped: bool = False,
     ) -> list[int]:
-        """Return the fields to read: each comes with all that is below it.
+        """Return the fields to read; each includes its subfields.
 
         Parameters
         ----------
         base : int or None
-            The field whose children are meant; None for the ntuple.
+            The field whose children are selected; None for the ntuple.
         expressions : str, iterable of str or None
-            Keys or patterns, each of which must name something.
+            Keys or patterns, each of which must match a field.
         filter_name, filter_typename : Filter
             Filters on names and C++ types.
         accept : callable or None
-            A function of the field's id.
+            A function of the field ID.
         zipped : bool
-            Whether collections are left out whose members are read as fields of their own.
+            Whether to leave out collections whose members are read as separate fields.
 
         Returns
         -------
         list of int
-            Fields none of which is below another, in the order of the expressions; what one expression or filters
-            choose, in that of the keys.
+            Fields of which none is an ancestor of another, in the order of the expressions. The matches of one
+            expression, or of the filters, are in the order of the keys.
         """
         if expressions is not None and filter_name is not None:
             raise UsageError("give either expressions or filter_name, not both: each selects fields by name")
@@ -317,11 +317,11 @@ class Schema:
         cover = self._cover(base, wanted) + sorted(groups)
         if len(set(rank.values())) < 2:
             return cover
-        # a field that is asked for below another comes with that
+        # a subfield of a requested field is read with that field
         return sorted(cover, key=lambda i: min(rank[j] for j in (i, *self.descend(i)) if j in rank))
 
     def below(self, paths: list[str] | None) -> frozenset[str]:
-        """Return the paths of some fields, and of all that is below them; of None those of all."""
+        """Return the paths of some fields and all their subfields; None means all fields."""
         tops = (
             self.descend(None, recursive=False) if paths is None else [i for path in paths for i in self.find_all(path)]
         )
@@ -347,12 +347,12 @@ class Schema:
                 yield i
 
     def _named(self, base: int | None, expressions: str | Iterable[str]) -> tuple[set[int], dict[int, int]]:
-        """Return the fields that are named, and of those and all that match the number of the first expression."""
+        """Return the named fields, and for all matching fields the index of the first expression that matches."""
         named: set[int] = set()
         rank: dict[int, int] = {}
         one = isinstance(expressions, (str, re.Pattern)) or callable(expressions)
         if not one and not isinstance(expressions, Iterable):
-            raise UsageError(f"expressions are names of fields, not {expressions!r}")
+            raise UsageError(f"expressions must be names of fields, not {expressions!r}")
         keys: Iterable[object] = [expressions] if one else expressions
         for number, key in enumerate(keys):
             if isinstance(key, re.Pattern) or callable(key):
@@ -360,7 +360,7 @@ class Schema:
                     rank.setdefault(i, number)
                 continue
             if not isinstance(key, str):
-                raise UsageError(f"expressions are names of fields, not {key!r}")
+                raise UsageError(f"expressions must be names of fields, not {key!r}")
             found = self.find_all(key, base)
             named.update(found)
             if not found and is_pattern(key):

@@ -1,4 +1,4 @@
-"""Converting: trees, ntuples, Parquet and Arrow IPC into each other, with a proof that nothing was lost."""
+"""Conversion between trees, ntuples, Parquet and Arrow IPC, with a proof that no data was lost."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ __all__ = ["ConvertReport", "convert"]
 
 @dataclass(frozen=True, repr=False)
 class ConvertReport:
-    """What became of a file that was to be converted.
+    """The result of the conversion of one file.
 
     Parameters
     ----------
     output : str
-        The file that was made, or would have been.
+        The output file, also if it was not written.
     status : str
-        "converted"; "kept" if the output was there already; "failed"; "interrupted" or "not tried" if all were stopped
-        before it was done.
+        "converted"; "kept" if the output existed already; "failed"; "interrupted" or "not tried" if the conversion was
+        stopped before.
     input : str
-        The file that was converted; of several that are one ntuple, the first.
+        The input file; for several files that form one ntuple, the first.
     entries : int or None
-        Number of entries of all ntuples together; of a failed file, those that are lost, if that is known.
+        Number of entries of all ntuples together; for a failed file, the number of lost entries, if known.
     bytes_in, bytes_out : int
-        Bytes of input and output as stored.
+        Sizes of input and output on disk, in bytes.
     seconds : float
-        The time that it took.
+        Elapsed time, in seconds.
     notes : dict
-        Fields that have another name or other values in the output, and what was changed; where the output has
-        several ntuples, ``"NTUPLE:FIELD"``.
+        Fields with another name or other values in the output, and what was changed; if the output has several ntuples,
+        the keys are ``"NTUPLE:FIELD"``.
     certificate : dict or None
-        The proof: for each column of the output its digest and the one that the input gives.
+        The proof: for each column of the output, its digest and the digest computed from the input.
     error : str or None
-        What was wrong.
+        The error message.
     ntuples : dict of str to int
         Number of entries of each ntuple of the output.
     left_behind : tuple of LeftBehind
         Objects and fields of the input that are not in the output.
     delivery : dict or None
-        How the output got to its server, if it is on one; see `MergeReport`.
+        How the output was sent to its server, if it is on one; see `MergeReport`.
     """
 
     output: str
@@ -77,7 +77,7 @@ class ConvertReport:
 
     @property
     def skipped(self) -> tuple[tuple[str, str], ...]:
-        """The fields of `left_behind` that cannot be converted: names and reasons, as `NTuple.skipped`.
+        """The fields of `left_behind` that could not be converted: names and reasons, as `NTuple.skipped`.
 
         Returns
         -------
@@ -93,7 +93,7 @@ class ConvertReport:
         Returns
         -------
         bool or None
-            As said.
+            The result.
         """
         return None if self.certificate is None else bool(self.certificate["equal"])
 
@@ -102,7 +102,7 @@ class ConvertReport:
         if self.status == "converted":
             words.append(plural(self.entries or 0, "entry"))
         elif self.status == "failed" and self.entries != 0:
-            words.append("entries lost: " + ("not known" if self.entries is None else str(self.entries)))
+            words.append("entries lost: " + ("unknown" if self.entries is None else str(self.entries)))
         if self.certificate is not None:
             num_columns = plural(len(self.certificate["columns"]), "column")
             words.append(f"{num_columns} {'equal' if self.equal else 'not all equal'}")
@@ -134,7 +134,7 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
 
 
 def _warn_of_skipped(reports: list[ConvertReport]) -> None:
-    """Warn once of everything that conversions have left out."""
+    """Warn once about everything that conversions have left out."""
     skipped = [pair for report in reports for pair in report.skipped]
     where = reports[0].input if len(reports) == 1 else plural(sum(bool(r.skipped) for r in reports), "file")
     warn_of_left_out(skipped, where, "converted", "report")
@@ -143,8 +143,8 @@ def _warn_of_skipped(reports: list[ConvertReport]) -> None:
 def _check_switches(**switches: object) -> None:
     for name, value in switches.items():
         if not isinstance(value, bool):
-            hint = "; what became of each file is in the reports that are returned" if name == "skip_bad_files" else ""
-            raise UsageError(f"{name} is True or False, not {value!r}{hint}")
+            hint = "; the returned reports list the result of each file" if name == "skip_bad_files" else ""
+            raise UsageError(f"{name} must be True or False, not {value!r}{hint}")
 
 
 @known_options()
@@ -170,75 +170,75 @@ def convert(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Convert TTrees, RNTuples, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
+    """Convert TTrees, RNTuples, a Parquet or an Arrow IPC file to another of these formats, except to a TTree.
 
-    All trees and ntuples of a ROOT file are converted, or the one that is named (``"nano.root:Events"``). What else the
-    file has is in the report's `left_behind`.
+    All trees and ntuples of a ROOT file are converted, or only the named one (``"nano.root:Events"``). The report lists
+    everything else in the file as `left_behind`.
 
-    A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
-    their branches views of it, the counter its cardinality.
+    A TTree becomes the same ntuple as with ROOT's RNTupleImporter: arrays with a counter become one collection; their
+    branches become projected fields, and the counter the cardinality of the collection.
 
-    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read. It
-    replaces what looks like an earlier conversion: a file of nothing but ntuples of that name, or a table. Anything
-    else of its name is left as it is, and an error, unless `overwrite` says otherwise; an input is never replaced.
+    The output appears under its name only when it is complete and, with `verify`, proven equal to the input. It
+    replaces an existing file that looks like an earlier conversion: a file that has only ntuples of that name, or a
+    table. Any other existing file is kept and is an error, unless `overwrite` is set. An input is never replaced.
 
     Parameters
     ----------
     files : str, path, dict or list
-        What to convert, as for `open`: trees of one path of several files are one ntuple, if the output is a file. Its
-        numbers have the types that hold those of all; what not all files have is left out, as what cannot be read. A
-        table is made of one tree or ntuple.
+        The files to convert, as for `open`. If the output is a file, trees of the same path in several files become one
+        ntuple. Its number types can represent the values of all files; fields that not all files have, or that cannot
+        be read, are left out. A table is made from one tree or ntuple.
     output : str or path
-        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
-        a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it. Outputs on
-        servers are made in the folder for temporary files (the setting `spool_folder`), and sent when complete.
+        The output file; its extension selects the format (".root", ".parquet", ".arrow"). A name without extension or
+        with a trailing slash, and an existing directory, is a directory: each file becomes one file in it. Outputs on
+        servers are written to the directory for temporary files (the setting `spool_folder`), and sent when complete.
     fields, drop : str or list of str, optional
-        The top-level fields to convert, and those to leave out, by the names of the input or of the output; ``*`` and
-        ``?`` stand for any characters. One that cannot be read is left out with an `UnreadableWarning`; it is an error
-        if `fields` has its name.
+        The top-level fields to convert, and those to leave out, by their names in the input or the output; ``*`` and
+        ``?`` are wildcards. Unreadable fields are left out with an `UnreadableWarning`; if `fields` names one, it is an
+        error.
     compression : str, int or None
         See `recreate`.
     cluster_size, page_size : str or int
-        Compressed bytes of a cluster, about, and uncompressed bytes of a page, at most.
+        Approximate compressed size of a cluster, and maximum uncompressed size of a page, in bytes.
     memory_limit : str or int, optional
-        Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at
-        most 256 MB for pages that two steps need.
+        Limit of the memory for writing, in bytes; see `FileWriter.mkrntuple`. Reading takes 64 MB per step, and at most
+        256 MB for pages that two steps need.
     name : str, optional
-        Name of the ntuple, if there is one; by default as in the input.
+        Name of the ntuple, if there is only one; by default as in the input.
     group : bool
-        Whether arrays with one counter, such as ``Muon_pt[nMuon]`` and ``Muon_eta[nMuon]``, become one collection of
-        records that is named after what their names have in common, ``Muon``.
+        Whether arrays with a common counter, such as ``Muon_pt[nMuon]`` and ``Muon_eta[nMuon]``, become one collection
+        of records, named after the common prefix, ``Muon``.
     threads : int, optional
-        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     verify : bool
-        Whether the output is read again and every column compared with the input.
+        Whether to read the output again and compare every column with the input.
     overwrite : bool
-        Whether the output replaces any file, whatever is in it.
+        Whether to replace any existing output file.
     jobs : int
-        Files at the same time; they share the threads. Of a folder.
+        Number of files to convert at the same time; they share the threads. Only for a directory.
     resume : bool
-        Whether files are left alone whose output is there and not older than they are. Others are replaced as without
-        it, and so are ROOT files that cannot be opened, and empty ones: what was broken off may have left them. Of a
-        folder.
+        Whether to skip files whose output exists and is not older. Other outputs are replaced as without `resume`, and
+        so are empty files and ROOT files that cannot be opened, which an interrupted conversion may have left. Only for
+        a directory.
     skip_bad_files : bool
-        Whether files that cannot be converted are reported, and the others converted. Of a folder.
+        Whether to report files that cannot be converted, and convert the others. Only for a directory.
     kind : str
-        What the files in a folder are: "root", "parquet" or "arrow".
+        The format of the files in a directory: "root", "parquet" or "arrow".
     progress : bool, optional
-        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
+        Whether to show a progress bar; by default on a terminal and in a notebook. True prints log lines elsewhere.
     storage_options : dict, optional
-        Settings of how servers are asked, for inputs and output, as for `open`.
+        Settings for access to servers, for inputs and output, as for `open`.
 
     Returns
     -------
     ConvertReport or list of ConvertReport
-        What was done; for a folder, of each file.
+        The result; for a directory, one for each file.
 
     Raises
     ------
     FemtobarnError
-        If something cannot be read or written, or the output is not equal to the input: then there is none. With
-        `skip_bad_files`, this is in the reports.
+        If a file cannot be read or written, or the output is not equal to the input: no output is left then. With
+        `skip_bad_files`, the errors are in the reports.
 
     Examples
     --------
@@ -248,20 +248,20 @@ def convert(
     (12000, True)
     """
     if type(files).__module__.split(".")[0] in ("uproot", "femtobarn"):
-        raise UsageError("files are converted: give their paths; what is open is written by fb.write")
+        raise UsageError("fb.convert takes paths of files: use fb.write for an open ntuple")
     settings = {} if storage_options is None else settings_of(storage_options)
     pairs = resolve(files, settings)
     if not pairs:
-        raise UsageError("there is nothing to convert")
+        raise UsageError("no files to convert")
     path = plain_path(output)
     named = _core.public_url(path)
     is_folder = named.endswith(("/", os.sep)) or Path(named).is_dir() or not Path(named).suffix
     if kind not in ("root", "parquet", "arrow"):
-        raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
+        raise UsageError(f"kind must be 'root', 'parquet' or 'arrow', not {kind!r}")
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
     if not is_folder and (resume or skip_bad_files or jobs != 1):
-        raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
+        raise UsageError("jobs, resume and skip_bad_files need an output directory: end its name with a slash")
     _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume, skip_bad_files=skip_bad_files)
     given = {
         "fields": patterns("fields", fields),
@@ -303,7 +303,7 @@ def convert(
     if failed is not None and not skip_bad_files:
         done = sum(report.status in ("converted", "kept") for report in reports)
         advice = f"; {failed['next']}" if failed["next"] else ""
-        others = "; skip_bad_files=True goes on after bad ones" if len(reports) > 1 else ""
-        message = f"{failed['error']}{advice} ({done} of {len(reports)} files are converted{others})"
+        others = "; skip_bad_files=True continues after bad files" if len(reports) > 1 else ""
+        message = f"{failed['error']}{advice} ({done} of {len(reports)} files converted{others})"
         raise getattr(errors, failed["class"])(message, kind=failed["kind"])
     return reports

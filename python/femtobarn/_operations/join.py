@@ -37,60 +37,59 @@ def join_columns(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
-    """Put the fields of ntuples side by side into one ntuple (a horizontal merge, as friends of a tree).
+    """Join the fields of several ntuples side by side into one ntuple (horizontal merge, like friend trees).
 
-    Without `on`, entries of the same number belong together. Where all ntuples have the same clusters, their pages are
-    shared or copied; elsewhere, and where entries are matched, clusters are made anew.
+    Without `on`, entries with the same number belong together. If all ntuples have the same clusters, their pages are
+    shared or copied. Otherwise, and if entries are matched by `on`, clusters are rebuilt.
 
     Parameters
     ----------
     files : str, path, dict or list
-        The ntuples, two or more, as for `open`: ``["a.root:Events", "b.root:Friends"]``.
+        Two or more ntuples, as for `open`: ``["a.root:Events", "b.root:Friends"]``.
     output : str or path
-        The file to make.
+        The output file.
     on : str or list of str, optional
-        Fields of integers that all ntuples have, such as ``["run", "luminosityBlock", "event"]``: entries belong
-        together where these are equal. The output has the entries of the first ntuple, in its order. A key that one of
-        the others has twice is an error.
+        Integer fields that all ntuples have, such as ``["run", "luminosityBlock", "event"]``. Entries with equal values
+        belong together. The output has the entries of the first ntuple, in its order. A key that occurs twice in one of
+        the other ntuples is an error.
     fields : list, optional
-        For each ntuple, the top-level fields to take, as a name or a list of them (``*`` and ``?`` stand for any
-        characters); None for all. A name that two ntuples have must be left out of one, but for fields of `on`: these
-        are taken once, from the first ntuple that is asked for them, and are not in the output if none is.
+        For each ntuple, the top-level fields to take, as a name or a list of names (``*`` and ``?`` are wildcards);
+        None for all. If two ntuples have a field of the same name, leave it out of one. Fields of `on` are an
+        exception: each is taken once, from the first ntuple whose selection has it.
     unmatched : str
-        What becomes of entries of the first ntuple that another one does not have: "error"; "drop", they are left out,
-        and counted in the report.
+        How to treat entries of the first ntuple without a match in another one: "error"; "drop" leaves them out and
+        counts them in the report.
     name : str, optional
-        The name of the ntuple that is made, with its directories (``"nano/Events"``); by default that of the first.
+        The name of the output ntuple, with directories (``"nano/Events"``); by default the name of the first.
     others : str
-        What is done with attribute sets of one name in several ntuples, unless they are equal, and with what is in a
-        file beside an ntuple that is not named (``"a.root"``; of ``"a.root:Events"`` nothing else is asked for):
-        "error"; "first", the first of each name is taken; "drop", it is left out, and so are all attribute sets.
-        Attribute sets go along with the entries that they speak of. Nothing is added up. What is left out is in the
-        report.
+        How to treat attribute sets of the same name in several ntuples, unless they are equal, and other objects in
+        files without an ntuple name (``"a.root"`` but not ``"a.root:Events"``): "error"; "first" takes the first of
+        each name; "drop" leaves them out, and all attribute sets. Attribute sets follow the entries that they describe.
+        Histograms are not added. The report lists everything that is left out.
     compression : str or int, optional
-        What all pages are to be compressed with (see `recreate`); by default each keeps what it has.
+        The compression of all pages (see `recreate`); by default it is unchanged.
     overwrite : bool
-        Whether the output replaces a file that is there already; an input is never replaced.
+        Whether to replace an existing output file; an input is never replaced.
     verify : bool
-        Whether the output is read again and compared with the ntuples before it appears, as
-        ``open(output).verify(against=files, beside=True, ...)`` does; what that found is in the report's `proof`.
+        Whether to read the output again and compare it with the inputs before it appears, as
+        ``open(output).verify(against=files, beside=True, ...)`` does; the result is the `proof` of the report.
     threads : int, optional
-        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
     storage_options : dict, optional
-        Settings of how servers are asked, for inputs and output, as for `open`.
+        Settings for access to servers, for inputs and output, as for `open`.
 
     Returns
     -------
     MergeReport
-        What was done. Entries of other ntuples than the first that belong to none are counted, too, in the `dropped` of
-        its `inputs`.
+        The report. The `dropped` of its `inputs` also counts entries of the other ntuples that match no entry of the
+        first.
 
     Raises
     ------
     FemtobarnError
-        If entries or names do not fit together, or something cannot be read or written: then there is no output.
+        If entries or names do not match, or a file cannot be read or written: no output is left then.
 
     Examples
     --------
@@ -104,7 +103,7 @@ def join_columns(
     """
     for each in files if isinstance(files, (list, tuple)) else [files]:
         if isinstance(each, NTuple) and len(each.files) > 1:
-            raise UsageError(f"{each.name!r} is in {len(each.files)} files: merge them first, and join that")
+            raise UsageError(f"{each.name!r} is in {len(each.files)} files: merge them first, then join the result")
     given = joining(on, fields, unmatched) | {"others": others, "verify": verify}
     if name is not None:
         given["name"] = name

@@ -1,4 +1,4 @@
-"""What an operation does not carry along to the file that it makes."""
+"""Objects and fields that an operation does not copy to its output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LeftBehind", "left_behind_of", "left_behind_text"]
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """An object of the inputs, or a field of one, that is not in the output.
+    """An object of the inputs, or a field of an object, that is not in the output.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class LeftBehind:
     class_name : str
         The class of the object, such as "TTree".
     field : str or None
-        The field or branch of the object, if the object itself is in the output.
+        The field or branch, if the object itself is in the output.
     reason : str
-        Why it is not in the output.
+        The reason.
     files : tuple of str
         The files that have it.
     """
@@ -37,7 +37,7 @@ class LeftBehind:
 
 
 def left_behind_of(found: Iterable[dict[str, Any]]) -> tuple[LeftBehind, ...]:
-    """Return what the core's report has in its `left_behind`.
+    """Return the `left_behind` of a report of the core.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def left_behind_of(found: Iterable[dict[str, Any]]) -> tuple[LeftBehind, ...]:
     Returns
     -------
     tuple of LeftBehind
-        The same.
+        The same as objects.
     """
     each = ((it["name"], it["class"], it["field"], it["reason"], tuple(it["files"])) for it in found)
     return tuple(LeftBehind(*it) for it in each)
 
 
 def left_behind_text(items: Iterable[LeftBehind]) -> str:
-    """Return the names of what is left behind for a repr; fields stand behind the name of their object.
+    """Return the names of objects and fields that are left behind, for a repr; fields follow the name of their object.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def left_behind_text(items: Iterable[LeftBehind]) -> str:
     Returns
     -------
     str
-        The first names; empty if there is nothing.
+        The first names; empty if there are none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Merging: files into one, whose pages are those of the inputs wherever they can be."""
+"""Merging files. Pages of the inputs are reused where possible."""
 
 from __future__ import annotations
 
@@ -28,40 +28,39 @@ __all__ = ["Common", "MergeReport", "call", "merge", "run", "sizes"]
 
 @dataclass(frozen=True, repr=False)
 class MergeReport:
-    """What a merge did.
+    """The result of a merge.
 
     Parameters
     ----------
     output : str
-        The file that was made or added to.
+        The output file.
     entries : dict of str to int
-        Number of entries of each ntuple that was made or added to.
+        Number of entries of each ntuple that was written or extended.
     bytes_out : int
-        Its size.
+        Size of the output, in bytes.
     levels : dict of str to int
-        Bytes of pages by the level that brought them: "L0" in blocks shared with the inputs, "L1" copied, "L2"
-        recompressed, "L3" encoded anew, "L4" taken apart for clusters that are made anew (bytes of the input), "zeros"
-        for fields that an input does not have, and "refused": copied, though they were to be shared, as the file system
-        refused.
+        Bytes of pages by the level at which they were handled: "L0" in blocks shared with the inputs, "L1" copied, "L2"
+        recompressed, "L3" encoded anew, "L4" decoded for rebuilt clusters (bytes of the input), "zeros" for fields that
+        an input does not have, and "refused": copied because the file system refused to share them.
     shared_bytes : int or None
-        Bytes of the output that share blocks with other files, as the file system says (FIEMAP); None if it does not.
+        Bytes of the output that share blocks with other files, according to the file system (FIEMAP); None if unknown.
     inputs : list of dict
-        What came of each input, with all details.
+        The details for each input.
     left_behind : tuple of LeftBehind
         Objects and fields of the inputs that are not in the output.
     seconds : float
-        The time that it took.
+        Elapsed time, in seconds.
     bytes_before : int or None
-        The size that it had before, if it was added to; None if it was made.
+        Size of the output before an append; None for a new file.
     entries_before : dict of str to int
-        Number of entries that each of these ntuples had before.
+        Number of entries of each of these ntuples before an append.
     histograms : int
-        Number of histograms in the output, which are sums of those of the inputs.
+        Number of histograms in the output, which are sums of the histograms in the inputs.
     proof : dict or None
-        What the comparison with the inputs found, if there was one.
+        The result of the comparison with the inputs, if it was requested.
     delivery : dict or None
-        Of an output on a server: "bytes" that were sent, "seconds" that it took, and by what the server's file was
-        "compared" with it: "size", "bytes" (all were read back), or the kind of the server's checksum, as "adler32".
+        For an output on a server: the "bytes" that were sent, the elapsed "seconds", and how the file on the server was
+        "compared" with the output: "size", "bytes" (read back), or the type of the server's checksum, as "adler32".
     """
 
     output: str
@@ -108,67 +107,67 @@ def merge(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
-    """Merge files into one: the ntuples of each name, one after another, and the sums of histograms.
+    """Merge files into one: ntuples of the same name one after another, and histograms as sums.
 
-    Pages are those of the inputs wherever they can be. On file systems that can (XFS, btrfs), their blocks are shared
-    with the inputs, so that the time does not depend on the amount of data. The output appears under its name only
-    when it is complete.
+    Pages of the inputs are reused where possible. On file systems with reflinks (XFS, btrfs), blocks are shared with
+    the inputs, so that the time does not depend on the amount of data. The output appears under its name only when it
+    is complete.
 
     Parameters
     ----------
     files : str, path, dict or list
-        What to merge, as for `open`: all ntuples of a file, or the one that is named.
+        The files to merge, as for `open`: all ntuples of each file, or only the named one.
     output : str or path
-        The file to make, or with `append` to add to. One of a server (``root://``, ``https://``, ``davs://``, ``s3://``,
-        ``gs://``, ``az://``) is made in the folder for temporary files (the setting `spool_folder`), and sent when it
-        is complete.
+        The output file; with `append`, the file to extend. An output on a server (``root://``, ``https://``,
+        ``davs://``, ``s3://``, ``gs://``, ``az://``) is written to the directory for temporary files (the setting
+        `spool_folder`), and sent when it is complete.
     level : str
-        What is done with pages, by the levels of ROOT's merging: "L0" shares blocks, and is an error where that is not
-        possible; "L1" copies; "L2" recompresses what has another `compression`; "L3" encodes for the compression what
-        is encoded otherwise; "L4" rebuilds pages and clusters, so that small clusters grow to their size; "auto" takes
-        the cheapest of these that keeps the result right.
+        How pages are handled, with the levels of ROOT's merging: "L0" shares blocks, and fails if that is not possible;
+        "L1" copies; "L2" recompresses pages with another `compression`; "L3" encodes pages anew if their encoding does
+        not suit the compression; "L4" rebuilds pages and clusters, so that small clusters are combined; "auto" takes
+        the cheapest level with a correct result.
     mode : str
-        Which fields the files must have: "filter", all of the first one, others are left out; "union", any, they are
-        zero, empty or missing where a file has none; "strict", the same.
+        Which fields the files must have: "filter", all fields of the first file, others are left out; "union", any
+        fields, with zero, empty or missing values where a file has none; "strict", the same fields.
     fields : str or list of str, optional
-        The top-level fields to take; ``*`` and ``?`` stand for any characters.
+        The top-level fields to take; ``*`` and ``?`` are wildcards.
     compression : str or int, optional
-        What all pages are to be compressed with (see `recreate`); by default each keeps what it has.
+        The compression of all pages (see `recreate`); by default it is unchanged.
     cluster_size, page_size : str or int, optional
-        Compressed bytes of a cluster and uncompressed bytes of a page, where they are made anew; by default as
+        Compressed size of a cluster and uncompressed size of a page, in bytes, if they are rebuilt; by default as for
         `recreate`.
     others : str
-        What is done with objects that are neither ntuples nor histograms: "error"; "first", the first of each name is
-        taken; "drop", they are left out. Histograms and profiles are added up, as ROOT's hadd does.
+        How to treat objects that are neither ntuples nor histograms: "error"; "first" takes the first of each name;
+        "drop" leaves them out. Histograms and profiles are added, as in ROOT's hadd.
     compatible : bool
-        Whether only what ROOT 6.40 and uproot 5.7 read is written: pages of another encoding than the first file's are
-        encoded anew. Otherwise their columns become further representations of their fields, as ROOT 6.42 does.
+        Whether to write only files that ROOT 6.40 and uproot 5.7 can read: pages with another encoding than in the
+        first file are encoded anew. Otherwise they become further column representations, as in ROOT 6.42.
     overwrite : bool
-        Whether the output replaces a file that is there already; an input is never replaced.
+        Whether to replace an existing output file; an input is never replaced.
     append : bool
-        Whether the files are added to an output that is there already, without reading its data: its ntuples are
-        continued, and others begun. `mode` compares the files with the ntuples of the output. Until all is there,
-        everybody sees what was there before, whatever happens. An output that is not there is made.
+        Whether to add the files to an existing output without reading its data: its ntuples are continued, and new
+        ones are added. `mode` compares the files with the ntuples of the output. Until the end, readers see the
+        previous content, also after a failure. An output that does not exist is created.
     verify : bool
-        Whether a new output is read again and compared with the files before it appears, as
-        ``open(output).verify(against=files)`` does; what that found is in the report's `proof`.
+        Whether to read a new output again and compare it with the inputs before it appears, as
+        ``open(output).verify(against=files)`` does; the result is the `proof` of the report.
     threads : int, optional
-        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
-        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
+        Whether to show a progress bar; by default on a terminal and in a notebook. True prints log lines elsewhere.
     storage_options : dict, optional
-        Settings of how servers are asked, for inputs and output, as for `open`.
+        Settings for access to servers, for inputs and output, as for `open`.
 
     Returns
     -------
     MergeReport
-        What was done.
+        The report.
 
     Raises
     ------
     FemtobarnError
-        If the files do not fit together, or something cannot be read or written: then there is no output, or that
-        which was there is as it was.
+        If the files do not match, or a file cannot be read or written: no new output is left then, and an existing one
+        is unchanged.
 
     Examples
     --------
@@ -184,22 +183,22 @@ def merge(
 
 
 def sizes(cluster_size: str | SupportsIndex | None, page_size: str | SupportsIndex | None) -> dict[str, int]:
-    """Return the sizes of what is made anew, as the core takes them.
+    """Return sizes of clusters and pages as options of the core.
 
     Parameters
     ----------
     cluster_size, page_size : str or int, optional
-        As users give them.
+        The arguments from the user.
 
     Returns
     -------
     dict of str to int
-        Those that are given.
+        The sizes that are given.
 
     Raises
     ------
     UsageError
-        If one is no number of bytes, or none at all.
+        If a size is not a positive number of bytes.
 
     Examples
     --------
@@ -212,13 +211,13 @@ def sizes(cluster_size: str | SupportsIndex | None, page_size: str | SupportsInd
         if size is not None:
             out[name] = min(num_bytes(size), 2**60)
             if out[name] < 1:
-                raise UsageError(f"{name} is at least one byte, not {size!r}")
+                raise UsageError(f"{name} must be at least one byte, not {size!r}")
     return out
 
 
 @dataclass(frozen=True)
 class Common:
-    """What all that brings pages to a new file has: options of `merge`, as users give them."""
+    """Options that all operations share, as given by users."""
 
     fields: str | Iterable[str] | None
     compression: Any
@@ -237,25 +236,25 @@ def run(
     write: dict[str, Any],
     common: Common,
 ) -> MergeReport:
-    """Bring files to a new one.
+    """Copy files to a new one.
 
     Parameters
     ----------
     verb : str
-        What is being done, for the bar.
+        The action, for the progress bar.
     files : str, path, dict or list
-        What to bring.
+        The files to copy.
     output : str or path
-        The file to make.
+        The output file.
     given, write : dict
         Options of the core, for merging and for writing.
     common : Common
-        More of them.
+        Further options.
 
     Returns
     -------
     MergeReport
-        What was done.
+        The report.
     """
     given |= {"fields": patterns("fields", common.fields), "others": common.others}
     return call(_core.merge, verb, files, output, given, write, common)
@@ -270,11 +269,11 @@ def call(
     write: dict[str, Any],
     common: Common,
 ) -> MergeReport:
-    """Call a function of the core, with what `run` has; give its report."""
+    """Call a function of the core with the arguments of `run`; return its report."""
     settings = {} if common.storage_options is None else settings_of(common.storage_options)
     pairs = resolve(files, settings)
     if not pairs:
-        raise UsageError("there is nothing to merge")
+        raise UsageError("no files to merge")
     given |= {"overwrite": common.overwrite, "settings": settings}
     write["threads"] = num_threads(common.threads)
     if common.compression is not None:

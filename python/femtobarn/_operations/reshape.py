@@ -1,4 +1,4 @@
-"""A file from another one: with some of its fields and entries, or in another shape."""
+"""Copying a file with some of its fields and entries, or with another layout."""
 
 from __future__ import annotations
 
@@ -33,47 +33,47 @@ def clone(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
-    """Copy ntuples with some of their fields, or some of their entries, without decompressing pages.
+    """Copy some fields or entries of ntuples without decompressing pages (slim).
 
-    Pages are shared with the source where the file system can, and copied elsewhere. Only clusters that a range of
-    entries cuts are made anew.
+    Pages are shared with the source if the file system supports it, and copied otherwise. Clusters are rebuilt only at
+    the borders of a range of entries.
 
     Parameters
     ----------
     source : str, path, dict or list
-        What to copy, as for `merge`.
+        The files to copy, as for `merge`.
     output : str or path
-        The file to make.
+        The output file.
     fields : str or list of str, optional
-        The top-level fields to take; ``*`` and ``?`` stand for any characters.
+        The top-level fields to take; ``*`` and ``?`` are wildcards.
     entries : slice, range or pair of int, optional
-        The entries to take of each ntuple of one file, in steps of one: ``slice(1000, 2000)``, ``range(1000)``. Numbers
-        of a slice or a pair count from the end if they are below zero; what is beyond the end is left out.
+        The entries to take from each ntuple of a single file, with step 1: ``slice(1000, 2000)``, ``range(1000)``.
+        Negative numbers in a slice or a pair count from the end; numbers beyond the end are allowed.
     level : str
         As for `merge`.
     others : str
-        What is done with objects that are no ntuples: "first", they are copied; "drop", they are left out; "error".
+        How to treat objects that are not ntuples: "first" copies them; "drop" leaves them out; "error".
     overwrite : bool
-        Whether the output replaces a file that is there already; the source is never replaced.
+        Whether to replace an existing output file; the source is never replaced.
     verify : bool
-        Whether the output is read again and compared with the source before it appears; what that found is in the
-        report's `proof`.
+        Whether to read the output again and compare it with the source before it appears; the result is the `proof` of
+        the report.
     threads : int, optional
-        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
     storage_options : dict, optional
-        Settings of how servers are asked, for inputs and output, as for `open`.
+        Settings for access to servers, for inputs and output, as for `open`.
 
     Returns
     -------
     MergeReport
-        What was done.
+        The report.
 
     Raises
     ------
     FemtobarnError
-        If something cannot be read or written: then there is no output.
+        If a file cannot be read or written: no output is left then.
 
     Examples
     --------
@@ -107,55 +107,56 @@ def reshape(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
-    """Copy ntuples in another shape; each change costs only what it needs.
+    """Copy ntuples with another layout. Each change does only the work that it needs.
 
-    A compression alone recompresses pages (L2), an encoding or a precision encodes them anew (L3), sizes rebuild pages
-    or clusters (L4). What is not named stays as it is. Values are the same, but for those of another `precision`.
+    A compression recompresses pages (L2), an encoding or a precision encodes them anew (L3), sizes rebuild pages or
+    clusters (L4). Everything else is unchanged. Values are the same, except with another `precision`.
 
     Parameters
     ----------
     source : str, path, dict or list
-        What to copy, as for `merge`.
+        The files to copy, as for `merge`.
     output : str or path
-        The file to make.
+        The output file.
     compression : str or int, optional
-        What all pages are to be compressed with (see `recreate`).
+        The compression of all pages (see `recreate`).
     page_size : str or int, optional
-        Uncompressed bytes of a page, at most; clusters stay as they are if nothing is said of them.
+        Maximum uncompressed size of a page, in bytes; clusters are unchanged without `cluster_size`.
     cluster_size : str or int, optional
-        Compressed bytes of a cluster, about: small ones are joined, large ones are cut.
+        Approximate compressed size of a cluster, in bytes: small clusters are combined, large ones are split.
     encoding : str, optional
-        "split": the bytes of numbers apart, offsets as differences, as is good for compression; "plain": as in memory.
+        "split": separates the bytes of numbers and stores offsets as differences, for better compression; "plain": as
+        in memory.
     precision : dict, optional
-        Names of fields (with dots for members, ``*`` and ``?`` for any characters) and how their reals are stored:
+        Names of fields (with dots for members, and the wildcards ``*`` and ``?``) and how their floats are stored:
         ``{"Muon_pt": 12}`` keeps the upper 12 bits of single precision (Real32Trunc), ``{"Muon_phi": (16, -3.15,
-        3.15)}`` stores 16 bits' fraction of that range (Real32Quant); values outside of a range are errors. Of several
-        names that fit a field, the first counts.
+        3.15)}`` stores the position in this range with 16 bits (Real32Quant). Values outside of the range are errors.
+        If several names match a field, the first one is used.
     fields : str or list of str, optional
-        The top-level fields to take; ``*`` and ``?`` stand for any characters.
+        The top-level fields to take; ``*`` and ``?`` are wildcards.
     others : str
-        What is done with objects that are no ntuples: "first", they are copied; "drop", they are left out; "error".
+        How to treat objects that are not ntuples: "first" copies them; "drop" leaves them out; "error".
     overwrite : bool
-        Whether the output replaces a file that is there already; the source is never replaced.
+        Whether to replace an existing output file; the source is never replaced.
     verify : bool
-        Whether the output is read again and compared with the source before it appears; what that found is in the
-        report's `proof`.
+        Whether to read the output again and compare it with the source before it appears; the result is the `proof` of
+        the report.
     threads : int, optional
-        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
     storage_options : dict, optional
-        Settings of how servers are asked, for inputs and output, as for `open`.
+        Settings for access to servers, for inputs and output, as for `open`.
 
     Returns
     -------
     MergeReport
-        What was done.
+        The report.
 
     Raises
     ------
     FemtobarnError
-        If a value does not fit its new precision, or something cannot be read or written: then there is no output.
+        If a value does not fit its new precision, or a file cannot be read or written: no output is left then.
 
     Examples
     --------
@@ -170,12 +171,12 @@ def reshape(
         given |= {"level": "L4", "keep_clusters": cluster_size is None}
     if encoding is not None:
         if encoding not in ("split", "plain"):
-            raise UsageError(f"encoding is 'split' or 'plain', not {encoding!r}")
+            raise UsageError(f"encoding must be 'split' or 'plain', not {encoding!r}")
         given["split"] = encoding == "split"
     if precision is not None:
         given["precision"] = [_stored(name, stored) for name, stored in precision.items()]
     if compression is None and not given:
-        raise UsageError("nothing is to be changed: give compression, page_size, cluster_size, encoding or precision")
+        raise UsageError("no change requested: pass compression, page_size, cluster_size, encoding or precision")
     given["verify"] = verify
     common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("reshaping", source, output, given, write, common)
@@ -198,50 +199,49 @@ def skim(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
-    """Copy the entries of which a condition is true, of one or several files.
+    """Copy the entries that satisfy a condition, from one or several files (skim).
 
-    The columns of the condition are read first, of the others only the pages with entries that are taken. What is left
-    of small clusters is gathered into large ones.
+    The columns of the condition are read first; from other columns, only pages with selected entries are read. Small
+    clusters that remain are combined into large ones.
 
     Parameters
     ----------
     source : str, path, dict or list
-        What to select from, as for `merge`.
+        The files to select from, as for `merge`.
     output : str or path
-        The file to make.
+        The output file.
     where : str
-        The condition, as it is typed in C++ or Python: ``"nMuon >= 2 && Muon_pt[0] > 20"``, ``"any(Jet_pt > 30)"``.
-        The guide on expressions says what there is.
+        The condition, in the syntax of C++ or Python: ``"nMuon >= 2 && Muon_pt[0] > 20"``, ``"any(Jet_pt > 30)"``. The
+        guide on expressions lists operators and functions.
     fields : str or list of str, optional
-        The top-level fields to take; ``*`` and ``?`` stand for any characters. Those of the condition need not be among
-        them.
+        The top-level fields to take; ``*`` and ``?`` are wildcards. The fields of the condition need not be among them.
     compression : str or int, optional
-        What all pages are to be compressed with (see `recreate`); by default each column keeps what it has.
+        The compression of all pages (see `recreate`); by default each column keeps its compression.
     cluster_size, page_size : str or int, optional
-        Compressed bytes of a cluster and uncompressed bytes of a page; by default as `recreate`.
+        Compressed size of a cluster and uncompressed size of a page, in bytes; by default as for `recreate`.
     others : str
-        What is done with objects that are no ntuples: "first", they are copied; "drop", they are left out; "error".
+        How to treat objects that are not ntuples: "first" copies them; "drop" leaves them out; "error".
     overwrite : bool
-        Whether the output replaces a file that is there already; a source is never replaced.
+        Whether to replace an existing output file; a source is never replaced.
     verify : bool
-        Whether the output is read again and compared with the source before it appears; what that found is in the
-        report's `proof`.
+        Whether to read the output again and compare it with the source before it appears; the result is the `proof` of
+        the report.
     threads : int, optional
-        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
     storage_options : dict, optional
-        Settings of how servers are asked, for inputs and output, as for `open`.
+        Settings for access to servers, for inputs and output, as for `open`.
 
     Returns
     -------
     MergeReport
-        What was done.
+        The report.
 
     Raises
     ------
     FemtobarnError
-        If the condition makes no sense, or something cannot be read or written: then there is no output.
+        If the condition is invalid, or a file cannot be read or written: no output is left then.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def skim(
     True
     """
     if not isinstance(where, str):
-        raise UsageError(f'where is a condition as a text, such as "nMuon >= 2", not {where!r}')
+        raise UsageError(f'where must be a condition as a string, such as "nMuon >= 2", not {where!r}')
     given: dict[str, Any] = {"where": where, "verify": verify}
     write = sizes(cluster_size, page_size)
     common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
@@ -265,4 +265,4 @@ def _stored(name: str, stored: int | tuple[int, float, float]) -> tuple[str, int
         case (int(bits), low, high):
             return name, bits, (float(low), float(high))
         case _:
-            raise UsageError(f"precision of {name!r} is a number of bits, or (bits, least, largest), not {stored!r}")
+            raise UsageError(f"precision of {name!r} is not a number of bits or (bits, least, largest): {stored!r}")

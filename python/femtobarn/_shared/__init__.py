@@ -1,1 +1,1 @@
-"""Helpers that several rooms use."""
+"""Helpers that several subpackages use."""

@@ -1,4 +1,4 @@
-"""Arguments that have no meaning here: uproot's are accepted if harmless, refused with advice if not."""
+"""Arguments of uproot that do not apply here: accepted if they change nothing, refused with advice otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check_open_options", "check_read_options", "known_options", "no_mode
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# They tune machinery that does not exist here.
+# They tune parts of uproot that do not exist here.
 _OPEN = frozenset(
     {
         "array_cache",
@@ -44,31 +44,31 @@ _READ = frozenset(
     }
 )
 _REFUSED = {
-    "cut": "cut is not evaluated: read the fields that it needs and mask the arrays, as in "
+    "cut": "cut is not supported: read the fields that it needs and mask the arrays, as in "
     "a = nt.arrays(['nMuon', 'Muon_pt']); a[a.nMuon >= 2]",
-    "aliases": "aliases are not evaluated: read the fields and compute with the arrays",
-    "access_log": "access_log needs virtual arrays, which are not available: give the names of the fields to read",
+    "aliases": "aliases are not supported: read the fields and compute with the arrays",
+    "access_log": "access_log needs virtual arrays, which are not supported: pass the names of the fields to read",
 }
 _ONLY = {
-    "backend": ("cpu", "arrays are made on the CPU: convert them with ak.to_backend"),
-    "interpreter": ("cpu", "arrays are made on the CPU"),
-    "virtual": (False, "virtual arrays are not available: give the names of the fields to read"),
+    "backend": ("cpu", "arrays are in CPU memory: convert them with ak.to_backend"),
+    "interpreter": ("cpu", "arrays are in CPU memory"),
+    "virtual": (False, "virtual arrays are not supported: pass the names of the fields to read"),
 }
 
 
 _READ_ONLY = (
-    "fb.open reads, and takes no mode: fb.recreate makes a file, or replaces one; fb.create makes one where there is "
-    "none; fb.update adds to one"
+    "fb.open only reads and takes no mode: fb.recreate creates or replaces a file, fb.create creates a new file, "
+    "fb.update adds to a file"
 )
 
 
 def no_mode(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a function that opens files tell those who give it a mode, as Python's own takes one, what they want.
+    """Make a function that opens files reject a file mode as second argument, with advice.
 
     Parameters
     ----------
     function : callable
-        Its first argument is the files; it has no second one.
+        Its first argument is the files; it has no second positional argument.
 
     Returns
     -------
@@ -81,14 +81,14 @@ def no_mode(function: Callable[_P, _R]) -> Callable[_P, _R]:
         if len(args) == 2 and isinstance(args[1], str) and re.fullmatch(r"[rwaxbt+]{1,3}", args[1]):
             raise UsageError(_READ_ONLY)
         if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], str):
-            raise UsageError(f"the name of an ntuple stands behind the path: {args[0] + ':' + args[1]!r}")
+            raise UsageError(f"write the name of the ntuple after the path: {args[0] + ':' + args[1]!r}")
         return function(*args, **kwargs)
 
     return checked
 
 
 def check_open_options(options: Mapping[str, Any]) -> None:
-    """Raise for options of opening that neither femtobarn nor uproot has."""
+    """Raise for options of `open` that neither femtobarn nor uproot has."""
     for name in options:
         if name == "mode":
             raise UsageError(_READ_ONLY)
@@ -97,13 +97,13 @@ def check_open_options(options: Mapping[str, Any]) -> None:
 
 
 def split_open_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate the options of opening that have a meaning here from all the others, without uproot's tuning."""
+    """Separate the options of `open` from all others, and drop uproot's tuning options."""
     opening = {name: value for name, value in options.items() if name in _OPEN_HERE}
     return opening, {n: value for n, value in options.items() if n not in opening and n not in _OPEN}
 
 
 def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
-    """Raise for options of reading that cannot be honoured, or that neither femtobarn nor uproot has."""
+    """Raise for options of reading that are not supported, or that neither femtobarn nor uproot has."""
     known = ["filter_name", "filter_typename", "filter_field", "filter_branch", "entry_start", "entry_stop"]
     known += ["library", "how", "ak_add_doc", "threads"]
     for name, value in {"cut": cut, **options}.items():
@@ -112,12 +112,12 @@ def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
                 raise UsageError(_REFUSED[name])
         elif name in _ONLY:
             if value != _ONLY[name][0]:
-                raise UsageError(f"{name}={value!r} is not possible: {_ONLY[name][1]}")
+                raise UsageError(f"{name}={value!r} is not supported: {_ONLY[name][1]}")
         elif name not in _READ:
             raise _unknown(name, known)
 
 
-# Names that other programs, `fb` among them, give to options.
+# Names of options in other programs, including `fb`.
 _SYNONYMS = {"force": "overwrite", "cut": "where", "condition": "where", "columns": "fields", "num_threads": "threads"}
 
 
@@ -129,12 +129,12 @@ def _unknown(name: str, known: list[str]) -> TypeError:
 
 
 def known_options(like: Callable[..., Any] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Make a function tell of an option that it does not have with the name of the one that was meant.
+    """Make a function suggest the right name for an option that it does not have.
 
     Parameters
     ----------
     like : callable, optional
-        A function whose options it has, too.
+        A function whose options are allowed as well.
 
     Returns
     -------

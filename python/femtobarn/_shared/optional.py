@@ -1,4 +1,4 @@
-"""Packages that femtobarn uses if they are installed."""
+"""Optional packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["optional"]
 
 
 def optional(module: str, extra: str) -> Any:
-    """Import an optional package, or say how to install it."""
+    """Import an optional package, or raise an error that says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Where something is written, and how it is compressed."""
+"""Output paths and compression."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = str | os.PathLike[str]
 
 
 def compression_settings(compression: Any) -> int:
-    """Turn a compression as users say it into ROOT's number.
+    """Turn a compression setting into ROOT's number.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def compression_settings(compression: Any) -> int:
     Raises
     ------
     UsageError
-        If there is no such algorithm or level.
+        If the algorithm or the level does not exist.
 
     Examples
     --------
@@ -49,14 +49,14 @@ def compression_settings(compression: Any) -> int:
 
 
 def plain_path(path: Path, place: str = "first") -> str:
-    """Return a path to be written: with the home folder for ``~``, and without a name of an object in it.
+    """Return an output path: with ``~`` expanded, and without an object name.
 
     Parameters
     ----------
     path : str or path
         What the user gave.
     place : str
-        Which of the arguments it is.
+        The position of the argument, for messages.
 
     Returns
     -------
@@ -66,24 +66,24 @@ def plain_path(path: Path, place: str = "first") -> str:
     Raises
     ------
     UsageError
-        If it is no path, or ends with the name of an object, as paths to be read may.
+        If the argument is not a path, or if it ends with the name of an object, as paths for reading may.
     """
     if not isinstance(path, str | os.PathLike):
-        raise UsageError(f"where to write is a path, as 'new.root', and comes {place}: it is no {type(path).__name__}")
+        raise UsageError(f"the output path, such as 'new.root', must come {place}, not a {type(path).__name__}")
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111, for URLs pass
     found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
     if found and not os.path.exists(text):  # noqa: PTH110
-        raise UsageError(f"{text!r} is where to write: give the path {found[1]!r}, and {found[2]!r} as the name")
+        raise UsageError(f"invalid output path {text!r}: give the path {found[1]!r}, and {found[2]!r} as the name")
     if text == "-":
-        raise UsageError("nothing is written to standard output: give the path of a file")
+        raise UsageError("cannot write to standard output: give the path of a file")
     return text
 
 
 def root_path(path: Path) -> str:
-    """Return a path where a ROOT file is to be written: as `plain_path`, but not the name of a table."""
+    """Return the path of a ROOT file to write: as `plain_path`, but refuse the file extension of a table."""
     text = plain_path(path)
     if _core.public_url(text).lower().endswith((".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")):
         raise UsageError(
-            f"{text!r} would be a ROOT file: call it .root; fb.convert('file.root', {text!r}) makes such a table of one"
+            f"{text!r} would be a ROOT file: use the extension .root, or fb.convert('file.root', {text!r}) for a table"
         )
     return text

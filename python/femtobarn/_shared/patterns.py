@@ -1,4 +1,4 @@
-"""Names and patterns as users give them."""
+"""Names and patterns from users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from femtobarn.errors import UsageError
 
 
 def patterns(what: str, given: object) -> list[str]:
-    """Turn a name, a pattern or several into a list of them.
+    """Turn a name, a pattern or several of them into a list.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def patterns(what: str, given: object) -> list[str]:
     Raises
     ------
     UsageError
-        If it is something else, or an empty list of fields.
+        If `given` is something else, or an empty list of fields.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def patterns(what: str, given: object) -> list[str]:
         return [given]
     all_given: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(pattern, str) for pattern in all_given) or (what == "fields" and not all_given):
-        raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
+        raise UsageError(f"{what} must be the name of a field, a pattern, or a list of these, not {given!r}")
     return all_given
 
 
 def several(what: str, pattern: str) -> str:
-    """Return what is said of a pattern that nothing fits where it reads as several.
+    """Return a hint for a pattern without a match that looks like several patterns.
 
     Parameters
     ----------
@@ -59,20 +59,20 @@ def several(what: str, pattern: str) -> str:
     Returns
     -------
     str
-        The end of a message, or nothing.
+        The end of a message, or an empty string.
 
     Examples
     --------
     >>> from femtobarn._shared.patterns import several
     >>> several("drop", "Electron, Muon")
-    "; several are a list: drop=['Electron', 'Muon']"
+    "; pass several as a list: drop=['Electron', 'Muon']"
     """
     parts = [part.strip() for part in pattern.split(",")]
-    return f"; several are a list: {what}={parts}" if len(parts) > 1 else ""
+    return f"; pass several as a list: {what}={parts}" if len(parts) > 1 else ""
 
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
-    """Return whether a name fits one of some patterns, in which only * and ? stand for other characters.
+    """Return whether a name matches one of several patterns. Only the wildcards * and ? are special.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def fits(name: str, wanted: Iterable[str]) -> bool:
     Returns
     -------
     bool
-        Whether one fits all of it.
+        Whether a pattern matches the whole name.
 
     Examples
     --------

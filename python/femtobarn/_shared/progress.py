@@ -1,6 +1,6 @@
-"""Progress bars for long reads: rich on a terminal, tqdm in a notebook, elsewhere lines, if asked for.
+"""Progress bars for long reads: rich on a terminal, tqdm in a notebook, and log lines elsewhere on request.
 
-A bar appears only once a read has lasted a while, is gone when the read ends, and never makes it fail.
+A bar appears only after a read has taken a while, disappears at its end, and never makes a read fail.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class _Bar(Protocol):
 
 
 class Progress:
-    """A context in which `tick` may be called with what is done and what there is in all.
+    """A context manager that shows progress; `tick` reports the work done and the total.
 
     Parameters
     ----------
     description : str
-        What is being done, as "reading Events".
+        The action, as "reading Events".
     enabled : bool or None
-        None: on a terminal and in a notebook, unless the variable FEMTOBARN_PROGRESS is 0. True: also
-        elsewhere, as lines.
+        None: on a terminal and in a notebook, unless the variable FEMTOBARN_PROGRESS is 0. True: also elsewhere, as
+        lines.
     unit : str
-        What is counted: "B" for bytes, or another word.
+        The unit: "B" for bytes, or a noun.
     """
 
     def __init__(self, description: str, enabled: bool | None, unit: str = "B") -> None:
@@ -63,18 +63,18 @@ class Progress:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anything will be shown."""
+        """Whether progress will be shown."""
         return self._kind is not None
 
     def tick(self, done: int, total: int | None) -> None:
-        """Show how far it is.
+        """Report progress.
 
         Parameters
         ----------
         done : int
-            Done, in bytes or the other unit.
+            Work done so far, in bytes or the other unit.
         total : int or None
-            In all, if that is known.
+            Total work, if it is known.
         """
         if self._kind is None:
             return
@@ -85,7 +85,7 @@ class Progress:
                 bars: dict[str, type[_Bar]] = {"rich": _RichBar, "tqdm": _TqdmBar, "lines": _Lines}
                 self._bar = bars[self._kind](self._description, self._unit)
             self._bar.update(done, total)
-        except Exception:  # a bar that cannot be drawn is no reason to stop reading
+        except Exception:  # reading continues if the bar cannot be drawn
             self._kind = None
 
 
@@ -132,13 +132,13 @@ class _TqdmBar:
 
 
 class _Lines:
-    """Lines for a log: one at once, one now and then, and how far it came."""
+    """Lines for a log: one at the start, one every few seconds, and one at the end."""
 
     def __init__(self, description: str, unit: str) -> None:
         self._description, self._unit = description, unit
         self._due = time.monotonic()
-        self._last: tuple[int, int | None] | None = None  # not told yet
-        self._first: tuple[float, int] | None = None  # when it was how far
+        self._last: tuple[int, int | None] | None = None  # not printed yet
+        self._first: tuple[float, int] | None = None  # time and progress at the first line
 
     def update(self, done: int, total: int | None) -> None:
         self._last = done, total
@@ -155,7 +155,7 @@ class _Lines:
         self._last = None
 
     def _rate(self) -> str:
-        """Say how fast it was since the first line."""
+        """Return the speed since the first line."""
         if self._first is None or self._last is None:
             return ""
         seconds, n = time.monotonic() - self._first[0], self._last[0] - self._first[1]

@@ -1,4 +1,4 @@
-"""Tables as text and as HTML, and numbers with units."""
+"""Tables as plain text and as HTML, and numbers with units."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def shortened(names: Sequence[str], most: int = 5) -> str:
-    """Return names with commas between them, and of many how many more there are.
+    """Return names separated by commas; of a long list, the first names and the number of the others.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def format_table(
     max_cell: int | None = None,
     max_width: int | None = None,
 ) -> str:
-    """Return a table as lines of text.
+    """Return a table as plain text.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def format_table(
 
 
 def _shortened(cell: str, length: int | None) -> str:
-    """Leave out the middle of what is too long: types differ at their ends as often as at their beginnings."""
+    """Leave out the middle of a long string: types differ at their ends as often as at their beginnings."""
     if length is None or len(cell) <= length:
         return cell
     tail = (length - 1) // 3

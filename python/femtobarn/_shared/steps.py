@@ -1,4 +1,4 @@
-"""Entry ranges, step sizes and thread counts: from what users write to plain numbers."""
+"""Conversion of entry ranges, step sizes and thread counts to plain numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_THREADS = 1024
 
 
 def as_integer(value: object) -> int:
-    """Return an integer, also of a float that is one: 1e3 is 1000.
+    """Return an integer; a float with an integral value is accepted: 1e3 is 1000.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def as_integer(value: object) -> int:
     Raises
     ------
     TypeError
-        If it is no integer.
+        If the value is not integral.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def clip_entries(num_entries: int, start: SupportsIndex | None, stop: SupportsIn
     Parameters
     ----------
     num_entries : int
-        Number of entries that there are.
+        Total number of entries.
     start, stop : int or None
         First entry, and the one after the last; negative numbers count from the end, as in a slice.
 
@@ -91,7 +91,7 @@ def num_bytes(size: str | SupportsIndex) -> int:
     Raises
     ------
     UsageError
-        If the string is not a number and a unit, or an amount beyond all bounds.
+        If the string is not a number and a unit, or if the size is too large.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def num_bytes(size: str | SupportsIndex) -> int:
         try:
             return as_integer(size)
         except TypeError:
-            raise UsageError(f"a memory size is a number of bytes or such as '100 MB', not {size!r}") from None
+            raise UsageError(f"a memory size must be a number of bytes or a string as '100 MB', not {size!r}") from None
     n_bytes = parse_bytes(size)
     if n_bytes is None:
         raise UsageError(f"invalid size {size!r}: give a number and a unit, such as '100 MB'")
@@ -111,7 +111,7 @@ def num_bytes(size: str | SupportsIndex) -> int:
 
 
 def check_step_size(step_size: str | SupportsIndex) -> None:
-    """Raise if this is no step size: it shall be an error of the call, not of the first step."""
+    """Raise for an invalid step size, so that the error comes from the call and not from the first step."""
     step_entries(step_size, 1, 1)
 
 
@@ -137,7 +137,7 @@ def step_entries(step_size: str | SupportsIndex, decoded_bytes: int, num_entries
             step = as_integer(step_size)
         except TypeError:
             raise UsageError(
-                f"step_size is a number of entries or a memory size such as '100 MB', not {step_size!r}"
+                f"step_size must be a number of entries or a memory size such as '100 MB', not {step_size!r}"
             ) from None
         if step < 1:
             raise UsageError(f"step_size must be at least 1 entry, not {step}")
@@ -145,7 +145,7 @@ def step_entries(step_size: str | SupportsIndex, decoded_bytes: int, num_entries
     if step_size.strip().isdecimal():
         number = step_size.strip()
         raise UsageError(
-            f"step_size={step_size!r} has no unit: give the integer {number} for {number} entries, or a memory size "
+            f"step_size={step_size!r} has no unit: pass the integer {number} for {number} entries, or a memory size "
             "such as '100 MB'"
         )
     target = num_bytes(step_size)
@@ -160,7 +160,7 @@ def num_threads(threads: int | None) -> int:
     Parameters
     ----------
     threads : int or None
-        What the caller asked for. None: the variable FEMTOBARN_THREADS, or else all cores of this process.
+        Requested number. None: the variable FEMTOBARN_THREADS, or else the number of cores of this process.
 
     Returns
     -------
@@ -189,5 +189,5 @@ def num_threads(threads: int | None) -> int:
 def _num_cores() -> int:
     try:
         return len(os.sched_getaffinity(0)) or 1
-    except (AttributeError, OSError):  # no such call on macOS
+    except (AttributeError, OSError):  # not available on macOS
         return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Names of C++ types as they stand in the keys of products: what `fb::type_name` of the headers computes of the type.
+"""Names of C++ types in the keys of products; the C++ headers compute the same names in `fb::type_name`.
 
-ROOT's short form, as ``std::vector<std::map<std::string,std::int32_t>>``. Names that are in it already stay as they
-are, also those of types that only C++ knows.
+The names have ROOT's short form, as ``std::vector<std::map<std::string,std::int32_t>>``. Names in this form stay as
+they are, also those of types that only C++ knows.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _SIZES = re.compile(r"(.*?[^\[\]\s])\s*((?:\[\s*\d+\s*\]\s*)+)")  # of arrays as
 
 @functools.lru_cache(maxsize=4096)
 def normal_name(name: str) -> str:
-    """Return the name of a C++ type as it stands in the keys of products.
+    """Return the name of a C++ type in the keys of products.
 
     Parameters
     ----------
     name : str
-        The name as one writes it in C++ or ROOT: ``vector<Int_t>``, ``unsigned long``.
+        The name in C++ or ROOT: ``vector<Int_t>``, ``unsigned long``.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def normal_name(name: str) -> str:
     Raises
     ------
     UsageError
-        If it is the name of no type, or of a pointer or a reference.
+        If it is not the name of a type, or the name of a pointer or a reference.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def normal_name(name: str) -> str:
     """
     text = _CHARACTER.sub(lambda found: f"(char){ord(found[1])}", " ".join(name.split()))
     if not text:
-        raise UsageError(f"{name!r} is no type of a product: it is empty")
+        raise UsageError(f"invalid product type {name!r}: it is empty")
     if text[-1] in "*&":
-        raise UsageError(f"{name!r} is no type of a product: a pointer or a reference is none, what it refers to is")
+        raise UsageError(f"invalid product type {name!r}: use the type that the pointer or reference refers to")
     _check_brackets(name, text)
     normal = _normal(text)
     return normal.removeprefix("const ")
@@ -89,7 +89,7 @@ def _check_brackets(name: str, text: str) -> None:
         if depth < 0:
             break
     if depth:
-        raise UsageError(f"{name!r} is no type of a product: its brackets do not fit")
+        raise UsageError(f"invalid product type {name!r}: its brackets do not match")
 
 
 def _normal(text: str) -> str:
@@ -117,7 +117,7 @@ def _normal(text: str) -> str:
 
 
 def _part(text: str, *, has_arguments: bool) -> str:
-    """Return a part of a name that has no brackets, without namespaces that only libraries know of."""
+    """Return a part of a name without brackets, with the inline namespaces of standard libraries removed."""
     text = _INLINE.sub("std::", text.strip())
     if has_arguments and text in _TEMPLATES:
         return f"std::{text}"
@@ -125,7 +125,7 @@ def _part(text: str, *, has_arguments: bool) -> str:
 
 
 def _bracket(text: str) -> tuple[str, str]:
-    """Return what is in the bracket at the beginning of a text, and what is behind it."""
+    """Return the content of the bracket at the beginning of a string, and the rest of the string."""
     depth = 0
     for at, c in enumerate(text):
         depth += (c in "<([") - (c in ">)]")
@@ -135,7 +135,7 @@ def _bracket(text: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts of a text between commas that are in no bracket."""
+    """Split a string at the commas that are outside of brackets."""
     parts, depth, start = [], 0, 0
     for at, c in enumerate(text):
         depth += (c in "<([") - (c in ">)]")
@@ -146,7 +146,7 @@ def _split(text: str) -> list[str]:
 
 
 def _n_needed(name: str, arguments: list[str]) -> int:
-    """Return how many arguments of a template of the standard library are not what they would be anyway."""
+    """Return how many template arguments of a standard library type differ from their defaults and must be written."""
     template = name.removeprefix("std::")
     if name == template or not arguments:
         return len(arguments)
@@ -169,7 +169,7 @@ def _n_needed(name: str, arguments: list[str]) -> int:
 
 
 def _number(text: str) -> str:
-    """Return ROOT's name of a number; what is none stays as it is."""
+    """Return ROOT's name of a number type; other names stay as they are."""
     if (known := _NUMBERS.get(text.removeprefix("std::"))) is not None:
         return known
     if (number := _SUFFIX.fullmatch(text)) is not None:
@@ -184,15 +184,15 @@ def _number(text: str) -> str:
     rest = [word for word in words if word not in ("signed", "unsigned", "int")]
     size = 8 if rest == ["char"] else _INTEGERS.get(" ".join(rest) or "int")
     if size is None or len(words) - len(rest) > 2:
-        raise UsageError(f"{text!r} is no type of a product: C++ has no such number")
+        raise UsageError(f"invalid product type {text!r}: C++ has no such number type")
     return f"std::{u}int{size}_t"
 
 
 def _check_spelling(text: str) -> None:
-    """Raise if a name looks like that of a number, or of the standard library, and is none of these."""
+    """Raise for a name that looks like a number type or a type of the standard library, but does not exist."""
     # not without "_t": float4 and int2 are classes of CUDA
     looks_known = re.fullmatch(r"u?int\d+_t|U?(Char|Short|Int|Long)\d*_t", text.removeprefix("std::"))
     if looks_known is None:
         return
     near = nearest(text, [*_NUMBERS, *_NUMBERS.values(), "float", "double"], limit=len(text))
-    raise UsageError(f"{text!r} is no type of a product: C++ has no such number; did you mean {near[0]}?")
+    raise UsageError(f"invalid product type {text!r}: C++ has no such number type; did you mean {near[0]}?")

@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user."""
+"""Warnings that point to the line of the user."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _HERE = str(Path(__file__).parents[1] / "_")[:-1]  # with the separator
 
 
 def warn_outside(message: str, category: type[Warning]) -> None:
-    """Warn at the nearest line that is not in this package.
+    """Warn at the nearest line outside of this package.
 
     Parameters
     ----------
     message : str
-        What is to be known.
+        The message.
     category : type of Warning
         The class of the warning.
     """
@@ -34,29 +34,29 @@ def warn_outside(message: str, category: type[Warning]) -> None:
 
 
 def warn_of_server(message: str) -> None:
-    """Warn of what a server does, which the client has noticed.
+    """Warn about the behaviour of a server.
 
     Parameters
     ----------
     message : str
-        What is to be known.
+        The message.
     """
     warn_outside(message, ServerWarning)
 
 
 def warn_of_left_out(skipped: Iterable[tuple[str, str]], where: str, what: str, listed: str) -> None:
-    """Warn once of everything that a new file does not have.
+    """Warn once about everything that is missing in a new file.
 
     Parameters
     ----------
     skipped : iterable of (str, str)
-        Names and reasons; of a name that is there several times, the first reason counts.
+        Names and reasons; if a name occurs several times, its first reason is used.
     where : str
-        What it is missing from.
+        The object that has the fields.
     what : str
-        What cannot be done with it.
+        The operation that is not possible, as a participle.
     listed : str
-        Whose `skipped` has all the reasons.
+        The object whose `skipped` lists all reasons.
     """
     reasons: dict[str, str] = {}
     for name, reason in skipped:
@@ -65,7 +65,7 @@ def warn_of_left_out(skipped: Iterable[tuple[str, str]], where: str, what: str, 
         return
     shown = shortened([*map(repr, reasons)])
     only = f"is left out: {next(iter(reasons.values()))}"
-    all_of_them = f"are left out: the reasons are in the `skipped` of the {listed}"
+    all_of_them = f"are left out: see the `skipped` of the {listed} for the reasons"
     warn_outside(
         f"{shown} of {where} cannot be {what} and {only if len(reasons) == 1 else all_of_them}", UnreadableWarning
     )

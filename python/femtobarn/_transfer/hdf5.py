@@ -363,7 +363,7 @@ def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice,
     name, datasets = max(without.items(), key=lambda group: sum(number in group[1] for number in choice.index))
     missing = [number for number in choice.index if number not in datasets]
     integers = [own for own, item in datasets.items() if item is not None and item.dtype.kind in "iu"]
-    near = [close for number in missing for close in nearest(number, integers)[:2]]
+    near = [close for number in missing for close in nearest(number, integers, limit=2)[:2]]
     shown = list(dict.fromkeys([*near, *integers]))
     raise KeyNotFoundError(
         f"{path}: no group has the event numbers {', '.join(choice.index)} of its rows: group {name!r} has no "

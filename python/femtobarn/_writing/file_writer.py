@@ -1,4 +1,4 @@
-"""ROOT files that are being written."""
+"""The class `FileWriter`: a ROOT file that is being written."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["FileWriter"]
 
 
 class FileWriter:
-    """A ROOT file that is being written; `recreate`, `create` and `update` make it.
+    """A ROOT file that is being written, as returned by `recreate`, `create` and `update`.
 
-    It is completed by `close`, or at the end of a ``with`` block that has no error. Its methods may be called from
-    several threads; they wait for each other.
+    `close` completes the file, as does the end of a ``with`` block without an error. Several threads may call the
+    methods; the calls wait for each other.
     """
 
     def __init__(self, core: _core.FileWriter, compression: int, threads: int) -> None:
@@ -38,21 +38,21 @@ class FileWriter:
 
     @property
     def file_path(self) -> str:
-        """Path of the file."""
+        """The path of the file."""
         return self._core.url
 
     @property
     def closed(self) -> bool:
-        """Whether it is complete, or given up."""
+        """Whether the file is completed or abandoned."""
         return self._core.closed
 
     def mkdir(self, path: str) -> WritableDirectory:
-        """Make a directory, and those above it; what is there already stays.
+        """Create a directory and its parents. Existing directories are kept.
 
         Parameters
         ----------
         path : str
-            Names with slashes between.
+            Names separated by slashes.
 
         Returns
         -------
@@ -62,8 +62,8 @@ class FileWriter:
         Raises
         ------
         UsageError
-            If an ntuple or another object has that name, or a name is ``.`` or ``..``, or has a semicolon or a control
-            character.
+            If an ntuple or another object has this name, or a name is ``.`` or ``..``, or contains a semicolon or a
+            control character.
         """
         parts = parts_of(path)
         if not parts:
@@ -78,21 +78,21 @@ class FileWriter:
         Parameters
         ----------
         path : str
-            Names of directories with slashes between; by default the file's own.
+            Names of directories, separated by slashes; by default the top directory of the file.
 
         Returns
         -------
         list of str
-            Names of objects and directories, without those of ntuples that are not closed yet.
+            Names of objects and directories, without ntuples that are not closed yet.
 
         Raises
         ------
         KeyNotFoundError
-            If there is no such directory.
+            If the directory does not exist.
         """
         names = self._core.names("/".join(parts_of(path)))
         if names is None:
-            raise KeyNotFoundError(f"there is no directory {path!r} in {self.file_path}")
+            raise KeyNotFoundError(f"no directory {path!r} in {self.file_path}")
         return names
 
     @known_options()
@@ -119,55 +119,57 @@ class FileWriter:
         new_cycle: bool = False,
         threads: int | None = None,
     ) -> NTupleWriter:
-        """Begin an ntuple.
+        """Create an ntuple.
 
         Parameters
         ----------
         name : str
-            Its name; directories may be in front, as "folder/Events".
+            Name of the ntuple; it may begin with directories, as "folder/Events".
         batch_or_spec : dict, Arrow schema, Awkward type, or data
-            The fields and their types. A dict has names and types: of C++ ("std::vector<float>"), NumPy ("float32",
-            ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`, `Projected`, or a dict for
-            a record without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
+            The fields and their types. A dict has names and types: C++ types ("std::vector<float>"), NumPy dtypes
+            ("float32", ``np.int64``), Awkward types ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`,
+            `Projected`, or a dict for a record without a class. From data, only the types are taken:
+            `NTupleWriter.extend` writes the data.
         description : str
-            What the ntuple is, in words.
+            A description of the ntuple.
         types : dict, optional
-            Of data: types of columns that shall have others than the data say, or whose data say none, as empty lists
-            and columns of nothing but None: ``{"Muon_pt": "var * float32"}``. Types are given as in a specification.
+            For data: types of columns that differ from the data, or that the data does not have, as for empty lists and
+            columns with only None: ``{"Muon_pt": "var * float32"}``. Types have the form of a specification.
         compression : str, int or None
-            How it is compressed, by default as the file; see `recreate`.
+            The compression; by default the one of the file; see `recreate`.
         field_compression : dict, optional
-            Names of fields, with dots between, that are compressed in another way.
+            Names of fields (with dots between the parts) and their compression, if it differs.
         precision : dict, optional
-            Names of fields whose reals are stored in fewer bits: ``{"Muon_pt": 12}`` keeps the upper 12 bits of single
-            precision (Real32Trunc, 10 to 31), ``{"Muon_phi": (16, -3.15, 3.15)}`` stores 16 bits' fraction of that
-            range (Real32Quant, 1 to 32); values outside of a range are errors, but for its bounds in single precision.
+            Names of fields whose floats are stored with fewer bits: ``{"Muon_pt": 12}`` keeps the upper 12 bits of
+            single precision (Real32Trunc, 10 to 31), ``{"Muon_phi": (16, -3.15, 3.15)}`` stores the position in this
+            range with 16 bits (Real32Quant, 1 to 32). Values outside of the range are errors; the bounds are compared
+            in single precision.
         descriptions : dict, optional
-            Names of fields and what they are, in words.
+            Names of fields and their descriptions.
         projected : dict, optional
-            More fields, which are views: names, and `Cardinality` or `Projected`.
+            Additional projected fields: names, and `Cardinality` or `Projected`.
         cluster_size : str or int
-            Compressed bytes of a cluster, about.
+            Approximate compressed size of a cluster, in bytes.
         cluster_size_uncompressed : str or int
-            Uncompressed bytes of a cluster, at most.
+            Maximum uncompressed size of a cluster, in bytes.
         page_size : str or int
-            Uncompressed bytes of a page, at most.
+            Maximum uncompressed size of a page, in bytes.
         memory_limit : str or int, optional
-            Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and
-            fewer threads work. Without a limit it is ``cluster_size + 208 MiB + threads * (5 * page_size + 24 MiB)``.
-            An entry that is larger than 16 MiB takes its size twice in addition.
+            Limit of the memory for writing, in bytes, without the data that is passed in: clusters become smaller and
+            fewer threads are used. Without a limit it is ``cluster_size + 208 MiB + threads * (5 * page_size +
+            24 MiB)``. An entry larger than 16 MiB needs twice its size in addition.
         max_key_size : str or int
-            Largest record of the file; what is larger is stored in several.
+            Maximum size of a record in the file; larger data is stored in several records.
         page_checksums : bool
-            Whether each page has a checksum.
+            Whether to store a checksum for each page.
         same_page_merging : bool
-            Whether pages of equal bytes are stored once in a cluster.
+            Whether to store equal pages of a cluster only once.
         clusters_per_group : int
-            Clusters whose pages one page list has.
+            Number of clusters per page list.
         new_cycle : bool
-            Whether an ntuple of that name that is there already is hidden: it stays as an older cycle, "Events;1".
+            Whether the ntuple may hide an existing one with this name, which stays as an older cycle, "Events;1".
         threads : int, optional
-            Number of threads that encode and compress; by default as the file.
+            Number of threads that encode and compress; by default the same as for the file.
 
         Returns
         -------
@@ -177,15 +179,15 @@ class FileWriter:
         Raises
         ------
         UsageError
-            If an ntuple has that name already, unless `new_cycle`; if something else has it; or if a type is none that
-            RNTuple has.
+            If an ntuple with this name exists, unless `new_cycle` is given; if another object has this name; or if
+            RNTuple does not support a type.
         """
         parts = parts_of(name)
         if not parts:
             raise UsageError("an ntuple needs a name")
         directory, own = "/".join(parts[:-1]), parts[-1]
         if any(ntuple.path == (directory, own) and not ntuple.closed for ntuple in self._ntuples):
-            raise UsageError(f"an ntuple {name!r} is being written already")
+            raise UsageError(f"the ntuple {name!r} is already being written")
         self._check_directories(parts[:-1])
         dicts = {
             "field_compression": field_compression,
@@ -196,11 +198,11 @@ class FileWriter:
         }
         for what, given_dict in dicts.items():
             if given_dict is not None and not isinstance(given_dict, Mapping):
-                raise UsageError(f"{what} is a dict with names of fields, not {given_dict!r}")
+                raise UsageError(f"{what} must be a dict with names of fields, not {given_dict!r}")
         given = None
         if is_spec(batch_or_spec):
             if types:
-                raise UsageError("types are for data: a specification has them itself")
+                raise UsageError("types can only be given for data: a specification has its own types")
             fields = to_fields(batch_or_spec)
         else:
             known = to_fields(types) if types else None
@@ -232,7 +234,7 @@ class FileWriter:
         return ntuple
 
     def __getitem__(self, name: str) -> NTupleWriter | WritableDirectory:
-        """Return the ntuple of this name that is being written, or the directory."""
+        """Return the ntuple with this name that is being written, or the directory."""
         parts = parts_of(name)
         path = "/".join(parts)
         for ntuple in self._ntuples:
@@ -242,18 +244,18 @@ class FileWriter:
             return WritableDirectory(self, path)
         self._check_directories(parts[:-1])
         raise UsageError(
-            f"no ntuple {name!r} is being written, and to one that is complete nothing can be added: begin it with "
-            f"w = f.mkrntuple({name!r}, ...) and call w.extend(...) for each batch; for further entries write another "
-            "file, and read both with fb.open([...]). A directory is made with f.mkdir"
+            f"no ntuple {name!r} is being written, and a complete ntuple cannot be extended: create it with "
+            f"w = f.mkrntuple({name!r}, ...) and call w.extend(...) for each batch; write further entries to another "
+            "file, and read both with fb.open([...]). Create a directory with f.mkdir"
         )
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether an object or a directory has this name; ntuples that are not closed yet have none."""
+        """Return whether an object or a directory has this name; ntuples that are not closed yet do not count."""
         parts = parts_of(name)
         return bool(parts) and parts[-1] in (self._core.names("/".join(parts[:-1])) or ())
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names that `keys` returns."""
+        """Iterate over the names that `keys` returns."""
         return iter(self.keys())
 
     def __len__(self) -> int:
@@ -261,7 +263,7 @@ class FileWriter:
         return len(self.keys())
 
     def _check_directories(self, parts: list[str]) -> None:
-        """Raise if what these names lead through is there, and no directory."""
+        """Raise if one of these names exists and is not a directory."""
         for i, name in enumerate(parts):
             above, path = "/".join(parts[:i]), "/".join(parts[: i + 1])
             is_ntuple = any(ntuple.path == (above, name) for ntuple in self._ntuples)
@@ -274,24 +276,24 @@ class FileWriter:
                         raise UsageError(f"{error}; give another name", kind=error.kind) from None
             if is_ntuple:
                 raise UsageError(
-                    f"{path!r} is an ntuple, not a directory: there is nothing in it but its fields; give the "
-                    "directory another name"
+                    f"{path!r} is an ntuple, not a directory, and contains only its fields; use another name for the "
+                    "directory"
                 )
 
     def __setitem__(self, name: str, data: Any) -> None:
-        """Write data as an ntuple of this name, which must be free, and complete it."""
+        """Write data as a complete ntuple with this name, which must not exist."""
         batches = to_batches(data)
         ntuple = self.mkrntuple(name, batches)
         ntuple.extend(batches)
         ntuple.close()
 
     def close(self) -> None:
-        """Complete the ntuples and the file: only then is it there, or has what was added.
+        """Complete the ntuples and the file. Before that, the file or the additions are not visible.
 
         Raises
         ------
         FileError
-            If writing fails: then a new file does not appear, and an old one is as it was.
+            If writing fails: a new file does not appear, and an existing one is unchanged.
         """
         if self.closed:
             return
@@ -304,7 +306,7 @@ class FileWriter:
         self._core.finish()
 
     def abort(self) -> None:
-        """Give the file up: a new one does not appear, an old one is as it was."""
+        """Abandon the file: a new file does not appear, and an existing one is unchanged."""
         self._core.abort()
 
     def __enter__(self) -> Self:
@@ -319,7 +321,7 @@ class FileWriter:
             self.abort()
 
     def __del__(self) -> None:
-        # a notebook's commonest slip: without this, the file would be missing without a word
+        # a common mistake in notebooks: without this warning, the file would be missing silently
         core = getattr(self, "_core", None)
         if core is not None and not core.closed:
             core.abort()
@@ -346,7 +348,7 @@ def _adjust(
             fields.store(path, bits, (limits[0], limits[1]) if limits else None)
         except (TypeError, OverflowError):
             raise UsageError(
-                f"precision of {path!r} is a number of bits, or (bits, least, largest value), not {precision!r}"
+                f"precision of {path!r} must be a number of bits, or (bits, least, largest), not {precision!r}"
             ) from None
     for path, description in (descriptions or {}).items():
         fields.describe(path, description)

@@ -1,6 +1,6 @@
-"""From Python's nested lists, tuples and dicts to the nodes that the core writes, where Awkward's builder fails.
+"""Conversion of nested Python lists, tuples and dicts to nodes of the core, where Awkward's builder fails.
 
-That takes no integers from 2**63 on, and no tuples within shorter ones.
+The builder does not support integers from 2**63 on, nor tuples within shorter tuples.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MOST_KINDS = 127
 
 
 def nested_node(values: list[Any], name: str, to_node: Callable[[list[Any], str], Node]) -> Node:
-    """Return the node of a list of Python's objects.
+    """Return the node of a list of Python objects.
 
     Parameters
     ----------
     values : list
-        Of lists, tuples, dicts and other values, one within the other.
+        Nested lists, tuples, dicts and other values.
     name : str
-        Of the column, for messages.
+        The name of the column, for messages.
     to_node : callable
-        Gives the node of a list of numbers, or of texts, and its name.
+        A function that returns the node of a list of numbers or strings, from the list and its name.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def nested_node(values: list[Any], name: str, to_node: Callable[[list[Any], str]
     Raises
     ------
     ValueError, TypeError
-        If values have no counterpart in RNTuple.
+        If RNTuple cannot represent a value.
     """
     if not values:
         return ("unknown",)
@@ -61,7 +61,7 @@ def nested_node(values: list[Any], name: str, to_node: Callable[[list[Any], str]
     if kind == "dict":
         keys = list(dict.fromkeys(key for value in values for key in value))
         if not all(isinstance(key, str) for key in keys):
-            raise ValueError("names of members are strings, and it has dicts with other keys")
+            raise ValueError("names of members must be strings, and it has dicts with other keys")
         members = [nested_node([value.get(key) for value in values], f"{name}.{key}", to_node) for key in keys]
         return ("record", keys, members, len(values), "")
     if isinstance(kind, int):
@@ -82,7 +82,7 @@ def _as_python(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str | int | None:
-    """Return what a value is: of tuples their length, as those of several lengths have several types."""
+    """Return the type of a value; for a tuple its length, since tuples of different lengths have different types."""
     if value is None:
         return None
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Ntuples that are being written, and what is said about their entries."""
+"""Ntuples and attribute sets that are being written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["AttributeSetWriter", "NTupleWriter"]
 
 
 class NTupleWriter:
-    """An ntuple that is being written; `FileWriter.mkrntuple` makes it."""
+    """An ntuple that is being written, as returned by `FileWriter.mkrntuple`."""
 
     def __init__(
         self,
@@ -37,38 +37,38 @@ class NTupleWriter:
 
     @property
     def name(self) -> str:
-        """The ntuple's name."""
+        """The name of the ntuple."""
         return self._core.name
 
     @property
     def num_entries(self) -> int:
-        """Number of entries so far."""
+        """Number of entries written so far."""
         return self._num_entries if self.closed else self._core.num_entries
 
     @property
     def closed(self) -> bool:
-        """Whether it is complete."""
+        """Whether the ntuple is complete."""
         return self._core.closed
 
     def extend(self, batch: Any) -> None:
         """Add entries.
 
-        A batch that does not fit is refused as a whole. Integers and booleans are converted where the field's type
-        holds all of the values; doubles are rounded for a ``float``; reals are never converted to integers.
+        A batch that does not fit is rejected as a whole. Integers and booleans are converted if the type of the field
+        can represent all values; doubles are rounded for a ``float``; floats are never converted to integers.
 
         Parameters
         ----------
         batch : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
-            As many entries as you like, with all fields of the ntuple: an Awkward Array of records; a dict from names
-            to arrays of one length (Awkward, NumPy, Arrow, lists); a table of pyarrow, pandas or Polars; a reader of
+            Any number of entries with all fields of the ntuple: an Awkward Array of records; a dict from names to
+            arrays of equal length (Awkward, NumPy, Arrow, lists); a table of pyarrow, pandas or Polars; a reader of
             record batches; an `NTuple`.
 
         Raises
         ------
         UsageError
-            If a field is missing, or has another type, or a value is missing where none may be.
+            If a field is missing or has another type, or if a required value is missing.
         FileError
-            If writing fails: the file cannot be completed then.
+            If writing fails; the file cannot be completed then.
         """
         batches = to_batches(batch, self._maps)
         try:
@@ -76,39 +76,39 @@ class NTupleWriter:
         except UsageError as error:
             if batches.names:
                 raise
-            raise UsageError("the batch has no columns: give one for each field", kind=error.kind) from None
+            raise UsageError("the batch has no columns: pass one for each field", kind=error.kind) from None
         self._is_empty = False
 
     def add_fields(self, spec: Any) -> None:
-        """Add fields (late model extension): in the entries so far they are zero, empty or missing.
+        """Add fields (late model extension). In the entries so far they are zero, empty or missing.
 
         Parameters
         ----------
         spec : dict, Arrow schema, Awkward type, or data
-            As `batch_or_spec` of `FileWriter.mkrntuple`; views may be of fields that are there.
+            As `batch_or_spec` of `FileWriter.mkrntuple`. Projected fields may refer to existing fields.
 
         Raises
         ------
         UsageError
-            If a name is taken, or a type is none that RNTuple has.
+            If a name exists, or RNTuple does not support a type.
         """
         fields = to_fields(spec) if is_spec(spec) else to_batches(spec).fields()
         for name, _ in fields.types():
             if "." in name:
                 raise UsageError(
                     f"field {name!r} cannot be added: records get no members after their ntuple has begun; add a field "
-                    f"with a name of its own, as {name.replace('.', '_')!r}"
+                    f"with a new name, as {name.replace('.', '_')!r}"
                 )
         self._core.add_fields(fields)
         self._maps |= maps_of(fields)
 
     def commit_cluster(self, *, group: bool = False) -> None:
-        """End the cluster here, although it has not reached its size.
+        """End the current cluster before it has reached its size.
 
         Parameters
         ----------
         group : bool
-            Whether the cluster group ends here, too.
+            Whether to end the cluster group as well.
 
         Raises
         ------
@@ -118,24 +118,24 @@ class NTupleWriter:
         self._core.commit_cluster(group)
 
     def mkattributes(self, name: str, spec: Any) -> AttributeSetWriter:
-        """Begin an attribute set: what is to be said of ranges of entries, such as where they come from.
+        """Create an attribute set: data about ranges of entries, such as their origin.
 
         Parameters
         ----------
         name : str
-            Its name; no other set of the ntuple may have it.
+            Name of the set, unique in the ntuple.
         spec : dict, Arrow schema or Awkward type
-            The fields that are said of each range; as `batch_or_spec` of `FileWriter.mkrntuple`.
+            The fields for each range; as `batch_or_spec` of `FileWriter.mkrntuple`.
 
         Returns
         -------
         AttributeSetWriter
-            The set.
+            The attribute set.
 
         Raises
         ------
         UsageError
-            If the name is taken, or a type is none that RNTuple has.
+            If the name exists, or RNTuple does not support a type.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class NTupleWriter:
         """
         fields = to_fields(spec)
         if any(known.name == name for known in self._attribute_sets):
-            raise UsageError(f"there is an attribute set {name!r} already")
+            raise UsageError(f"the attribute set {name!r} exists already")
         attributes = AttributeSetWriter(self._core.attribute_set(name, fields), self)
         self._attribute_sets.append(attributes)
         return attributes
@@ -166,7 +166,7 @@ class NTupleWriter:
         Raises
         ------
         UsageError
-            If `FileWriter.mkrntuple` was given data, and `extend` was never called.
+            If `FileWriter.mkrntuple` was called with data, and `extend` was never called.
         FileError
             If writing fails.
         """
@@ -174,7 +174,7 @@ class NTupleWriter:
             return self._num_entries
         if self._given and self._is_empty:
             raise UsageError(
-                f"ntuple {self.name!r} has no entries: of the data that mkrntuple was given it took the types only; "
+                f"ntuple {self.name!r} has no entries: mkrntuple takes only the types from data; "
                 "call extend with the data"
             )
         for attributes in self._attribute_sets:
@@ -196,7 +196,7 @@ class NTupleWriter:
 
 
 class AttributeSetWriter:
-    """An attribute set that is being written; `NTupleWriter.mkattributes` makes it."""
+    """An attribute set that is being written, as returned by `NTupleWriter.mkattributes`."""
 
     def __init__(self, core: _core.AttributeSet, ntuple: NTupleWriter) -> None:
         self._core = core
@@ -204,16 +204,16 @@ class AttributeSetWriter:
 
     @property
     def name(self) -> str:
-        """The set's name."""
+        """The name of the attribute set."""
         return self._core.name
 
     def append(self, entry_start: int, entry_stop: int, values: Mapping[str, Any]) -> None:
-        """Say something about a range of entries.
+        """Add the values for a range of entries.
 
         Parameters
         ----------
         entry_start, entry_stop : int
-            First entry, and the one after the last, of entries that were added already.
+            First entry, and the one after the last; the entries must be written already.
         values : dict
             A value for each field.
 
@@ -224,15 +224,15 @@ class AttributeSetWriter:
         """
         row = {name: [value] for name, value in values.items()}
         if not 0 <= entry_start <= entry_stop:
-            raise UsageError(f"entries {entry_start} to {entry_stop} are no range")
+            raise UsageError(f"entries {entry_start} to {entry_stop} are not a valid range")
         num_entries = self._ntuple.num_entries
         if entry_stop > num_entries:
             raise UsageError(
-                f"attribute set {self.name!r}: entries {entry_start} to {entry_stop} are not all there, for ntuple "
-                f"{self._ntuple.name!r} has {num_entries} so far; append what is said of entries after the entries"
+                f"attribute set {self.name!r}: entries {entry_start} to {entry_stop} do not all exist, as ntuple "
+                f"{self._ntuple.name!r} has {num_entries} so far; append attributes after the entries"
             )
         self._core.append(entry_start, entry_stop, to_batches(row))
 
     def close(self) -> None:
-        """Complete the set; the end of its ntuple does it, too."""
+        """Complete the attribute set; closing its ntuple does this, too."""
         self._core.finish()

@@ -1,4 +1,4 @@
-"""From NumPy's arrays, and lists of its numbers, to the nodes that the core writes."""
+"""Conversion of NumPy arrays, and of lists of NumPy numbers, to nodes of the core."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["bytes_of", "items_node", "no_counterpart", "numpy_node"]
 
 
 def items_node(items: list[Any], name: str) -> Node | None:
-    """Return the node of a list of NumPy's numbers, or of arrays or lists of them, whose type Awkward would forget.
+    """Return the node of a list of NumPy numbers, or of arrays or lists of them, and keep their type.
 
-    Arrays may be masked.
+    Arrays may be masked. Awkward would lose the type.
 
     Parameters
     ----------
     items : list
         The entries of a column.
     name : str
-        Of the column, for messages.
+        The name of the column, for messages.
 
     Returns
     -------
     tuple or None
-        The node; None if they are anything else, or of several types.
+        The node; None if the items are anything else, or of several types.
     """
     whole = _numbers(items)
     if whole is not None:
@@ -55,8 +55,8 @@ def items_node(items: list[Any], name: str) -> Node | None:
 
 
 def _joined(arrays: list[Any]) -> Any:
-    """Return arrays of one type one behind the other, with their masks; None if there are several types, or none."""
-    # what NumPy calls the type of nothing, as in np.array([]), is not what anybody chose
+    """Concatenate arrays of one type, with their masks; None if they have several types, or there are none."""
+    # empty arrays as np.array([]) have a default type that nobody chose
     said = [array for array in arrays if array.size] or [array for array in arrays if array.dtype != np.float64]
     if len({array.dtype for array in said}) != 1:
         return None
@@ -67,7 +67,7 @@ def _joined(arrays: list[Any]) -> Any:
 
 
 def _numbers(items: Any) -> Any:
-    """Return NumPy's numbers of one type as an array; None if there is anything else, or nothing."""
+    """Return NumPy numbers of one type as an array; None if there is anything else, or if the list is empty."""
     kind = type(items[0]) if items else None
     if kind is None or not issubclass(kind, np.number | np.bool_) or any(type(item) is not kind for item in items):
         return None
@@ -83,7 +83,7 @@ def unwritable(name: str, reason: str) -> UsageError:
 
 
 def no_counterpart(name: str, what: str) -> UsageError:
-    """Return the error for a column of a type that RNTuple does not have."""
+    """Return the error for a column of a type that RNTuple does not support."""
     advice = "convert it to numbers or strings"
     if "datetime64" in what or "timedelta64" in what:
         advice = 'write the integers that it counts, .astype("int64"), or strings, .astype("U")'
@@ -91,7 +91,7 @@ def no_counterpart(name: str, what: str) -> UsageError:
 
 
 def bytes_of(array: Any) -> Any:
-    """Return an array's memory, in one piece and native order, as bytes."""
+    """Return the memory of an array as bytes, contiguous and in native byte order."""
     array = np.require(array, requirements=["C", "A"])
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -99,7 +99,7 @@ def bytes_of(array: Any) -> Any:
 
 
 def numpy_node(array: Any, name: str) -> Node:
-    """Return the node of an array of numbers, in which further dimensions are arrays of fixed size."""
+    """Return the node of an array of numbers; further dimensions become arrays of fixed size."""
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise no_counterpart(name, f"NumPy's {array.dtype}")
     dtype = array.dtype.newbyteorder("=").name
@@ -108,6 +108,6 @@ def numpy_node(array: Any, name: str) -> Node:
     for size in reversed(array.shape[1:]):
         length = length // size if size else 0
         if not size:
-            raise unwritable(name, "lists of 0 items have no type in C++")
+            raise unwritable(name, "arrays of length 0 have no type in C++")
         node = ("regular", size, length, node)
     return node

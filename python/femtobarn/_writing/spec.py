@@ -1,4 +1,4 @@
-"""What an ntuple to be written is made of, as users say it."""
+"""Specifications of the fields of an ntuple."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Cardinality", "Class", "Enum", "Projected", "Type", "is_spec", "to_fields"]
 
-# of types of Awkward, which names of C++ have not
+# characters of Awkward types that names of C++ types do not have
 _SIGNS = ("*", "?", "{", "union[", "option[", "tuple[", "struct[", "parameters=")
 
 
 @dataclass(frozen=True)
 class Class:
-    """A class of C++ as the type of a field, with its members.
+    """A C++ class as the type of a field, with its members.
 
     Parameters
     ----------
     name : str
-        The class's name in C++.
+        The name of the class in C++.
     members : dict
         Names of the members and their types, as in the specification of an ntuple. Base classes are members called
         ":_0", ":_1" and so on, which are classes themselves.
     version : int
-        The class's version (that of ClassDef).
+        The version of the class (from ClassDef).
     checksum : int, optional
-        The class's checksum, as ROOT's TClass computes it.
+        The checksum of the class, as computed by ROOT's TClass.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class Class:
 
 @dataclass(frozen=True)
 class Enum:
-    """An enum of C++ as the type of a field.
+    """A C++ enum as the type of a field.
 
     Parameters
     ----------
     name : str
-        The enum's name in C++.
+        The name of the enum in C++.
     integer : str
-        The integer that it is stored as.
+        The integer type that stores it.
 
     Examples
     --------
@@ -74,14 +74,14 @@ class Enum:
 
 @dataclass(frozen=True)
 class Type:
-    """A type of C++ with classes and enums in it.
+    """A C++ type that contains classes and enums.
 
     Parameters
     ----------
     name : str
-        The type's name in C++, as "std::vector<Point>".
+        The name of the type in C++, as "std::vector<Point>".
     classes : sequence of Class and Enum
-        What these names stand for.
+        The classes and enums in the name.
 
     Examples
     --------
@@ -97,14 +97,14 @@ class Type:
 
 @dataclass(frozen=True)
 class Cardinality:
-    """The number of items of a collection as a field of its own, which takes no place.
+    """The number of items of a collection as a separate field, which needs no storage.
 
     Parameters
     ----------
     source : str
-        Path of the collection.
+        The path of the collection.
     wide : bool
-        Whether C++ sees a number of 64 bits, not of 32.
+        Whether the type in C++ is a 64-bit integer instead of a 32-bit integer.
 
     Examples
     --------
@@ -119,19 +119,19 @@ class Cardinality:
 
 @dataclass(frozen=True)
 class Projected:
-    """A view of another field, which takes no place.
+    """A projected field: a view of another field, which needs no storage.
 
     Parameters
     ----------
     typename : str
-        What C++ sees, as "ROOT::VecOps::RVec<float>"; types of NumPy and Awkward ("var * float32") stand for those of
-        C++. It is the type of what is seen, or one that holds all of its values and as which ROOT reads them:
-        ``double`` of ``float``, wider integers, another kind of vector. There are no views of arrays and variants.
+        The type in C++, as "ROOT::VecOps::RVec<float>"; NumPy and Awkward types ("var * float32") are converted. It is
+        the type of the source, or a type that can represent all of its values and as which ROOT can read them:
+        ``double`` for ``float``, wider integers, another kind of vector. Arrays and variants cannot be projected.
     source : str
-        Path of the field that is seen: names with dots between; items of collections and of optional values are "_0",
-        which may be left out.
+        The path of the source: names with dots between them. Items of collections and of optional values are named
+        "_0", which may be left out.
     subfields : dict, optional
-        The views below it, if they are not those that follow from its type and source: of a collection, its item, as in
+        The subfields of the view, if they do not follow from its type and source: for a collection its item, as in
         ``fb.Projected("std::vector<float>", "Muon", {"_0": fb.Projected("float", "Muon._0.pt")})``.
 
     Examples
@@ -152,19 +152,19 @@ def to_fields(spec: Any) -> _core.Fields:
     Parameters
     ----------
     spec : dict, Arrow schema, or Awkward type or form
-        A dict has names of fields and their types: a name of C++ ("std::vector<float>"), a NumPy dtype, an Awkward type
+        A dict has names of fields and their types: a C++ type ("std::vector<float>"), a NumPy dtype, an Awkward type
         ("var * float32"), a `Class`, an `Enum`, a `Type`, a `Cardinality`, a `Projected`, or a dict for a record
         without a class.
 
     Returns
     -------
     Fields
-        The fields as the core takes them.
+        The fields in the form of the core.
 
     Raises
     ------
     UsageError
-        If a type is none that RNTuple has.
+        If RNTuple does not support a type.
     """
     if isinstance(spec, _core.Fields):
         return spec
@@ -177,23 +177,23 @@ def to_fields(spec: Any) -> _core.Fields:
         if field[0] == "record":
             return _core.Fields.of_specs(field[3])
     raise UsageError(
-        f"{type(spec).__name__} is no specification of fields: give a dict of names and types, an Arrow schema, or an "
-        "Awkward type of records"
+        f"{type(spec).__name__} is not a specification of fields: use a dict of names and types, an Arrow schema, or "
+        "an Awkward type of records"
     )
 
 
 def is_spec(value: Any) -> bool:
-    """Tell whether a value has types and no data.
+    """Return whether a value has types and no data.
 
     Parameters
     ----------
     value : object
-        What a user has given.
+        The value from the user.
 
     Returns
     -------
     bool
-        Whether it is a specification.
+        Whether the value is a specification.
     """
     if isinstance(value, _core.Fields):
         return True
@@ -234,27 +234,25 @@ def _field(name: str, kind: Any, path: str) -> FieldSpec:
 
 
 def _seen_as(kind: Projected, path: str) -> str:
-    """Return the type of a view in C++."""
+    """Return the C++ type of a projected field."""
     seen: Any = kind.typename
     if isinstance(seen, Class | Enum | Type):
         return seen.name
     if isinstance(seen, Mapping | Cardinality | Projected) or not _is_type(seen):
-        raise UsageError(
-            f'field {path!r}: a view is seen as a type that has a name, as "std::vector<float>", not as {seen!r}'
-        )
+        raise UsageError(f'field {path!r}: the type of a view must have a name, as "std::vector<float>", not {seen!r}')
     if not isinstance(kind.source, str):
-        raise UsageError(f"field {path!r}: a view shows a field, which is given by its path, not {kind.source!r}")
+        raise UsageError(f"field {path!r}: the source of a view must be the path of a field, not {kind.source!r}")
     field = _field(path, seen, path)
     if field[0] == "type":
         return str(field[2])
     typename = _core.Fields.of_specs([field]).types()[0][1]
     if not typename:
-        raise UsageError(f"field {path!r}: {seen!r} has no name in C++, which the type of a view needs")
+        raise UsageError(f"field {path!r}: {seen!r} has no name in C++; the type of a view needs one")
     return typename
 
 
 def _integer(kind: Enum, path: str) -> FieldSpec:
-    """Return the field of an enum's integer."""
+    """Return the field of the integer of an enum."""
     try:
         field = _field(path, kind.integer, path)
         found = _core.Fields.of_specs([field]).types()[0][1]
@@ -262,7 +260,7 @@ def _integer(kind: Enum, path: str) -> FieldSpec:
         found = ""
     if not re.fullmatch(r"std::u?int\d+_t", found):
         raise UsageError(
-            f"field {path!r}: {kind.integer!r} is no integer, as which the enum {kind.name} could be stored: give "
+            f"field {path!r}: {kind.integer!r} is not an integer type for the enum {kind.name}: use "
             '"std::int32_t" or "int32", for example'
         )
     return field
@@ -273,35 +271,35 @@ def _members(members: Mapping[str, Any], path: str) -> list[FieldSpec]:
 
 
 def _text(name: str, kind: str, path: str) -> FieldSpec:
-    """Return the field of a type by its name: of NumPy, Awkward or C++."""
+    """Return the field of a type from its name: a NumPy, Awkward or C++ type."""
     numbers = {"float16", "float32", "float64", "bool"} | {f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
     if kind in numbers:
         return ("number", name, kind)
-    # NumPy's short names, and types that have no counterpart
+    # short names of NumPy dtypes, and dtypes that RNTuple does not support
     if re.fullmatch(r"[<>=|]?[?bBifu][1248]?|[<>=|]?U\d+|(datetime|timedelta)64(\[\w+\])?", kind):
         return _dtype(name, kind, path)
     if kind in ("string", "str"):
         return ("type", name, "std::string")
     if kind == "bytes":
         return ("type", name, "std::vector<std::byte>")
-    # a tuple has parentheses around it at the top level, where C++ has none
+    # at the top level, parentheses mean a tuple; C++ names never begin with one
     if kind.lstrip().startswith("(") or any(sign in kind for sign in _SIGNS):
         try:
             import awkward as ak
         except ImportError:
-            raise UsageError(f"field {path!r}: {kind!r} is a type of Awkward Array, which is not installed") from None
+            raise UsageError(f"field {path!r}: {kind!r} is an Awkward type, but awkward is not installed") from None
         try:
             return _awkward(name, ak.types.from_datashape(_with_numpys_names(kind), highlevel=False), path)
         except Exception as error:
-            # a parser's message says what it had expected, at length
-            raise UsageError(f"field {path!r}: {kind!r} is no type of C++, NumPy or Awkward Array") from error
+            # the message of the parser is a long list of what it expected
+            raise UsageError(f"field {path!r}: {kind!r} is not a C++, NumPy or Awkward type") from error
     return ("type", name, kind)
 
 
 def _with_numpys_names(kind: str) -> str:
-    """Return a type of Awkward in which numbers with names of C++ have those that Awkward knows."""
+    """Return an Awkward type in which C++ names of numbers are replaced by names that Awkward knows."""
     known = {"float": "float32", "double": "float64", "int": "int32"}
-    # neither in quotes nor where they are names of members
+    # neither inside quotes nor as names of members
     found = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:float|double|int)\b(?!\s*:)')
     return found.sub(lambda match: known.get(match[0], match[0]), kind)
 
@@ -310,7 +308,7 @@ def _dtype(name: str, kind: Any, path: str) -> FieldSpec:
     try:
         dtype = np.dtype(kind)
     except TypeError as error:
-        raise UsageError(f"field {path!r}: {kind!r} is no type: {error}") from None
+        raise UsageError(f"field {path!r}: {kind!r} is not a type: {error}") from None
     if dtype.subdtype is not None:
         inner, shape = dtype.subdtype
         field = _dtype("_0", inner, path)
@@ -323,13 +321,13 @@ def _dtype(name: str, kind: Any, path: str) -> FieldSpec:
         return ("type", name, "std::string")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise UsageError(
-            f"field {path!r}: NumPy's {dtype} has no counterpart in RNTuple: store it as integers, reals or strings"
+            f"field {path!r}: NumPy's {dtype} has no counterpart in RNTuple: store integers, floats or strings"
         )
     return ("number", name, dtype.newbyteorder("=").name)
 
 
 def _awkward(name: str, kind: Any, path: str) -> FieldSpec:
-    """Return the field of a type or form of Awkward Array."""
+    """Return the field of an Awkward type or form."""
     kind = getattr(kind, "type", kind)
     kind = getattr(kind, "content", kind) if type(kind).__name__ == "ArrayType" else kind
     what = type(kind).__name__
@@ -358,7 +356,7 @@ def _awkward(name: str, kind: Any, path: str) -> FieldSpec:
 
 
 def _alternatives(contents: Sequence[Any]) -> list[Any]:
-    """Return the alternatives of a union without "no value" and without the options that stand for it."""
+    """Return the alternatives of a union without "no value", and without the options that stand for it."""
     inner = [(kind, getattr(kind, "content", None)) for kind in contents]
     is_option = [type(kind).__name__ == "OptionType" for kind in contents]
     return [

@@ -1,4 +1,4 @@
-"""From the arrays that users have to the nodes that the core writes, without copies where that is possible."""
+"""Conversion of arrays from users to nodes of the core, without copies where possible."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _IN_MEMORY = {"pyarrow": ("Table", "RecordBatch"), "pandas": ("DataFrame",), "po
 
 
 def maps_of(fields: _core.Fields | None) -> frozenset[str]:
-    """Return the names of the fields that are maps, or maps that may be missing.
+    """Return the names of the fields that are maps or optional maps.
 
     Parameters
     ----------
     fields : Fields or None
-        Of an ntuple that is written.
+        The fields of the ntuple to write.
 
     Returns
     -------
     frozenset of str
-        Their names.
+        The names.
     """
     found = fields.types() if fields is not None else []
     return frozenset(name for name, kind in found if _MAP.match(kind))
@@ -48,7 +48,7 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     Parameters
     ----------
     data : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
-        Entries with named fields: an array of records; a dict from names to arrays, lists or Arrow arrays, all of one
+        Entries with named fields: an array of records; a dict from names to arrays, lists or Arrow arrays of equal
         length; a table (pyarrow, pandas, Polars); a reader of record batches; an `NTuple`.
     maps : frozenset of str
         Columns in which a dict is a map, not a record.
@@ -56,12 +56,12 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     Returns
     -------
     Batches
-        The data as the core takes it.
+        The data in the form of the core.
 
     Raises
     ------
     UsageError
-        If it is nothing of the kind, or a type has no counterpart in RNTuple.
+        If it is anything else, or RNTuple does not support a type.
     """
     if isinstance(data, _core.Batches):
         return data
@@ -69,7 +69,7 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         data._warn_of_left_out()
     _refuse_histogram(data)
     if type(data).__module__.split(".")[0] == "uproot":
-        raise UsageError("this is an object of uproot: give its .arrays(), or open the file with fb.open")
+        raise UsageError("cannot write an object of uproot: pass its .arrays(), or open the file with fb.open")
     if isinstance(data, Mapping):
         columns = {str(name): values for name, values in data.items()}
         return _of_columns({name: _pairs(values) if name in maps else values for name, values in columns.items()})
@@ -77,11 +77,11 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         return _of_awkward(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         if data.ndim != 1:
-            raise UsageError(f"a structured array of entries has one dimension, not {data.ndim}")
+            raise UsageError(f"a structured array of entries must have one dimension, not {data.ndim}")
         return _of_columns({name: data[name] for name in data.dtype.names}, len(data))
     if type(data).__name__ in ("Series", "ChunkedArray"):
         raise UsageError(
-            f"entries have named fields, and a {type(data).__name__} is one column: write {{'name': column}}"
+            f"entries need named fields, but a {type(data).__name__} is a single column: pass {{'name': column}}"
         )
     if _is_pandas(data):
         return _of_pandas(_with_named_index(data))
@@ -89,24 +89,24 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
     if isinstance(data, list | tuple) and any(isinstance(item, Mapping) for item in data):
         raise UsageError(
-            "a list of dicts may be entries or batches: give ak.Array(list) if each is an entry, and "
+            "a list of dicts may be entries or batches: pass ak.Array(list) if each is an entry, and "
             "iter(list) to fb.write if each is a batch"
         )
     raise UsageError(
-        f"cannot write {type(data).__name__}: give an Awkward Array of records, a dict of arrays, or a table of "
-        "pyarrow, pandas, Polars or anything else with the Arrow PyCapsule interface"
+        f"cannot write {type(data).__name__}: pass an Awkward Array of records, a dict of arrays, or a table of "
+        "pyarrow, pandas, Polars or any library with the Arrow PyCapsule interface"
     )
 
 
 def to_list(name: str, values: Any) -> _core.Batches:
-    """Turn a column into one entry of another, which is a list of its values.
+    """Turn a column into a column with one entry, the list of its values.
 
     Parameters
     ----------
     name : str
-        Of the column.
+        The name of the column.
     values : array, list, or table
-        What `to_batches` takes of a column; of tables, rows are records.
+        Anything that `to_batches` accepts as a column; rows of tables become records.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def to_list(name: str, values: Any) -> _core.Batches:
     Raises
     ------
     UsageError
-        If it is nothing of the kind, or a type has no counterpart in RNTuple.
+        If it is anything else, or RNTuple does not support a type.
     """
     columns = _columns_of_table(values)
     if columns is not None:
@@ -130,7 +130,7 @@ def to_list(name: str, values: Any) -> _core.Batches:
 
 
 def _columns_of_table(data: Any) -> dict[str, Any] | None:
-    """Return the columns of a table of pandas, Polars or Arrow; None of anything else."""
+    """Return the columns of a pandas, Polars or Arrow table; None for anything else."""
     if _is_pandas(data):
         data = _with_named_index(data)
         _check_once(str(name) for name in data.columns)
@@ -150,22 +150,22 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _of_pandas(frame: Any) -> _core.Batches:
-    """Return the columns of a frame one by one: pyarrow, which takes it as a whole, makes every NaN a missing value."""
+    """Return the columns of a data frame one by one: if pyarrow converts the whole frame, each NaN becomes null."""
     names = _check_once(str(name) for name in frame.columns)
     return _of_columns({name: frame.iloc[:, i] for i, name in enumerate(names)}, len(frame))
 
 
 def _check_once(columns: Iterable[str]) -> list[str]:
-    """Return the names of columns, each of which is there once."""
+    """Return the names of columns; raise if a name occurs twice."""
     names = list(columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise UsageError(f"the DataFrame has several columns of one name, which no ntuple has: {', '.join(twice)}")
+        raise UsageError(f"the DataFrame has several columns with the same name: {', '.join(twice)}; rename them")
     return names
 
 
 def _with_named_index(frame: Any) -> Any:
-    """Return a frame of pandas with the levels of its index that have names as columns, and without the others."""
+    """Return a pandas data frame whose named index levels are columns, and without its unnamed ones."""
     nameless = [level for level, name in enumerate(frame.index.names) if name is None]
     if len(nameless) == frame.index.nlevels:
         return frame.reset_index(drop=True)
@@ -187,8 +187,8 @@ def _refuse_histogram(data: Any) -> None:
     is_uproots = "uproot" in modules and hasattr(data, "to_hist")
     if is_uproots or not modules.isdisjoint({"hist", "boost_histogram"}):
         raise UsageError(
-            f"cannot write {type(data).__name__}: histograms are not written, only ntuples; write them with uproot or "
-            "ROOT, and add ntuples beside them with fb.update"
+            f"cannot write {type(data).__name__}: only ntuples are written, not histograms; write them with uproot or "
+            "ROOT, and add ntuples to the file with fb.update"
         )
 
 
@@ -207,8 +207,8 @@ def _of_awkward(array: Any) -> _core.Batches:
         layout = layout.project()
     if not layout.is_record or layout.is_tuple:
         raise UsageError(
-            f"entries have named fields, and this array has the type {array.type}: write "
-            "{'name': array}, or ak.zip fields first (with depth_limit=1, lists and numbers stand side by side)"
+            f"entries need named fields, but this array has the type {array.type}: pass "
+            "{'name': array}, or ak.zip the fields first (depth_limit=1 keeps lists and numbers side by side)"
         )
     length = layout.length
     columns = [(name, _layout(layout.content(name), name)) for name in layout.fields]
@@ -222,7 +222,7 @@ def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.
         if length is None:
             length = n
         elif n != length:
-            raise UsageError(f"field {name!r} has {n} entries, the ones before have {length}")
+            raise UsageError(f"field {name!r} has {n} entries, but previous fields have {length}")
         nodes.append((name, node))
     return _core.Batches.of_nodes(nodes, length or 0)
 
@@ -230,10 +230,10 @@ def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.
 def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
     _refuse_histogram(values)
-    # Awkward's ndim of an empty array of a union is 0, too
+    # ndim of an empty Awkward union is 0, too
     is_scalar = not _is_awkward(values) and getattr(values, "ndim", None) == 0
     if is_scalar or isinstance(values, str | bytes):
-        raise unwritable(name, f"{values!r} is one value, not a column of one for each entry")
+        raise unwritable(name, f"{values!r} is a single value, not a column with one value per entry")
     if _is_awkward(values):
         return _layout(values.layout, name), len(values)
     if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:
@@ -244,7 +244,7 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
         if np.ma.is_masked(values) and values.dtype.kind not in "OV":
             native = values.astype(values.dtype.newbyteorder("="))
             return _layout(optional("awkward", "all").from_numpy(native, regulararray=True).layout, name), len(values)
-        # what is masked is None among objects
+        # masked values of object arrays become None
         values = values.tolist() if values.dtype.kind == "O" else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return numpy_node(values, name), len(values)
@@ -275,26 +275,26 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
 
 
 def _listed(values: list[Any], name: str) -> Node:
-    """Return the node of Python's objects."""
+    """Return the node of Python objects."""
     try:
         return _built(values, name)
     except (RuntimeError, ValueError) as error:
-        # integers from 2**63 on, and tuples in shorter ones
+        # integers from 2**63 on, and tuples in shorter tuples
         if isinstance(error, UsageError) or (isinstance(error, ValueError) and "for a tuple" not in str(error)):
             raise
     return nested_node(values, name, _plain)
 
 
 def _built(values: list[Any], name: str) -> Node:
-    """Return the node of what Awkward makes of Python's objects."""
+    """Return the node of Python objects, built by Awkward."""
     array = optional("awkward", "all").Array(values)
     if str(array.type).endswith("float64") and _has_large_integer(values):
-        raise ValueError("among its reals are integers that no real can hold")
+        raise ValueError("it has floats, and integers that floats cannot represent exactly")
     return _layout(array.layout, name)
 
 
 def _plain(values: list[Any], name: str) -> Node:
-    """Return the node of numbers, or of texts; raise if Awkward's builder takes them neither as they are."""
+    """Return the node of numbers or strings; raise if Awkward's builder does not take them as they are."""
     try:
         return _built(values, name)
     except RuntimeError:
@@ -302,11 +302,11 @@ def _plain(values: list[Any], name: str) -> Node:
         if not any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values):
             raise ValueError(f"{type(values[0]).__name__} has no counterpart in RNTuple") from None
     if not all(isinstance(value, int) for value in values):
-        raise ValueError("it has integers from 2**63 on among other numbers: make all of them integers, or reals")
+        raise ValueError("it has integers from 2**63 on among other numbers: make all of them integers, or floats")
     if not all(-(2**63) <= value < 2**64 for value in values):
         raise ValueError("its integers have more than 64 bits")
     if min(values) < 0:
-        raise ValueError("it has negative integers, and others from 2**63 on: no integer of RNTuple holds both")
+        raise ValueError("it has negative integers, and others from 2**63 on: no integer type of RNTuple holds both")
     return numpy_node(np.array(values, np.uint64), name)
 
 
@@ -316,7 +316,7 @@ def _check_texts(values: list[Any]) -> None:
             if isinstance(value, str):
                 value.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"{value!r} cannot be encoded as UTF-8 ({error.reason}): give it as bytes") from None
+            raise ValueError(f"{value!r} cannot be encoded as UTF-8 ({error.reason}): pass bytes") from None
 
 
 def _has_large_integer(values: Any) -> bool:
@@ -335,7 +335,7 @@ def _series(name: str, values: Any) -> tuple[Node, int]:
         array = arrow.array(values)
     except arrow.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise unwritable(name, f"its values are not of one type ({reason})") from error
+        raise unwritable(name, f"its values have different types ({reason})") from error
     return _column(name, array)
 
 
@@ -344,7 +344,7 @@ def _offsets(index: Any) -> Any:
 
 
 def _layout(layout: Any, name: str) -> Node:
-    """Return the node of a layout of Awkward."""
+    """Return the node of an Awkward layout."""
     kind = type(layout).__name__
     if kind == "EmptyArray":
         return ("unknown",)
@@ -358,7 +358,7 @@ def _layout(layout: Any, name: str) -> Node:
         length = layout.length
         content = layout.content[: layout.size * length]
         if layout.size == 0:
-            raise unwritable(name, "lists of 0 items have no type in C++")
+            raise unwritable(name, "arrays of length 0 have no type in C++")
         return ("regular", layout.size, length, _layout(content, name))
     if layout.is_list:
         return _list(layout, name)
@@ -394,7 +394,7 @@ def _option(layout: Any, name: str) -> Node:
 
 
 def _no_value(indexed: Any) -> Any:
-    """Return an option of a union as a union that has no value where the option has none."""
+    """Return an option of a union as a union that has no value where the option is None."""
     from awkward.contents import EmptyArray, IndexedOptionArray, UnionArray
     from awkward.index import Index8, Index64
 

@@ -1,4 +1,4 @@
-"""Directories of ROOT files that are being written, and the paths of what is in them."""
+"""Directories of ROOT files that are being written."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ __all__ = ["WritableDirectory", "parts_of"]
 
 
 def parts_of(path: Any) -> list[str]:
-    """Return the names in a path: those of directories, and the last.
+    """Return the parts of a path: names of directories, and the last name.
 
     Parameters
     ----------
     path : str
-        Names with slashes between.
+        Names separated by slashes.
 
     Returns
     -------
     list of str
-        The names; none of the file's own directory.
+        The names; an empty list for the top directory of the file.
 
     Raises
     ------
     UsageError
-        If it is no string.
+        If it is not a string.
     """
     if not isinstance(path, str):
         raise UsageError(
-            f"names are strings, as in f.mkrntuple('Events', batch_or_spec) or f['folder/Events'], not a "
+            f"names must be strings, as in f.mkrntuple('Events', batch_or_spec) or f['folder/Events'], not a "
             f"{type(path).__name__}"
         )
     return [name for name in path.split("/") if name]
 
 
 class WritableDirectory:
-    """A directory of a ROOT file that is being written; `FileWriter.mkdir` makes it, ``file["folder"]`` finds it.
+    """A directory of a ROOT file that is being written, from `FileWriter.mkdir` or ``file["folder"]``.
 
-    All names are relative to it.
+    All names are relative to the directory.
 
     Examples
     --------
@@ -61,21 +61,21 @@ class WritableDirectory:
 
     @property
     def file(self) -> FileWriter:
-        """The file that it is in."""
+        """The file of the directory."""
         return self._file
 
     @property
     def path(self) -> str:
-        """Its path in the file: names with slashes between."""
+        """The path of the directory in the file, with slashes."""
         return self._path
 
     def mkdir(self, path: str) -> WritableDirectory:
-        """Make a directory in this one; see `FileWriter.mkdir`.
+        """Create a directory in this one; see `FileWriter.mkdir`.
 
         Parameters
         ----------
         path : str
-            Names with slashes between.
+            Names separated by slashes.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class WritableDirectory:
         return self._file.mkdir(self._inside(path))
 
     def keys(self) -> list[str]:
-        """Return the names of objects and directories in it, without those of ntuples that are not closed yet.
+        """Return the names of objects and directories in the directory, without ntuples that are not closed yet.
 
         Returns
         -------
@@ -95,18 +95,18 @@ class WritableDirectory:
         return self._file.keys(self._path)
 
     def mkrntuple(self, name: str, batch_or_spec: Any, description: str = "", **options: Any) -> NTupleWriter:
-        """Begin an ntuple in it; see `FileWriter.mkrntuple`.
+        """Create an ntuple in the directory; see `FileWriter.mkrntuple`.
 
         Parameters
         ----------
         name : str
-            Its name; directories may be in front.
+            Name of the ntuple; it may begin with directories.
         batch_or_spec : dict, Arrow schema, Awkward type, or data
             The fields and their types.
         description : str
-            What the ntuple is, in words.
+            A description of the ntuple.
         **options
-            As those of `FileWriter.mkrntuple`.
+            The same as for `FileWriter.mkrntuple`.
 
         Returns
         -------
@@ -116,19 +116,19 @@ class WritableDirectory:
         return self._file.mkrntuple(self._inside(name), batch_or_spec, description, **options)
 
     def __getitem__(self, name: str) -> NTupleWriter | WritableDirectory:
-        """Return the ntuple of this name that is being written, or the directory."""
+        """Return the ntuple with this name that is being written, or the directory."""
         return self._file[self._inside(name)]
 
     def __setitem__(self, name: str, data: Any) -> None:
-        """Write data as an ntuple of this name, and complete it; one that is there stays as an older cycle."""
+        """Write data as a complete ntuple with this name; an existing ntuple stays as an older cycle."""
         self._file[self._inside(name)] = data
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether an object or a directory has this name; ntuples that are not closed yet have none."""
+        """Return whether an object or a directory has this name; ntuples that are not closed yet do not count."""
         return self._inside(name) in self._file
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names that `keys` returns."""
+        """Iterate over the names that `keys` returns."""
         return iter(self.keys())
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Writing: ROOT files, and the ntuples in them."""
+"""Writing ROOT files with ntuples: `create`, `recreate`, `update` and `write`."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ def create(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> FileWriter:
-    """Make a new ROOT file, where there is none yet.
+    """Create a new ROOT file, which must not exist.
 
-    Of several that are made at the same time, the first that is closed appears; the others are errors when they are
-    closed.
+    If a file is created several times at the same time, the first one that is closed appears; closing the others is an
+    error.
 
     Parameters
     ----------
     path : str or path
-        Where the file will be.
+        The path of the new file.
     compression : str, int or None
-        How ntuples are compressed if they say nothing else; see `recreate`.
+        The default compression of ntuples; see `recreate`.
     threads : int, optional
-        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else the number of
+        cores.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for access to the server, as for `open`.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def create(
     Raises
     ------
     FileError
-        If there is a file already, or none can be made.
+        If the file exists already, or cannot be created.
     """
     name = root_path(path)
     if not _core.is_remote(name) and os.path.lexists(_core.local_path(name)):
@@ -69,22 +70,23 @@ def recreate(
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> FileWriter:
-    """Make a new ROOT file, which replaces what has its name.
+    """Create a new ROOT file; an existing file is replaced.
 
-    The file is written beside its name and appears when it is closed, complete and synced. If the ``with`` block ends
-    with an error, nothing appears, and what was there stays.
+    The file is written under a temporary name and appears when it is closed, complete and synced to disk. If the
+    ``with`` block ends with an error, no file appears, and an existing one is unchanged.
 
     Parameters
     ----------
     path : str or path
-        Where the file will be.
+        The path of the new file.
     compression : str, int or None
-        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9
-        as in "zstd:5"; ROOT's number, as 505; "none" or None.
+        The default compression of ntuples: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9 as in "zstd:5";
+        ROOT's number, as 505; "none" or None.
     threads : int, optional
-        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else the number of
+        cores.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for access to the server, as for `open`.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def recreate(
     Raises
     ------
     FileError
-        If no file can be made there.
+        If the file cannot be created.
 
     Examples
     --------
@@ -118,20 +120,21 @@ def _new(
 
 @known_options()
 def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
-    """Add to a ROOT file that is there, beside its other objects.
+    """Add to an existing ROOT file; its other objects are kept.
 
-    Until it is closed, everybody sees what was there before; at no instant is that unreadable. Neither
-    fields nor entries can be added to an ntuple that is in the file: `join_columns` and `merge` do that. Another one of
-    its name is an error, unless ``mkrntuple(..., new_cycle=True)`` hides the one before, which stays as "Events;1".
+    Until the file is closed, readers see its previous content; it is readable at any time. Fields or entries cannot be
+    added to an ntuple in the file: use `join_columns` and `merge` for that. A new ntuple with the name of an existing
+    one is an error, unless ``mkrntuple(..., new_cycle=True)`` hides the existing one, which stays as "Events;1".
 
     Parameters
     ----------
     path : str or path
         The file.
     compression : str, int or None
-        How ntuples are compressed if they say nothing else; by default as the file's header says. See `recreate`.
+        The default compression of ntuples; by default the one in the file header. See `recreate`.
     threads : int, optional
-        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else the number of
+        cores.
 
     Returns
     -------
@@ -141,9 +144,9 @@ def update(path: Path, *, compression: Any = None, threads: int | None = None) -
     Raises
     ------
     NotFoundError
-        If there is no such file.
+        If the file does not exist.
     FormatError
-        If it is no ROOT file.
+        If it is not a ROOT file.
     """
     n_threads = num_threads(threads)
     core = _core.FileWriter.update(plain_path(path))
@@ -161,22 +164,22 @@ def write(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> int:
-    """Write data as an ntuple of a new file.
+    """Write data as an ntuple in a new file.
 
     Parameters
     ----------
     path : str or path
-        Where the file will be; what has its name is replaced.
+        The path of the file; an existing file is replaced.
     data : ak.Array, dict, table, reader of record batches, `NTuple`, or an iterator of any of these
-        The entries; see `NTupleWriter.extend`. An iterator's items are written one after another.
+        The entries; see `NTupleWriter.extend`. Items of an iterator are written one after another.
     name : str
-        Name of the ntuple; directories may be in front, as "folder/Events".
+        Name of the ntuple; it may begin with directories, as "folder/Events".
     compression : str, int or None
         See `recreate`.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for access to the server, as for `open`.
     **options
-        As those of `FileWriter.mkrntuple`.
+        The same as for `FileWriter.mkrntuple`.
 
     Returns
     -------
@@ -200,25 +203,25 @@ def write(
             with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
                 return _write(file, data, name, options)
         except UsageError:
-            # a branch that only its later entries show to be unreadable: nothing has appeared yet
+            # a branch turned out to be unreadable in later entries; no file has appeared yet
             if not isinstance(data, NTuple) or data.skipped == skipped:
                 raise
 
 
 def _write(file: FileWriter, data: Any, name: str, options: dict[str, Any]) -> int:
-    """Write data as an ntuple; gives the number of entries."""
+    """Write data as an ntuple; return the number of entries."""
     types = options.get("types")
     known = maps_of(to_fields(types)) if isinstance(types, Mapping) and types else frozenset()
     is_iterator = isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__")
     first = next(data, None) if is_iterator else data
     if first is None and is_iterator:
-        raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
+        raise UsageError("the iterator is empty: an ntuple without entries needs a specification")
     try:
         batches: Any = to_batches(first, known)
         ntuple = file.mkrntuple(name, batches, **options)
     except UsageError as error:
         if isinstance(data, NTuple):
-            hint = f"fb.convert({':'.join(data.files[0])!r}, ...) writes it under names and types that ROOT takes"
+            hint = f"fb.convert({':'.join(data.files[0])!r}, ...) writes it with names and types that ROOT supports"
             raise UsageError(f"{error}; {hint}", kind=error.kind) from None
         raise
     ntuple.extend(batches)
@@ -228,15 +231,15 @@ def _write(file: FileWriter, data: Any, name: str, options: dict[str, Any]) -> i
 
 
 def _check_apart(path: Path, data: Any) -> None:
-    """Refuse to replace the file that is read: what else is in it would be lost."""
+    """Raise if the output would replace the input file."""
     if not isinstance(data, NTuple):
         return
     if _core.is_remote(os.fspath(path)):
         place = _core.public_url(os.fspath(path))
         if any(_core.public_url(file) == place for file, _ in data.files):
-            raise UsageError(f"{place} is what is read, and would be replaced: give the output another name")
+            raise UsageError(f"the output would replace the input {place}: use another output path")
         return
     place = os.path.realpath(_core.local_path(os.path.expanduser(os.fspath(path))))  # noqa: PTH111
     for file, _ in data.files:
         if os.path.realpath(_core.local_path(file)) == place:
-            raise UsageError(f"{file} is what is read, and would be replaced: give the output another name")
+            raise UsageError(f"the output would replace the input {file}: use another output path")

@@ -115,7 +115,7 @@ pub fn page(file: &str, column: u32, index: usize) -> PageOf {
     let page = list.pages(list.column(index, column).unwrap())[0];
     let cluster = list.clusters()[index];
     PageOf {
-        offset: page.locator.offset,
+        offset: page.locator.address.offset(),
         size: page.locator.size,
         cluster: index as u64,
         entries: (cluster.first_entry, cluster.end()),
@@ -133,5 +133,5 @@ pub fn header_offset(file: &str) -> usize {
     let url = root().join(file).to_str().unwrap().to_owned();
     let ntuple = NTuple::open(&[(url, None)], OpenOptions::default()).unwrap();
     let anchor = ntuple.readers()[0].descriptor().anchor;
-    usize::try_from(anchor.seek_header).unwrap()
+    usize::try_from(anchor.header.locator.address.offset()).unwrap()
 }

@@ -64,7 +64,7 @@ impl Sink {
         }
         let (folder, own) = source.name.rsplit_once('/').unwrap_or(("", &source.name));
         let directory = file.directory(folder)?;
-        let mut writer = NTupleWriter::new(file, directory, own, &source.fields, write)?;
+        let mut writer = NTupleWriter::new(&mut **file, directory, own, &source.fields, write)?;
         for info in &source.type_infos {
             writer.add_type_info(info.clone());
         }
@@ -93,7 +93,7 @@ impl Sink {
     pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
         match self {
             Self::Root { file, ntuple } => match ntuple {
-                Some(ntuple) => ntuple.extend(file, batch),
+                Some(ntuple) => ntuple.extend(&mut **file, batch),
                 None => Err(RNTupleError::internal(
                     "internal error: this ntuple was not started",
                 )),
@@ -111,7 +111,7 @@ impl Sink {
             for set in attributes {
                 set.write(file, &mut ntuple)?;
             }
-            ntuple.finish(file)?;
+            ntuple.finish(&mut **file)?;
         }
         Ok(())
     }

@@ -17,7 +17,6 @@ use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader
 /// An input that is open.
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
-    metadata: Arc<dyn ByteSource>,
     pub file: RootFile,
     /// What has the ntuples, if trees are among them.
     pub ntuples: Option<Box<Opened>>,
@@ -34,9 +33,8 @@ impl Opened {
     pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {
         let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
         Ok(Self {
-            file: RootFile::open(metadata.clone())?,
+            file: RootFile::open(metadata)?,
             source,
-            metadata,
             ntuples: None,
             infos: OnceCell::new(),
             is_described: Cell::new(false),
@@ -80,15 +78,14 @@ impl Opened {
         {
             return ntuples.reader(path, key);
         }
-        let metadata = (&*self.metadata, &self.file);
         let options = ReaderOptions::default();
-        reader_of(self.source.clone(), metadata, (path, key), options)
+        reader_of(self.source.clone(), &self.file, (path, key), options)
     }
 
     /// Opens an ntuple or a tree; `path` may be left out where the file holds just one.
     pub fn entries(&self, path: Option<&str>) -> Result<Reader, RNTupleError> {
-        let metadata = (&*self.metadata, &self.file);
-        let found = open_reader_in(self.source.clone(), metadata, path, &OpenOptions::default())?;
+        let options = OpenOptions::default();
+        let found = open_reader_in(self.source.clone(), &self.file, path, &options)?;
         found.ok_or_else(|| RNTupleError::internal("internal error: an ntuple is missing"))
     }
 

@@ -57,7 +57,7 @@ impl Job<'_> {
     ) -> Result<(), RNTupleError> {
         let options = self.options;
         let mut opened = Opened::new(input)?;
-        self.progress.add_remote(&*opened.source);
+        self.progress.add_remote(opened.source.info());
         let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
         if let Some(path) = &input.path {

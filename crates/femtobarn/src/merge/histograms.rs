@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use femtobarn_histogram::{Histogram, HistogramError, is_histogram};
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::spec::PageAddress;
 use femtobarn_rootfile::{FileWriter, Key};
 
 use super::Opened;
@@ -63,7 +64,7 @@ impl Sums {
                 url: url.to_owned(),
                 ntuple: path.to_owned(),
                 structure: class.clone(),
-                offset: key.seek_key,
+                at: PageAddress::File(key.seek_key),
                 source: Box::new(source),
             },
         })?;

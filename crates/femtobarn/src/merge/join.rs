@@ -63,7 +63,7 @@ pub fn join(
     let top_level = chosen(&readers, options)?;
     let mut begun = Progress::of(files);
     for reader in &readers {
-        begun.add_remote(&**reader.source());
+        begun.add_remote(reader.store().info());
     }
     let (matched, unused) = matched(&readers, options, &|_, _| progress(begun))?;
     let (sets, inputs) = attribute_sets(&readers, &matched, unused, options.others)?;

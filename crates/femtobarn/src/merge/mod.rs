@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use femtobarn_io::{ByteSource, Settings, is_remote};
+use femtobarn_io::{Settings, SourceInfo, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
@@ -81,9 +81,9 @@ impl Progress {
     }
 
     /// Adds the size of an input that is of a server.
-    fn add_remote(&mut self, source: &dyn ByteSource) {
-        if is_remote(source.url()) {
-            self.n_bytes += source.meta().size;
+    fn add_remote(&mut self, source: SourceInfo<'_>) {
+        if is_remote(source.url) {
+            self.n_bytes += source.meta.size;
         }
     }
 

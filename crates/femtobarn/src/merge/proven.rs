@@ -111,8 +111,8 @@ fn check_inputs(
                     reader.map_or(String::new(), |reader| reader.path().to_owned())
                 }),
                 what: format!(
-                    "the page of field {:?} in cluster {} at offset {}",
-                    damage.field, damage.cluster, damage.offset
+                    "the page of field {:?} in cluster {} at {}",
+                    damage.field, damage.cluster, damage.address
                 ),
                 expected:
                     "an undamaged page (the output was discarded: repair the input or leave it out)"

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use femtobarn_io::{note_used, on_threads};
+use femtobarn_io::on_threads;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::spec::{ClusterSummary, LocatorKind, Page, PageList};
+use femtobarn_rntuple::spec::{ClusterSummary, Page, PageList, StoredRange};
 
 use super::fields::FieldPair;
 
@@ -148,22 +148,16 @@ fn has_same_encoding(output: &Reader, own: u32, input: &Reader, other: u32) -> b
 
 /// Whether a checksum follows a page, in one piece with it.
 fn has_checksum(reader: &Reader, page: &Page) -> bool {
-    let largest = reader.descriptor().anchor.max_key_size;
-    let is_whole = largest == 0 || page.stored_size() <= largest;
-    page.has_checksum && is_whole && page.locator.kind == LocatorKind::File
+    let is_whole = page.stored_size() <= reader.store().largest_piece();
+    page.has_checksum && is_whole && reader.store().check(&page.stored()).is_ok()
 }
 
 fn checksums<'a>(
     reader: &Reader,
     pages: impl Iterator<Item = &'a Page>,
 ) -> Result<Vec<Vec<u8>>, RNTupleError> {
-    let ranges: Vec<Range<u64>> = pages
-        .map(|page| {
-            let end = page.range().end;
-            end.saturating_sub(CHECKSUM)..end
-        })
-        .collect();
-    let found = reader.source().read_ranges(&ranges)?;
-    note_used(&**reader.source(), CHECKSUM * found.len() as u64);
+    let stored: Vec<StoredRange> = pages.map(|page| page.stored().last(CHECKSUM)).collect();
+    let found = reader.store().read(&stored)?;
+    reader.note_used(CHECKSUM * found.len() as u64);
     Ok(found.iter().map(|bytes| bytes.to_vec()).collect())
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::meter::{Meter, Opening, Traffic};
-use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, SourceInfo, Stage};
 
 /// Serves from memory what lies inside of the ranges that it holds. What does not lie inside of one of them is passed on,
 /// all of one call in one vector read.
@@ -121,16 +120,12 @@ fn check_answers(
 }
 
 impl ByteSource for HeldSource {
-    fn url(&self) -> &str {
-        self.inner.url()
+    fn info(&self) -> SourceInfo<'_> {
+        self.inner.info()
     }
 
-    fn meta(&self) -> &SourceMeta {
-        self.inner.meta()
-    }
-
-    fn cost(&self) -> SourceCost {
-        self.inner.cost()
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        Some(&*self.inner)
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
@@ -164,23 +159,14 @@ impl ByteSource for HeldSource {
     }
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
-        self.held(range)
+        self.held(range).or_else(|| self.inner.peek(range))
     }
 
-    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
-        self.inner.n_requests(ranges)
-    }
-
-    fn traffic(&self) -> Option<Traffic> {
-        self.inner.traffic()
-    }
-
-    fn opening(&self) -> Option<&Opening> {
-        self.inner.opening()
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.inner.meter()
+    fn at_stage(&self, stage: Stage) -> Option<Arc<dyn ByteSource>> {
+        Some(Arc::new(Self {
+            inner: self.inner.at_stage(stage)?,
+            held: self.held.clone(),
+        }))
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {
@@ -192,10 +178,6 @@ impl ByteSource for HeldSource {
         if !missing.is_empty() {
             self.inner.will_need(&missing);
         }
-    }
-
-    fn map(&self) -> Option<Bytes> {
-        self.inner.map()
     }
 }
 

@@ -1,16 +1,15 @@
 //! A layer that counts and remembers what is read of a source, and by which its requests are cut as settings say.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::meter::{Meter, Opening, Stage, Traffic};
+use crate::meter::{Meter, Stage};
 use crate::usage::watch;
-use crate::{ByteSource, IoError, Settings, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo};
 
 /// A source whose reads are counted. All stages of one share their counters.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ impl MeteredSource {
     ) -> Result<Arc<dyn ByteSource>, IoError> {
         let cost = settings.cost(inner.cost())?;
         let meter = Arc::new(Meter::of(inner.url()));
-        if let Some(opening) = inner.opening() {
+        if let Some(opening) = inner.info().opening {
             meter.note_opening(opening);
         }
         watch(inner.url(), inner.meta().size, &meter);
@@ -72,16 +71,16 @@ impl MeteredSource {
 }
 
 impl ByteSource for MeteredSource {
-    fn url(&self) -> &str {
-        self.inner.source.url()
+    fn info(&self) -> SourceInfo<'_> {
+        SourceInfo {
+            cost: self.cost,
+            meter: Some(&self.inner.meter),
+            ..self.inner.source.info()
+        }
     }
 
-    fn meta(&self) -> &SourceMeta {
-        self.inner.source.meta()
-    }
-
-    fn cost(&self) -> SourceCost {
-        self.cost
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        Some(&*self.inner.source)
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
@@ -107,38 +106,6 @@ impl ByteSource for MeteredSource {
                 .note(self.stage, start, &read, done.is_ok());
         }
         done
-    }
-
-    fn will_need(&self, ranges: &[Range<u64>]) {
-        self.inner.source.will_need(ranges);
-    }
-
-    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
-        self.inner.source.peek(range)
-    }
-
-    fn file(&self) -> Option<Result<Arc<File>, IoError>> {
-        self.inner.source.file()
-    }
-
-    fn map(&self) -> Option<Bytes> {
-        self.inner.source.map()
-    }
-
-    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
-        self.inner.source.n_requests(ranges)
-    }
-
-    fn traffic(&self) -> Option<Traffic> {
-        self.inner.source.traffic()
-    }
-
-    fn opening(&self) -> Option<&Opening> {
-        self.inner.source.opening()
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        Some(&self.inner.meter)
     }
 
     fn at_stage(&self, stage: Stage) -> Option<Arc<dyn ByteSource>> {

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::meter::{Meter, Opening, Traffic};
-use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, SourceInfo};
 
 /// Records every vector read, for tests that assert what an operation costs and for metrics.
 ///
@@ -56,16 +55,12 @@ impl RecordSource {
 }
 
 impl ByteSource for RecordSource {
-    fn url(&self) -> &str {
-        self.inner.url()
+    fn info(&self) -> SourceInfo<'_> {
+        self.inner.info()
     }
 
-    fn meta(&self) -> &SourceMeta {
-        self.inner.meta()
-    }
-
-    fn cost(&self) -> SourceCost {
-        self.inner.cost()
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        Some(&*self.inner)
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
@@ -79,24 +74,8 @@ impl ByteSource for RecordSource {
         self.inner.read_into(offset, buffer)
     }
 
-    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
-        self.inner.n_requests(ranges)
-    }
-
-    fn traffic(&self) -> Option<Traffic> {
-        self.inner.traffic()
-    }
-
-    fn opening(&self) -> Option<&Opening> {
-        self.inner.opening()
-    }
-
-    fn meter(&self) -> Option<&Meter> {
-        self.inner.meter()
-    }
-
-    fn will_need(&self, ranges: &[Range<u64>]) {
-        self.inner.will_need(ranges);
+    fn map(&self) -> Option<Bytes> {
+        None
     }
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::handles::{self, Handle};
 use super::map;
-use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, SourceCost, SourceInfo, SourceMeta};
 
 /// A file of the local file system. Any number may be open: only so many keep a handle of the system, the others open
 /// their file again when they are read, and insist that it is still the same. Read by positioned reads (which share no file position, so that threads can read at
@@ -132,25 +132,22 @@ fn check_is_file(url: &str, metadata: &fs::Metadata) -> Result<(), IoError> {
 }
 
 impl ByteSource for LocalSource {
-    fn url(&self) -> &str {
-        &self.url
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
         // A positioned read costs about as much as copying a page of memory from the page cache.
         // Requests stay small enough for the buffer that they are read into to stay in the second-level cache.
         // Reads do not wait for one another, so threads that only wait would win nothing over `will_need`.
-        SourceCost {
+        let cost = SourceCost {
             largest_gap: 4 << 10,
             largest_request: 1 << 20,
             most_ranges: 1024,
             concurrency: 1,
             ..SourceCost::default()
-        }
+        };
+        SourceInfo::new(&self.url, &self.meta, cost)
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, SourceCost, SourceInfo, SourceMeta};
 
 /// Bytes in memory. Reads are slices of them, without a copy.
 #[derive(Debug)]
@@ -46,23 +46,20 @@ impl MemorySource {
 }
 
 impl ByteSource for MemorySource {
-    fn url(&self) -> &str {
-        &self.url
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
         // Slicing costs nothing, so there is nothing to gain by bridging a gap or by cutting a request.
-        SourceCost {
+        let cost = SourceCost {
             largest_gap: 0,
             largest_request: u64::MAX,
             most_ranges: usize::MAX,
             concurrency: 1,
             ..SourceCost::default()
-        }
+        };
+        SourceInfo::new(&self.url, &self.meta, cost)
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

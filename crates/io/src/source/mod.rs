@@ -33,17 +33,17 @@ pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 
 /// Something with a size whose bytes can be read by range. Immutable: the bytes do not change while it is open.
+///
+/// A layer over another source implements [`info`](Self::info), [`inner`](Self::inner) and
+/// [`read_ranges`](Self::read_ranges), and overrides what it changes: the inner source does the rest.
 pub trait ByteSource: Send + Sync + Debug {
-    /// The name of the source, as the user gave it and as errors repeat it.
-    fn url(&self) -> &str;
+    /// What is known about the source. A layer starts from the info of its inner source.
+    fn info(&self) -> SourceInfo<'_>;
 
-    /// What is known about the source as a whole.
-    fn meta(&self) -> &SourceMeta;
+    /// The source that a layer reads from; none for a source that reads by itself.
+    fn inner(&self) -> Option<&dyn ByteSource>;
 
-    /// How requests to this source should be cut.
-    fn cost(&self) -> SourceCost;
-
-    /// Reads all `ranges`, in their order. The only read there is: one call is one vector read.
+    /// Reads all `ranges`, in their order. One call is one vector read.
     ///
     /// # Errors
     /// If any of the ranges is not inside the source or cannot be read in full; then nothing is given.
@@ -61,36 +61,31 @@ pub trait ByteSource: Send + Sync + Debug {
     }
 
     /// A hint that these ranges will be read soon. Does not block, cannot fail, may do nothing.
-    fn will_need(&self, _ranges: &[Range<u64>]) {}
+    fn will_need(&self, ranges: &[Range<u64>]) {
+        if let Some(inner) = self.inner() {
+            inner.will_need(ranges);
+        }
+    }
 
     /// The bytes of `range` where the source or a layer holds them in memory; nothing is read.
-    fn peek(&self, _range: &Range<u64>) -> Option<Bytes> {
-        None
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.inner()?.peek(range)
     }
 
     /// The file behind the source, where it is one of this machine.
     fn file(&self) -> Option<Result<Arc<File>, IoError>> {
-        None
+        self.inner()?.file()
     }
 
     /// How many requests a vector read of these ranges is, as its server counts them.
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
-        ranges.len() as u64
+        let inner = self.inner().map(|inner| inner.n_requests(ranges));
+        inner.unwrap_or(ranges.len() as u64)
     }
 
-    /// What its server was really asked; none where nobody counts.
+    /// The requests that were sent to the server; none where nobody counts.
     fn traffic(&self) -> Option<Traffic> {
-        None
-    }
-
-    /// The vector read that it was opened by; none where opening reads nothing.
-    fn opening(&self) -> Option<&Opening> {
-        None
-    }
-
-    /// What was read so far, and when; none where nobody counts.
-    fn meter(&self) -> Option<&Meter> {
-        None
+        self.inner()?.traffic()
     }
 
     /// The same source, for reads of another stage; none where nobody asks what reads are for.
@@ -100,7 +95,56 @@ pub trait ByteSource: Send + Sync + Debug {
 
     /// The whole source as memory, where it can be had without reading it. Cheap to call again.
     fn map(&self) -> Option<Bytes> {
-        None
+        self.inner()?.map()
+    }
+
+    /// The name of the source, as the user gave it and as errors repeat it.
+    fn url(&self) -> &str {
+        self.info().url
+    }
+
+    /// Size, time of change and entity tag.
+    fn meta(&self) -> &SourceMeta {
+        self.info().meta
+    }
+
+    /// How requests to this source should be cut.
+    fn cost(&self) -> SourceCost {
+        self.info().cost
+    }
+
+    /// Counts what is read; none where nobody counts.
+    fn meter(&self) -> Option<&Meter> {
+        self.info().meter
+    }
+}
+
+/// What is known about a source.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceInfo<'a> {
+    /// The name of the source, as the user gave it and as errors repeat it.
+    pub url: &'a str,
+    /// Size, time of change and entity tag.
+    pub meta: &'a SourceMeta,
+    /// How requests to this source should be cut.
+    pub cost: SourceCost,
+    /// The vector read that the source was opened by; none where opening reads nothing.
+    pub opening: Option<&'a Opening>,
+    /// Counts what is read; none where nobody counts.
+    pub meter: Option<&'a Meter>,
+}
+
+impl<'a> SourceInfo<'a> {
+    /// Of a source that reads nothing at opening and counts nothing.
+    #[must_use]
+    pub fn new(url: &'a str, meta: &'a SourceMeta, cost: SourceCost) -> Self {
+        Self {
+            url,
+            meta,
+            cost,
+            opening: None,
+            meter: None,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
 use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
-use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
 /// What is fetched of both ends in one round trip, before anything is known of an object: what files are opened with.
 const HEAD: u64 = 64 << 10;
@@ -342,16 +342,8 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 }
 
 impl ByteSource for ObjectSource {
-    fn url(&self) -> &str {
-        &self.address.url
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
-        SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
+        let cost = SourceCost {
             // Pages of a column are 48 kB on average: with such a gap after each, 1.04 times the bytes that are needed
             // travel. In time, more would pay: a request costs 150 ms / 32, and 85 MB/s × 32 are 13 MB by then.
             largest_gap: 2 << 10,
@@ -363,7 +355,15 @@ impl ByteSource for ObjectSource {
             concurrency: 8,
             largest_vector: 64 << 20,
             ..SourceCost::default()
+        };
+        SourceInfo {
+            opening: Some(&self.opening),
+            ..SourceInfo::new(&self.address.url, &self.meta, cost)
         }
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
@@ -375,10 +375,6 @@ impl ByteSource for ObjectSource {
 
     fn traffic(&self) -> Option<Traffic> {
         Some(self.traffic.now())
-    }
-
-    fn opening(&self) -> Option<&Opening> {
-        Some(&self.opening)
     }
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {

@@ -14,7 +14,7 @@ use crate::meter::Traffic;
 use crate::pace::within;
 use crate::runtime::{PerSettings, process, wait_for};
 use crate::url::public;
-use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
 /// The clients that all sources of the process share, one for all that have the same settings.
 static CLIENTS: PerSettings<Options, Client> = PerSettings::new();
@@ -187,23 +187,20 @@ pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
 }
 
 impl ByteSource for XrootdSource {
-    fn url(&self) -> &str {
-        &self.url
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
-        SourceCost {
+    fn info(&self) -> SourceInfo<'_> {
+        let cost = SourceCost {
             // as much as the header of an element takes, many times: elements cost next to nothing
             largest_gap: 512,
             largest_request: 64 << 20,
             most_ranges: 1024,
             concurrency: 8,
             ..SourceCost::default()
-        }
+        };
+        SourceInfo::new(&self.url, &self.meta, cost)
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {

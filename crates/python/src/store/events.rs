@@ -1,8 +1,8 @@
-//! Events that were loaded with products of theirs.
+//! Loaded events and some of their products.
 
 use super::*;
 
-/// Events that come with products of theirs.
+/// Iterates over events and some of their products.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Loader {
     pub(super) loader: Mutex<Option<femtobarn::events::Loader>>,
@@ -41,7 +41,7 @@ impl Loader {
     }
 }
 
-/// Events that were loaded, or some of them.
+/// Loaded events, or a part of them.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Events {
     pub(super) loaded: Arc<Loaded>,
@@ -57,7 +57,7 @@ impl Events {
         self.range.len()
     }
 
-    /// Some of these events.
+    /// A part of these events.
     fn part(&self, start: usize, n: usize) -> Self {
         let start = self.range.end.min(self.range.start.saturating_add(start));
         Self {
@@ -69,7 +69,7 @@ impl Events {
         }
     }
 
-    /// The keys of all events, one behind the other.
+    /// The keys of all events, concatenated.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let n = self.range.len() * Descriptor::LENGTH;
         PyBytes::new_with(py, n, |bytes| {
@@ -81,7 +81,7 @@ impl Events {
         })
     }
 
-    /// The stored value of a product of an event.
+    /// The stored value of one product of an event.
     fn value<'py>(
         &self,
         py: Python<'py>,
@@ -93,7 +93,7 @@ impl Events {
         Some(PyBytes::new(py, value))
     }
 
-    /// Of each product, how many of these events have it.
+    /// For each product, how many of these events have it.
     fn counts(&self) -> Vec<usize> {
         let count = |values: &femtobarn::events::Values| {
             let own = values.iter().skip(self.range.start).take(self.range.len());
@@ -102,7 +102,7 @@ impl Events {
         self.loaded.products.iter().map(count).collect()
     }
 
-    /// How many bytes the products have that were loaded.
+    /// Total size of the loaded products, in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         let products = self.loaded.products.iter();

@@ -1,5 +1,5 @@
-//! Event stores. Containers are known by their keys of 40 bytes (`docs/specs/event-store.md`); users see the classes of
-//! `python/femtobarn/_datastore.py`.
+//! Event stores. Containers are identified by their keys of 40 bytes (`docs/specs/event-store.md`); users see the
+//classes in ! `python/femtobarn/_store`.
 
 mod events;
 mod queue;
@@ -36,19 +36,19 @@ use crate::fields::Fields;
 /// A label and a type.
 type Name = (String, String);
 
-/// How many numbers one request brings when a container is counted.
+/// Numbers per request when children are counted.
 const PAGE: usize = 65_536;
 
-/// A column of an ntuple: its name, the label, the type and the form.
+/// A column of an ntuple: name, label, type and form.
 type ColumnSpec = (String, String, String, String);
 
-/// A label, a type, how many events have a product of that name, and whether the container has.
+/// A label, a type, how many events have a product of that name, and whether the container itself has one.
 type NameCount = (String, String, u64, bool);
 
 /// The name of a class, and names and types of its members.
 pub type Class = (String, Vec<(String, String)>);
 
-/// A class as Python has it.
+/// A class in the form for Python.
 pub fn class(note: ClassNote) -> Class {
     let members = note.members.into_iter();
     let members = members.map(|member| (member.name, member.type_name));
@@ -77,7 +77,8 @@ fn pairs(names: Vec<ProductName>) -> Vec<Name> {
 }
 
 fn descriptor(key: &[u8]) -> PyResult<Descriptor> {
-    Descriptor::from_bytes(key).ok_or_else(|| usage("these bytes are no key of a container"))
+    Descriptor::from_bytes(key)
+        .ok_or_else(|| usage("not a container key: expected the 40 bytes of a descriptor"))
 }
 
 fn key(py: Python<'_>, item: &Container) -> Py<PyBytes> {
@@ -126,7 +127,7 @@ impl Store {
     }
 
     fn root(&self, path: &str) -> PyResult<DataSet> {
-        // Names are looked for from the root, which needs no UUID.
+        // names are looked up from the root, which needs no UUID
         let path = DataSetPath::new(path).map_err(events_to_python)?;
         let root = self.store.root();
         match path.as_str() {
@@ -175,7 +176,7 @@ impl Store {
         Ok(Self { store, types })
     }
 
-    /// Writes the file of a store in a folder anew; gives its bytes before and after.
+    /// Compacts the file of a store in a directory; returns its size before and after, in bytes.
     #[staticmethod]
     fn compact(py: Python<'_>, url: &str) -> PyResult<(u64, u64)> {
         let done = detached(py, || femtobarn::events::compact(url))?;
@@ -187,7 +188,7 @@ impl Store {
         self.store.url()
     }
 
-    /// Gives up what keeps it; all that was made of it fails from now on.
+    /// Closes the store; all objects made from it fail from now on.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.store.close());
     }
@@ -197,16 +198,17 @@ impl Store {
         self.store.is_closed()
     }
 
-    /// Where large products are, and how large they are; none if they are in the store.
+    /// Where large products are stored, and from which size; None if they are in the store.
     #[getter]
     fn objects(&self) -> Option<(&str, u64)> {
         Some((self.store.objects()?, self.store.objects_over()?))
     }
 
-    /// Deletes objects beside the store that no product refers to; gives how many are used, were deleted, their bytes, are
-    /// young, are strange.
+    /// Deletes objects beside the store that no product refers to; returns how many are used, how many were deleted,
+    /// their bytes, and how many are too young or unknown.
     fn sweep(&self, py: Python<'_>, age: f64) -> PyResult<(u64, u64, u64, u64, u64)> {
-        let age = Duration::try_from_secs_f64(age).map_err(|_| usage("an age is 0 s or more"))?;
+        let age =
+            Duration::try_from_secs_f64(age).map_err(|_| usage("an age must be 0 s or more"))?;
         let swept = detached(py, || self.store.sweep(age))?;
         Ok((
             swept.n_used,
@@ -217,7 +219,7 @@ impl Store {
         ))
     }
 
-    /// Removes what is left of datasets without a name; gives of how many there was something.
+    /// Removes the remains of datasets without a name; returns how many datasets had remains.
     fn sweep_nameless(&self, py: Python<'_>) -> PyResult<u64> {
         detached(py, || self.store.sweep_nameless())
     }
@@ -237,7 +239,7 @@ impl Store {
         self.store.backend().n_targets()
     }
 
-    /// Whether both are one that was opened once.
+    /// Whether both are the same open store.
     fn is_same(&self, other: &Self) -> bool {
         self.store == other.store
     }
@@ -279,7 +281,7 @@ impl Store {
         detached(py, || self.store.root().delete_dataset(path))
     }
 
-    /// Deletes one, if it is the one of this key; says whether it is.
+    /// Deletes a dataset if it has this key; returns whether it has.
     fn remove_dataset(&self, py: Python<'_>, path: &str, key: &[u8]) -> PyResult<bool> {
         let dataset = self.named_dataset(path, key)?;
         detached(py, || {
@@ -319,7 +321,7 @@ impl Store {
         detached(py, || item.check_left())
     }
 
-    /// Numbers of what a container holds, from `start` up to `stop`, `limit` at most.
+    /// The numbers of the children of a container, from `start` up to `stop`, at most `limit`.
     fn numbers(
         &self,
         py: Python<'_>,
@@ -362,14 +364,14 @@ impl Store {
         Ok(found.map(|value| PyBytes::new(py, &value)))
     }
 
-    /// The labels and types of the products of a container: all, or those of a label.
+    /// The labels and types of the products of a container: all, or those with one label.
     #[pyo3(signature = (container, label = None))]
     fn names(&self, py: Python<'_>, container: &[u8], label: Option<&str>) -> PyResult<Vec<Name>> {
         let item = self.item(container)?;
         detached(py, || item.names(label)).map(pairs)
     }
 
-    /// Removes a product, or all.
+    /// Removes one product, or all.
     #[pyo3(signature = (container, name = None))]
     fn remove_products(
         &self,
@@ -382,8 +384,8 @@ impl Store {
         detached(py, || item.remove_products(name.as_ref()))
     }
 
-    /// Removes products of all events in containers: those of a label, or of one of its types; gives how many, and the names
-    /// of the others.
+    /// Removes products of all events in containers, with one label, or also with one type; returns how many, and the
+    /// names of the other products.
     fn remove_event_products(
         &self,
         py: Python<'_>,
@@ -405,7 +407,7 @@ impl Store {
         Ok((n, pairs(others.into_iter().collect())))
     }
 
-    /// Notes the classes in a column of batches, of which those without a name get `class`; gives the name of its type.
+    /// Notes the classes in a column of batches; classes without a name are called `class_name`. Returns the type name.
     fn describe(&self, py: Python<'_>, values: &Batches, class_name: &str) -> PyResult<String> {
         let (_, model) = values.single()?;
         detached(py, || {
@@ -417,8 +419,8 @@ impl Store {
                 .any(|name| name.contains('?'))
             {
                 let what = format!(
-                    "product {class_name:?}: nothing says of what type the items of its empty lists or its missing values \
-                     are: say it by typename=, as list[float] or \"std::vector<float>\", or give an array with a dtype"
+                    "product {class_name:?}: the type of its empty lists or missing values is unknown: give it as \
+                     typename=, such as list[float] or \"std::vector<float>\", or pass an array with a dtype"
                 );
                 return Err(EventsError::Usage { what });
             }
@@ -427,7 +429,7 @@ impl Store {
         })
     }
 
-    /// Notes a class of which the members are said.
+    /// Notes a class with the given members.
     fn note_class(&self, py: Python<'_>, name: String, members: Vec<Name>) -> PyResult<()> {
         let member = |(name, type_name)| Member { name, type_name };
         let class = ClassNote {
@@ -446,7 +448,7 @@ impl Store {
         detached(py, || self.types.forget(name))
     }
 
-    /// The one value of a column, as it is stored.
+    /// The only value of a column, as it is stored.
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -458,7 +460,7 @@ impl Store {
         let encoded = py.detach(|| rows.encode(&array)).map_err(to_python)?;
         match encoded.ends.len() {
             1 => Ok(PyBytes::new(py, &encoded.bytes)),
-            n => Err(usage(format!("{n} values are not one"))),
+            n => Err(usage(format!("expected a single value, found {n}"))),
         }
     }
 
@@ -474,7 +476,7 @@ impl Store {
         let each = values.iter().map(|value| value.as_deref());
         let arrays = rows.decode(each).map_err(|fault| {
             let message = format!(
-                "a value is none of type {type_name}: expected {}, found {}",
+                "a value is not a valid {type_name}: expected {}, found {}",
                 fault.expected, fault.found
             );
             crate::error::new("FormatError", "product-damaged", message)
@@ -482,7 +484,7 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    /// Products of all events in containers as columns.
+    /// Products of all events in containers, as columns.
     fn arrays(
         &self,
         py: Python<'_>,
@@ -498,7 +500,7 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    /// How many events a subrun holds, or runs a dataset, or subruns a run.
+    /// The number of events in a subrun, of runs in a dataset, or of subruns in a run.
     fn n_children(&self, py: Python<'_>, container: &[u8]) -> PyResult<u64> {
         let item = self.item(container)?;
         detached(py, || {
@@ -514,7 +516,7 @@ impl Store {
         })
     }
 
-    /// Of each name of products that are placed by a container: label, type, how many events have one, and whether the
+    /// For each product name that is stored with a container: label, type, how many events have one, and whether the
     /// container itself does.
     fn name_counts(&self, py: Python<'_>, container: &[u8]) -> PyResult<Vec<NameCount>> {
         let parent = self.item(container)?.descriptor().placed_by();
@@ -527,7 +529,7 @@ impl Store {
         Ok(counts.into_iter().map(count).collect())
     }
 
-    /// The form in which products of a type are columns, and why it is bytes, if it must be.
+    /// The form in which products of a type are columns; if it must be bytes, the reason.
     fn form(
         &self,
         py: Python<'_>,
@@ -538,13 +540,13 @@ impl Store {
         Ok((form.name(), why))
     }
 
-    /// The classes that a type's name names, with their members.
+    /// The classes in the name of a type, with their members.
     fn classes(&self, py: Python<'_>, type_name: &str) -> PyResult<Vec<Class>> {
         let notes = detached(py, || self.types.notes(type_name))?;
         Ok(notes.into_iter().map(class).collect())
     }
 
-    /// The fields of an ntuple with these numbers and products: names, descriptions, and of products the type and the form.
+    /// The fields of an ntuple with these numbers and products: names and descriptions, and for products type and form.
     fn export_fields(
         &self,
         py: Python<'_>,
@@ -566,7 +568,7 @@ impl Store {
         Ok(Fields { fields })
     }
 
-    /// Numbers, and products of containers that are known, as columns.
+    /// Numbers, and products of known containers, as columns.
     fn export_rows(
         &self,
         py: Python<'_>,
@@ -592,7 +594,7 @@ impl Store {
         Ok(Batch::plain(arrays.finish(), self.store.url()))
     }
 
-    /// Events of a container, with products of theirs, some at a time; those behind `after`, if that is given.
+    /// Iterates over the events of a container and some of their products; from the one after `after`, if it is given.
     #[pyo3(signature = (container, names, n_events, ahead, after = None, target = None))]
     fn loader(
         &self,
@@ -626,7 +628,7 @@ impl Store {
         })
     }
 
-    /// Products of events that are known, of which `keys` are the keys, one behind the other.
+    /// The products of known events; `keys` are their keys, concatenated.
     fn load_events(&self, py: Python<'_>, keys: &[u8], names: Vec<Name>) -> PyResult<Events> {
         let names = product_names(&names)?;
         let mut groups: Vec<(femtobarn::events::Parent, Vec<u64>)> = Vec::new();

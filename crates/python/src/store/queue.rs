@@ -22,7 +22,7 @@ impl Queue {
         detached(py, || self.read().push(value))
     }
 
-    /// The next value; None when nobody will push any more.
+    /// The next value; None if no producer has the queue open any more.
     fn pop<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let found = detached(py, || self.read().pop(&goes_on))?;
         if let Some(raised) = crate::error::take_raised() {
@@ -31,7 +31,7 @@ impl Queue {
         Ok(found.map(|value| PyBytes::new(py, &value)))
     }
 
-    /// A value, if one is there, and whether there will be none any more; does not wait.
+    /// A value, if there is one, and whether the queue has ended; does not wait.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<(Option<Bound<'py, PyBytes>>, bool)> {
         Ok(match detached(py, || self.read().take())? {
             Taken::Value(value) => (Some(PyBytes::new(py, &value)), false),
@@ -40,7 +40,7 @@ impl Queue {
         })
     }
 
-    /// Puts a value that was taken back to the front.
+    /// Puts a value back to the front.
     fn put_back(&self, py: Python<'_>, value: &[u8]) -> PyResult<()> {
         detached(py, || self.read().put_back(value))
     }

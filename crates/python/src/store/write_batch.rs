@@ -1,10 +1,11 @@
-//! Batches that are written.
+//! Write batches.
 
 use super::*;
 
-/// Containers and products that are collected to be written.
+/// Collects containers and products, and writes them.
 ///
-/// Nobody waits for the lock with the GIL: who has it may be writing, and wants the GIL for an error.
+/// No thread waits for the lock while it holds the GIL: the holder of the lock may be writing, and need the GIL for an
+/// error.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct WriteBatch {
     pub(super) batch: Mutex<Option<femtobarn::events::WriteBatch>>,
@@ -35,7 +36,7 @@ impl WriteBatch {
         py.detach(|| self.with(|batch| batch.store(container, &name, value)))
     }
 
-    /// Stores the values of a column of a form as products of containers, of those that have one.
+    /// Stores the values of a column in a form as products of those containers that have one.
     #[pyo3(signature = (keys, name, values, form = "value"))]
     fn store_rows(
         &self,
@@ -53,7 +54,7 @@ impl WriteBatch {
             let message = format!("{} values for {n} events", array.len());
             return Err(usage(message));
         }
-        // stored bytes are a vector behind the number of its items
+        // as stored bytes, a vector is the number of its items and the items
         let (type_name, head) = match form.is_bytes() {
             true => (Form::BYTES, 8),
             false => (name.1.as_str(), 0),
@@ -79,7 +80,7 @@ impl WriteBatch {
         py.detach(|| self.with(store))
     }
 
-    /// Creates containers, of which these are the keys, one behind the other, with those that they are in.
+    /// Creates containers, given by their concatenated keys, and their parents.
     fn create_all(&self, py: Python<'_>, keys: &[u8]) -> PyResult<()> {
         let all = keys.chunks(Descriptor::LENGTH).map(descriptor);
         let all = all.collect::<PyResult<Vec<_>>>()?;
@@ -115,7 +116,7 @@ impl WriteBatch {
         Ok(kept(py, ids))
     }
 
-    /// Writes what is left; nothing can be added any more. The products that were kept.
+    /// Writes the rest and closes the batch. Returns the products that were kept.
     fn close(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
         let Some(batch) = py.detach(|| locked(&self.batch).take()) else {
             return Ok(Vec::new());

@@ -3,18 +3,19 @@
 //! The places of a list's items follow from counters that are stored elsewhere. While these are read, the first vector reads
 //! of the items are under way already, cut just as the plan will cut them: nothing is read that would not have been.
 
-use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use femtobarn_io::{IoError, Together};
+use femtobarn_io::Together;
 
 use super::fetch::{Fetched, batches, budget_of, requests};
 use super::options::ReadOptions;
 use super::plan::Part;
 use super::queue::depth_of;
 use super::stats::{add, elapsed};
+use crate::RNTupleError;
+use crate::spec::StoredRange;
 
 /// Bytes of a file that will be needed.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Needed {
     /// Index of the file's part.
     pub part: usize,
     /// Where they are.
-    pub range: Range<u64>,
+    pub stored: StoredRange,
 }
 
 impl Fetched for Needed {
@@ -30,8 +31,8 @@ impl Fetched for Needed {
         self.part
     }
 
-    fn range(&self) -> Range<u64> {
-        self.range.clone()
+    fn stored(&self) -> StoredRange {
+        self.stored
     }
 }
 
@@ -39,7 +40,7 @@ impl Fetched for Needed {
 #[derive(Debug)]
 struct Vector {
     part: usize,
-    ranges: Vec<Range<u64>>,
+    wanted: Vec<StoredRange>,
     state: State,
 }
 
@@ -47,7 +48,7 @@ struct Vector {
 enum State {
     Waits,
     IsRead,
-    Here(Result<Vec<Bytes>, IoError>),
+    Here(Result<Vec<Bytes>, RNTupleError>),
     /// Somebody has it, or reads it by himself.
     Gone,
 }
@@ -86,7 +87,7 @@ impl Ahead {
     /// none for sources that answer at once.
     pub fn new(parts: &[Part], needed: Vec<Needed>, options: &ReadOptions<'_>) -> Self {
         let budget = budget_of(parts, options);
-        let answers_at_once = |part: &Part| part.reader.source().cost().concurrency <= 1;
+        let answers_at_once = |part: &Part| part.reader.cost().concurrency <= 1;
         let mut vectors = Vec::new();
         let mut n_bytes = 0u64;
         for batch in batches(parts, requests(parts, needed), budget) {
@@ -97,10 +98,8 @@ impl Ahead {
                 .iter()
                 .map(|work| work.n_bytes())
                 .fold(n_bytes, u64::saturating_add);
-            let is_whole = batch.iter().all(|work| !work.split);
             let depth = depth_of(&batch, parts);
             if n_bytes > budget
-                || !is_whole
                 || vectors.len() >= depth
                 || parts.get(part).is_none_or(answers_at_once)
             {
@@ -108,7 +107,7 @@ impl Ahead {
             }
             vectors.push(Vector {
                 part,
-                ranges: batch.iter().map(|work| work.range.clone()).collect(),
+                wanted: batch.iter().map(|work| work.stored).collect(),
                 state: State::Waits,
             });
         }
@@ -160,15 +159,15 @@ impl Ahead {
         let Some(at) = vectors.all.iter().position(waits) else {
             return false;
         };
-        let Some((part, ranges)) = vectors.all.get_mut(at).and_then(|vector| {
+        let Some((part, wanted)) = vectors.all.get_mut(at).and_then(|vector| {
             vector.state = State::IsRead;
-            Some((parts.get(vector.part)?, vector.ranges.clone()))
+            Some((parts.get(vector.part)?, vector.wanted.clone()))
         }) else {
             return false;
         };
         drop(vectors);
         let start = Instant::now();
-        let answer = part.reader.source().read_ranges(&ranges);
+        let answer = part.reader.store().read(&wanted);
         add(&part.reader.stats().io_ns, elapsed(start));
         if let Some(vector) = self.lock().all.get_mut(at) {
             vector.state = State::Here(answer);
@@ -181,13 +180,13 @@ impl Ahead {
     pub(super) fn take(
         &self,
         part: usize,
-        ranges: &[Range<u64>],
-    ) -> Option<Result<Vec<Bytes>, IoError>> {
+        wanted: &[StoredRange],
+    ) -> Option<Result<Vec<Bytes>, RNTupleError>> {
         let mut vectors = self.lock();
         let at = vectors
             .all
             .iter()
-            .position(|vector| vector.part == part && vector.ranges == ranges)?;
+            .position(|vector| vector.part == part && vector.wanted == wanted)?;
         loop {
             let vector = vectors.all.get_mut(at)?;
             if let State::IsRead = vector.state {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::encoding::Target;
+use crate::spec::PageAddress;
 
 /// A page of one column of one reader, and what its elements were made.
 ///
@@ -16,7 +17,7 @@ pub struct PageKey {
     /// The column.
     pub column: u32,
     /// Where the page is.
-    pub offset: u64,
+    pub address: PageAddress,
     /// Number of its elements.
     pub n_elements: u32,
     /// What they were made.

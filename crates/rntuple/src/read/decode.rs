@@ -1,6 +1,5 @@
 //! Decoding one piece of a page into its place.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use super::reader::{Reader, page_error};
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, PageError, Scratch, Target, copy};
-use crate::spec::{ColumnRecord, Page};
+use crate::spec::{ColumnRecord, Page, StoredRange};
 
 /// A piece of a page and the place of its elements in the result.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Job<'_> {
         PageKey {
             reader: Arc::as_ptr(&part.reader) as usize,
             column: self.column,
-            offset: self.piece.page.locator.offset,
+            address: self.piece.page.locator.address,
             n_elements: self.piece.page.n_elements,
             target: self.target,
         }
@@ -60,8 +59,8 @@ impl Fetched for Job<'_> {
         self.part
     }
 
-    fn range(&self) -> Range<u64> {
-        self.piece.page.range()
+    fn stored(&self) -> StoredRange {
+        self.piece.page.stored()
     }
 }
 
@@ -116,8 +115,8 @@ impl<'a> Worker<'a> {
         let place = (job.column, job.cluster);
         let body = check_page(reader, record, place, &job.piece.page, stored)?;
         let n = job.piece.page.n_elements as usize;
-        let (cluster, offset) = (job.cluster, job.piece.page.locator.offset);
-        let failed = |source: PageError| page_error(reader, record, cluster, offset, source);
+        let (cluster, at) = (job.cluster, job.piece.page.locator.address);
+        let failed = |source: PageError| page_error(reader, record, cluster, at, source);
         add(
             &self.stats.bytes_decompressed,
             record.packed_bytes(n as u64).unwrap_or(0),
@@ -188,7 +187,7 @@ pub(crate) fn check_page<'b>(
         if expected != found {
             return Err(RNTupleError::PageChecksum {
                 url: reader.url().into(),
-                offset: page.locator.offset,
+                at: page.locator.address,
                 field: reader.label(record.field_id),
                 column,
                 cluster,

@@ -1,7 +1,6 @@
 //! What a read will cost, before any page is read.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use femtobarn_io::units::bytes;
 use femtobarn_io::{SourceCost, Stage};
@@ -12,6 +11,7 @@ use super::selection::ReadSchema;
 use crate::RNTupleError;
 use crate::encoding::Target;
 use crate::schema::{SlotKind, SlotParent};
+use crate::spec::StoredRange;
 
 /// Cost of one column of the read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,9 @@ pub struct OpeningCost {
 impl OpeningCost {
     /// That of the files of some parts, if somebody has counted.
     fn of(parts: &[Part]) -> Option<Self> {
-        let meters = parts.iter().filter_map(|part| part.reader.source().meter());
+        let meters = parts
+            .iter()
+            .filter_map(|part| part.reader.store().info().meter);
         let spans = meters.flat_map(|meter| meter.spans());
         let mut out = None;
         for span in spans.filter(|span| span.stage == Stage::Open) {
@@ -106,7 +108,7 @@ fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
         rounds: 1,
         ..Plan::default()
     };
-    let mut ranges: Vec<Vec<Range<u64>>> = parts.iter().map(|_| Vec::new()).collect();
+    let mut ranges: Vec<Vec<StoredRange>> = parts.iter().map(|_| Vec::new()).collect();
     let depths = depths(schema);
     for ((id, slot), depth) in schema.slots.as_slice().iter().enumerate().zip(depths) {
         let mut cost = ColumnCost {
@@ -179,9 +181,7 @@ fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
                 let stored = piece.page.stored_size();
                 cost.bytes_on_disk = cost.bytes_on_disk.saturating_add(stored);
                 if let Some(ranges) = ranges.get_mut(segment.part) {
-                    ranges.push(
-                        piece.page.locator.offset..piece.page.locator.offset.saturating_add(stored),
-                    );
+                    ranges.push(piece.page.stored());
                 }
             }
         }
@@ -213,7 +213,7 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError>
         let Some(storage) = part.reader.storage() else {
             continue;
         };
-        let mut ranges: BTreeMap<u64, Vec<Range<u64>>> = BTreeMap::new();
+        let mut ranges: BTreeMap<u64, Vec<StoredRange>> = BTreeMap::new();
         let descriptor = part.reader.descriptor();
         let costs = storage.costs(schema, part)?.into_iter();
         for (at, (cost, slot)) in costs.zip(schema.slots.as_slice()).enumerate() {
@@ -233,7 +233,8 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError>
                     .sum(),
                 bytes_decoded: cost.bytes_decoded,
             };
-            ranges.entry(cost.round).or_default().extend(cost.ranges);
+            let stored = cost.ranges.into_iter().map(StoredRange::of_file);
+            ranges.entry(cost.round).or_default().extend(stored);
             out.pages += own.pages;
             out.bytes_decoded = out.bytes_decoded.saturating_add(own.bytes_decoded);
             match out.columns.get_mut(at) {
@@ -294,18 +295,17 @@ impl Plan {
     }
 
     /// Counts the requests for ranges of a part; a range that is wanted more than once is read once.
-    fn add_ranges(&mut self, part: &Part, mut ranges: Vec<Range<u64>>) {
-        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    fn add_ranges(&mut self, part: &Part, mut ranges: Vec<StoredRange>) {
+        ranges.sort_unstable();
         ranges.dedup();
-        let source = &**part.reader.source();
-        let fetch = fetch::cost_of(source, &ranges);
-        let cost = source.cost();
+        let store = part.reader.store();
+        let fetch = fetch::cost_of(store, &ranges);
+        let cost = store.info().cost;
         if !self.costs.contains(&cost) {
             self.costs.push(cost);
         }
         self.ranges += ranges.len() as u64;
-        let sizes = ranges.iter().map(|range| range.end - range.start);
-        self.bytes_needed += sizes.sum::<u64>();
+        self.bytes_needed += ranges.iter().map(|stored| stored.size).sum::<u64>();
         self.vectors += fetch.vectors;
         self.requests += fetch.requests;
         self.bytes_read += fetch.bytes;

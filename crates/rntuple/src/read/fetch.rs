@@ -4,27 +4,27 @@
 //! into memory of its own that it uses again; the source is told what comes next. For others, threads that only wait
 //! keep several requests in flight, as long as the bytes that wait to be decoded stay within the budget.
 
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
-use femtobarn_io::{ByteSource, SourceCost, Together, coalesce};
+use femtobarn_io::{SourceCost, Together};
 
 use super::ahead::Ahead;
 use super::options::{Progress, ReadOptions};
 use super::plan::Part;
 use super::queue::{Next, Queue};
 use super::stats::{Stats, add, elapsed};
+use super::store::{self, PageStore, part_of};
 use crate::RNTupleError;
 use crate::encoding::Scratch;
+use crate::spec::StoredRange;
 
 /// Something to be fetched and decoded.
 pub trait Fetched: Send {
     /// Index of the part that it comes from.
     fn part(&self) -> usize;
-    /// Its bytes in the file.
-    fn range(&self) -> Range<u64>;
+    /// Its stored bytes.
+    fn stored(&self) -> StoredRange;
 }
 
 /// What decodes on one thread.
@@ -41,19 +41,17 @@ pub trait Decode<J> {
 #[derive(Debug)]
 pub struct Work<J> {
     pub(super) part: usize,
-    pub(super) range: Range<u64>,
-    /// The payload is split over several keys.
-    pub(super) split: bool,
+    pub(super) stored: StoredRange,
     jobs: Vec<J>,
 }
 
 impl<J> Work<J> {
     pub(super) fn n_bytes(&self) -> u64 {
-        self.range.end - self.range.start
+        self.stored.size
     }
 }
 
-/// Sorts jobs by file and offset and coalesces their pages as the source prefers.
+/// Sorts jobs by file and address and coalesces their pages as the store prefers.
 pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
     let mut by_part: Vec<Vec<J>> = parts.iter().map(|_| Vec::new()).collect();
     for job in jobs {
@@ -63,30 +61,16 @@ pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
     }
     let mut out = Vec::new();
     for (part, (jobs, own)) in by_part.into_iter().zip(parts).enumerate() {
-        let (split, jobs): (Vec<_>, Vec<_>) = jobs
-            .into_iter()
-            .partition(|job| own.reader.is_split(length(&job.range())));
-        let ranges: Vec<Range<u64>> = jobs.iter().map(Fetched::range).collect();
+        let wanted: Vec<StoredRange> = jobs.iter().map(Fetched::stored).collect();
         let mut jobs: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
-        for request in coalesce(&ranges, &own.reader.source().cost()) {
-            let members = request
-                .members
-                .iter()
-                .filter_map(|&i| jobs.get_mut(i)?.take())
-                .collect();
+        for request in store::requests(own.reader.store(), &wanted) {
+            let members = request.members.iter();
             out.push(Work {
                 part,
-                range: request.range,
-                split: false,
-                jobs: members,
+                stored: request.stored,
+                jobs: members.filter_map(|&i| jobs.get_mut(i)?.take()).collect(),
             });
         }
-        out.extend(split.into_iter().map(|job| Work {
-            part,
-            range: job.range(),
-            split: true,
-            jobs: vec![job],
-        }));
     }
     out
 }
@@ -97,12 +81,10 @@ pub(super) fn batches<J>(parts: &[Part], work: Vec<Work<J>>, budget: u64) -> Vec
     let mut out: Vec<Vec<Work<J>>> = Vec::new();
     let mut bytes = 0u64;
     for work in work {
-        let cost = parts.get(work.part).map(|part| part.reader.source().cost());
+        let cost = parts.get(work.part).map(|part| part.reader.cost());
         let n_bytes = work.n_bytes();
         let fits = |last: &Vec<Work<J>>| {
-            let same = last
-                .first()
-                .is_some_and(|first| first.part == work.part && !first.split && !work.split);
+            let same = last.first().is_some_and(|first| first.part == work.part);
             let cut = cost.as_ref().map(Cut::of);
             same && cut.is_some_and(|cut| cut.takes(last.len(), bytes, n_bytes, budget))
         };
@@ -144,13 +126,9 @@ impl Cut {
     }
 }
 
-fn length(range: &Range<u64>) -> u64 {
-    range.end.saturating_sub(range.start)
-}
-
 /// The most bytes that may wait to be decoded.
 pub(super) fn budget_of(parts: &[Part], options: &ReadOptions<'_>) -> u64 {
-    let costs = parts.iter().map(|part| part.reader.source().cost());
+    let costs = parts.iter().map(|part| part.reader.cost());
     let most_ahead = costs.map(|cost| cost.in_flight).max().unwrap_or(0);
     options.in_flight.unwrap_or(most_ahead).max(1)
 }
@@ -216,7 +194,7 @@ fn fetchers<J>(parts: &[Part], work: &[Work<J>]) -> usize {
     let wanted = work
         .iter()
         .filter_map(|w| parts.get(w.part))
-        .map(|part| part.reader.source().cost().concurrency);
+        .map(|part| part.reader.cost().concurrency);
     match wanted.max() {
         Some(concurrency) if concurrency > 1 => concurrency.min(work.len()),
         _ => 0,
@@ -246,16 +224,11 @@ fn drain<J: Fetched>(
                 held = bytes;
                 &held
             }
-            None if work.split => {
-                held = read_blob(part, &work, worker.stats())?;
-                &held
-            }
             None => {
-                if let Some((ahead, ranges)) =
-                    queue.ahead(part.reader.source().cost().largest_request)
+                if let Some((ahead, stored)) = queue.ahead(part.reader.cost().largest_request)
                     && let Some(part) = parts.get(ahead)
                 {
-                    part.reader.source().will_need(&ranges);
+                    part.reader.store().will_need(&stored);
                 }
                 let buffer = buffer.bytes(usize::try_from(n_bytes).unwrap_or(usize::MAX));
                 let buffer = buffer.map_err(|error| RNTupleError::Memory {
@@ -263,40 +236,29 @@ fn drain<J: Fetched>(
                     reason: error.to_string(),
                 })?;
                 let start = Instant::now();
-                part.reader.source().read_into(work.range.start, buffer)?;
+                part.reader.store().read_into(&work.stored, buffer)?;
                 add(&worker.stats().io_ns, elapsed(start));
                 buffer
             }
         };
         let mut last = None;
         for job in &mut work.jobs {
-            let range = job.range();
-            let at = |offset: u64| usize::try_from(offset - work.range.start).unwrap_or(usize::MAX);
-            let Some(page) = stored.get(at(range.start)..at(range.end)) else {
-                let what = format!("bytes read for the page at offset {}", range.start);
-                return Err(part
-                    .reader
-                    .inconsistent(&what, range.end - range.start, stored.len()));
+            let wanted = job.stored();
+            let Some(page) = part_of(&work.stored, stored, &wanted) else {
+                let what = format!("bytes read for the page at {}", wanted.address);
+                return Err(part.reader.inconsistent(&what, wanted.size, stored.len()));
             };
-            if last.as_ref() != Some(&range) {
-                part.reader
-                    .note_needed(worker.stats(), range.end - range.start);
+            if last != Some(wanted) {
+                part.reader.note_needed(worker.stats(), wanted.size);
             }
             worker.decode(job, page)?;
-            last = Some(range);
+            last = Some(wanted);
         }
         queue.done(n_bytes);
         progress.advance(n_bytes);
         tick()?;
     }
     Ok(())
-}
-
-fn read_blob<J>(part: &Part, work: &Work<J>, stats: &Stats) -> Result<Bytes, RNTupleError> {
-    let start = Instant::now();
-    let bytes = part.reader.read_blob(work.range.start, work.n_bytes())?;
-    add(&stats.io_ns, elapsed(start));
-    Ok(bytes)
 }
 
 /// One thread that waits for reads.
@@ -306,25 +268,18 @@ fn fetch<J>(parts: &[Part], ahead: Option<&Ahead>, queue: &Queue<J>) -> Result<(
         let Some(part) = parts.get(part_id) else {
             return Err(RNTupleError::internal("the plan names what is not there"));
         };
-        if batch.iter().any(|work| work.split) {
-            for work in batch {
-                let bytes = read_blob(part, &work, part.reader.stats())?;
-                queue.put_all(std::iter::once((work, bytes)));
-            }
-            continue;
-        }
-        let ranges: Vec<Range<u64>> = batch.iter().map(|work| work.range.clone()).collect();
+        let wanted: Vec<StoredRange> = batch.iter().map(|work| work.stored).collect();
         let start = Instant::now();
-        let answers = match ahead.and_then(|ahead| ahead.take(part_id, &ranges)) {
+        let answers = match ahead.and_then(|ahead| ahead.take(part_id, &wanted)) {
             Some(answers) => answers?,
             None => {
-                let answers = part.reader.source().read_ranges(&ranges)?;
+                let answers = part.reader.store().read(&wanted)?;
                 add(&part.reader.stats().io_ns, elapsed(start));
                 answers
             }
         };
         let rate = queue.put_all(batch.into_iter().zip(answers));
-        if let (Some(rate), Some(meter)) = (rate, part.reader.source().meter()) {
+        if let (Some(rate), Some(meter)) = (rate, part.reader.store().info().meter) {
             meter.note_rate(rate);
         }
     }
@@ -351,23 +306,23 @@ pub struct FetchCost {
 }
 
 /// For a plan's summary: what fetching these ranges costs, cut as [`run`] cuts them.
-pub fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> FetchCost {
-    let cost = source.cost();
+pub fn cost_of(store: &dyn PageStore, wanted: &[StoredRange]) -> FetchCost {
+    let cost = store.info().cost;
     let cut = Cut::of(&cost);
     let mut out = FetchCost::default();
-    let mut vector: Vec<Range<u64>> = Vec::new();
+    let mut vector: Vec<StoredRange> = Vec::new();
     let mut bytes = 0;
-    let mut end = |vector: &mut Vec<Range<u64>>| {
-        let is_read = |range: &Range<u64>| source.peek(range).is_none();
+    let mut end = |vector: &mut Vec<StoredRange>| {
+        let is_read = |stored: &StoredRange| store.peek(stored).is_none();
         out.vectors += u64::from(vector.iter().any(is_read));
-        out.requests += source.n_requests(vector);
+        out.requests += store.n_requests(vector);
         vector.clear();
     };
     let mut total = 0;
-    for request in coalesce(ranges, &cost) {
-        let n_bytes = length(&request.range);
+    for request in store::requests(store, wanted) {
+        let n_bytes = request.stored.size;
         // what came with the opening is held
-        total += if source.peek(&request.range).is_some() {
+        total += if store.peek(&request.stored).is_some() {
             0
         } else {
             n_bytes
@@ -377,7 +332,7 @@ pub fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> FetchCost {
             bytes = 0;
         }
         bytes = bytes.saturating_add(n_bytes);
-        vector.push(request.range);
+        vector.push(request.stored);
     }
     end(&mut vector);
     out.bytes = total;

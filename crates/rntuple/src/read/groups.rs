@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
+use femtobarn_io::Stage;
 use femtobarn_io::forked::lock;
-use femtobarn_io::{ByteSource, HeldSource, Stage};
 
 use super::Reader;
 use super::invariants::check_group;
+use super::store::PageStore;
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, PageList};
 
@@ -81,20 +82,14 @@ fn keep(list: &Arc<Held>, n_bytes: u64) {
 }
 
 impl Group {
-    pub fn new(metadata: &dyn ByteSource, link: &EnvelopeLink, max_key_size: u64) -> Self {
-        let whole = max_key_size == 0 || link.locator.size <= max_key_size;
+    pub fn new(metadata: &dyn PageStore, link: &EnvelopeLink) -> Self {
         // copied, so that what was fetched around it can go
-        let stored = metadata.peek(&link_range(link)).filter(|_| whole);
+        let stored = metadata.peek(&link.locator.stored());
         Self {
             stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
             list: Arc::default(),
         }
     }
-}
-
-/// Where an envelope is in the file.
-fn link_range(link: &EnvelopeLink) -> Range<u64> {
-    link.locator.offset..link.locator.offset.saturating_add(link.locator.size)
 }
 
 impl Reader {
@@ -168,23 +163,29 @@ impl Reader {
         if links.is_empty() {
             return Ok(lists);
         }
-        let held = missing.iter().zip(&links).filter_map(|(&i, link)| {
-            let stored = self.groups.get(i)?.stored.clone()?;
-            Some((link_range(link), stored))
-        });
-        let source = self.source().at_stage(Stage::Lists);
-        let source = source.unwrap_or_else(|| self.source().clone());
-        let known = HeldSource::new(source, held.collect());
-        let context = self.context(&known);
-        let envelopes = context.envelopes(&links, "page list")?;
+        let lists_stage = self.store().at_stage(Stage::Lists);
+        let context = self.context(lists_stage.as_deref().unwrap_or_else(|| self.store()));
+        let stored = |i: usize| self.groups.get(i)?.stored.clone();
+        let held: Vec<Option<Bytes>> = missing.iter().map(|&i| stored(i)).collect();
+        let unread = links.iter().zip(&held).filter(|(_, held)| held.is_none());
+        let unread: Vec<EnvelopeLink> = unread.map(|(link, _)| *link).collect();
+        let mut read = match unread.as_slice() {
+            [] => Vec::new(),
+            unread => context.stored(unread, "page list")?,
+        }
+        .into_iter();
         let header_checksum = self.descriptor().header_checksum;
-        let read = missing.into_iter().zip(places).zip(envelopes).zip(&links);
-        for (((index, place), bytes), link) in read {
+        let found = missing.into_iter().zip(places).zip(held).zip(&links);
+        for (((index, place), held), link) in found {
+            let Some(stored) = held.or_else(|| read.next()) else {
+                return Err(RNTupleError::internal("a page list that was not read"));
+            };
+            let bytes = context.decompress(stored, link, "page list")?;
             let list = PageList::parse(&bytes, header_checksum);
             let list =
-                list.map_err(|error| context.malformed("page list", link.locator.offset, error))?;
+                list.map_err(|error| context.malformed("page list", link.locator.address, error))?;
             if let Some(group) = self.descriptor().cluster_groups.get(index) {
-                check_group(group, list.clusters(), self.source().meta().size)
+                check_group(group, list.clusters(), self.store().info().meta.size)
                     .map_err(|contradiction| self.contradicted(contradiction))?;
             }
             let list = Arc::new(list);

@@ -5,9 +5,11 @@
 
 use std::ops::Range;
 
+use super::store::{NotStored, PageStore};
 use crate::encoding::{LARGEST_RATIO, PageError, packed_size};
 use crate::spec::{
-    ClusterGroup, ClusterSummary, ColumnRecord, ColumnType, LocatorKind, Page, PageList,
+    ClusterGroup, ClusterSummary, ColumnRecord, ColumnType, Page, PageAddress, PageList,
+    StoredRange,
 };
 
 /// Entries that a file may have whatever its size: those of ntuples without fields take no bytes.
@@ -30,9 +32,9 @@ pub(crate) struct Contradiction {
 /// What is wrong with a page.
 #[derive(Debug)]
 pub(crate) enum PageFault {
-    /// It is not in the file: its locator is of this type.
-    Elsewhere(u8),
-    /// It is beyond the end of the file.
+    /// Its address is of another kind of store.
+    Elsewhere(PageAddress),
+    /// It is not within the store.
     Range(Contradiction),
     /// It cannot hold its elements.
     Elements(PageError),
@@ -139,27 +141,25 @@ pub(super) fn check_offset(offset: u64, before: u64, begin: u64) -> Result<(), C
     })
 }
 
-/// Insists that a page is within the file and can hold its elements.
-///
-/// `largest_key` is the most bytes that stand in one piece: a payload in several keys is checked key by key when it is
-/// read.
+/// Insists that a page is within its store and can hold its elements.
 pub(super) fn check_page(
     page: &Page,
     record: Option<&ColumnRecord>,
-    file_size: u64,
-    largest_key: u64,
+    store: &dyn PageStore,
 ) -> Result<(), PageFault> {
-    if let LocatorKind::Other(kind) = page.locator.kind {
-        return Err(PageFault::Elsewhere(kind));
-    }
-    let stored = page.stored_size();
-    let end = page.locator.offset.checked_add(stored.min(largest_key));
-    if end.is_none_or(|end| end > file_size) || stored > file_size {
-        return Err(PageFault::Range(Contradiction {
-            what: "page",
-            expected: format!("a range within the file's {file_size} bytes"),
-            found: format!("{stored} bytes at offset {}", page.locator.offset),
-        }));
+    let StoredRange { address, size } = page.stored();
+    match store.check(&page.stored()) {
+        Ok(()) => {}
+        Err(NotStored::Elsewhere) => return Err(PageFault::Elsewhere(address)),
+        Err(NotStored::Beyond { expected }) => {
+            let found = format!("{size} bytes at {address}");
+            let what = "page";
+            return Err(PageFault::Range(Contradiction {
+                what,
+                expected,
+                found,
+            }));
+        }
     }
     match record {
         Some(record) if !matches!(record.column_type, ColumnType::Unknown(_)) => {

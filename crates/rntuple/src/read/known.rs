@@ -89,7 +89,7 @@ impl KnownHeader {
 impl Parsed {
     /// Whether this is the header of an ntuple, and all of its schema.
     fn is_of(&self, hash: u64, anchor: &Anchor) -> bool {
-        let sizes = |anchor: &Anchor| (anchor.n_bytes_header, anchor.len_header);
+        let sizes = |anchor: &Anchor| (anchor.header.locator.size, anchor.header.length);
         self.hash == hash && sizes(&self.descriptor.anchor) == sizes(anchor)
     }
 }
@@ -127,16 +127,17 @@ pub(super) fn describe(
     context: &Context<'_>,
     anchor: Anchor,
 ) -> Result<(Descriptor, KnownHeader), RNTupleError> {
-    let links = [anchor.header(), anchor.footer()];
+    let links = [anchor.header, anchor.footer];
     let stored = context.stored(&links, "header or footer")?;
     let [header, footer] = stored.as_slice() else {
         return Err(context.inconsistent("envelopes", "2", stored.len()));
     };
     let hash = xxh3(header);
-    let footer = context.decompress(footer.clone(), &anchor.footer(), "footer")?;
+    let footer = context.decompress(footer.clone(), &anchor.footer, "footer")?;
     let footer = Footer::parse(&footer);
-    let footer = footer.map_err(|error| context.malformed("footer", anchor.seek_footer, error))?;
-    let at = anchor.seek_header;
+    let footer = footer
+        .map_err(|error| context.malformed("footer", anchor.footer.locator.address, error))?;
+    let at = anchor.header.locator.address;
     let like = |known: Arc<Parsed>| -> Result<Option<(Descriptor, KnownHeader)>, RNTupleError> {
         let descriptor = Descriptor::like(&known.descriptor, anchor, &footer);
         let descriptor = descriptor.map_err(|error| context.malformed("schema", at, error))?;
@@ -148,7 +149,7 @@ pub(super) fn describe(
     {
         return Ok(known);
     }
-    let header = context.decompress(header.clone(), &anchor.header(), "header")?;
+    let header = context.decompress(header.clone(), &anchor.header, "header")?;
     let header = Header::parse(&header);
     let header = header.map_err(|error| context.malformed("header", at, error))?;
     let descriptor = Descriptor::new(anchor, header, footer.clone());

@@ -63,7 +63,7 @@ const WHOLE: usize = 16;
 
 /// Fetches page lists that are not there yet, those of several files at the same time where waiting for one would take long.
 fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
-    let is_far = |part: &&Part| part.reader.source().cost().concurrency > 1;
+    let is_far = |part: &&Part| part.reader.cost().concurrency > 1;
     let far: Vec<&Part> = parts.iter().filter(is_far).collect();
     if far.len() < 2 {
         return Ok(());
@@ -202,21 +202,20 @@ pub(crate) fn check_pages(
     column: u32,
     pages: &[Page],
 ) -> Result<(), RNTupleError> {
-    let size = reader.source().meta().size;
     let record = reader.descriptor().column(column);
     for page in pages {
-        let fault = match check_page(page, record, size, reader.largest_key()) {
+        let fault = match check_page(page, record, reader.store()) {
             Ok(()) => continue,
             Err(fault) => fault,
         };
         return Err(match (fault, record) {
-            (PageFault::Elsewhere(kind), _) => {
+            (PageFault::Elsewhere(at), _) => {
                 let field = record.map_or("?".into(), |record| reader.label(record.field_id));
-                let reason = format!("its pages are stored elsewhere (locator of type {kind:#x})");
+                let reason = format!("its pages are stored elsewhere ({at})");
                 reader.unsupported(&field, &reason)
             }
             (PageFault::Elements(error), Some(record)) => {
-                page_error(reader, record, cluster, page.locator.offset, error)
+                page_error(reader, record, cluster, page.locator.address, error)
             }
             (PageFault::Elements(error), None) => RNTupleError::internal(error.to_string()),
             (PageFault::Range(contradiction), _) => {

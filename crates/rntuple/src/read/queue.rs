@@ -1,7 +1,6 @@
 //! What is to be fetched and what waits to be decoded, under a budget of bytes.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use bytes::Bytes;
 
 use super::fetch::Work;
 use super::plan::Part;
+use crate::spec::StoredRange;
 
 /// How long nothing is said to who waits.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -153,13 +153,13 @@ impl<J> Queue<J> {
     }
 
     /// What a thread that reads by itself should announce: a request some way ahead, within the budget.
-    pub fn ahead(&self, largest_request: u64) -> Option<(usize, Vec<Range<u64>>)> {
+    pub fn ahead(&self, largest_request: u64) -> Option<(usize, Vec<StoredRange>)> {
         let distance = usize::try_from(self.budget / largest_request.max(1))
             .unwrap_or(usize::MAX)
             .max(1);
         let state = self.lock();
         let work = state.waiting.get(distance.min(8))?.first()?;
-        Some((work.part, vec![work.range.clone()]))
+        Some((work.part, vec![work.stored]))
     }
 
     pub fn stop(&self) {
@@ -172,11 +172,10 @@ impl<J> Queue<J> {
 pub(super) fn depth_of<J>(next: &[Work<J>], parts: &[Part]) -> usize {
     let part = next.first().and_then(|work| parts.get(work.part));
     part.map_or(1, |part| {
-        let source = part.reader.source();
-        let cost = source.cost();
-        match source.meter() {
-            Some(meter) => meter.depth(&cost),
-            None => cost.concurrency,
+        let info = part.reader.store().info();
+        match info.meter {
+            Some(meter) => meter.depth(&info.cost),
+            None => info.cost.concurrency,
         }
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, Stage};
+use femtobarn_io::{ByteSource, SourceCost, Stage};
 
 use super::envelopes::Context;
 use super::groups::Group;
@@ -12,10 +12,13 @@ use super::invariants::Contradiction;
 use super::known::{KnownHeader, describe};
 use super::stats::{Stats, add};
 use super::storage::Storage;
+use super::store::PageStore;
 use crate::RNTupleError;
 use crate::encoding::PageError;
 use crate::schema::{Descriptor, FieldId, FieldNames};
-use crate::spec::{Anchor, ColumnRecord, EnvelopeLink, LinkedAttributeSet};
+use crate::spec::{
+    Anchor, ColumnRecord, EnvelopeLink, LinkedAttributeSet, PageAddress, StoredRange,
+};
 use femtobarn_io::did_you_mean;
 
 /// How an ntuple is read.
@@ -39,7 +42,7 @@ impl Default for ReaderOptions {
 /// An open RNTuple.
 #[derive(Debug)]
 pub struct Reader {
-    source: Arc<dyn ByteSource>,
+    store: Arc<dyn PageStore>,
     path: String,
     options: ReaderOptions,
     descriptor: Descriptor,
@@ -52,23 +55,23 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads header and footer in one vector read. `metadata` may be a layer over `source` that holds parts of it
-    /// in memory (page lists among them are kept);
-    /// `path` is the object's path in its file, for messages. The header of a file that is open is not parsed again: its schema
-    /// is shared.
+    /// Reads header and footer in one vector read. `metadata` may be a store that holds parts of `store` in memory; page
+    /// lists among them are kept. `path` is the ntuple's path in its file, for messages. The header of an open file is
+    /// not parsed again: files with the same header share its schema.
+    ///
+    /// # Errors
+    /// If the metadata cannot be read or do not agree.
     pub fn open(
-        source: Arc<dyn ByteSource>,
-        metadata: &dyn ByteSource,
+        store: Arc<dyn PageStore>,
+        metadata: &dyn PageStore,
         path: &str,
         anchor: Anchor,
         options: ReaderOptions,
     ) -> Result<Self, RNTupleError> {
         let stats = Arc::new(Stats::default());
         let context = Context {
-            url: source.url(),
             path,
-            source: metadata,
-            max_key_size: anchor.max_key_size,
+            store: metadata,
             stats: &stats,
         };
         let (descriptor, header) = describe(&context, anchor)?;
@@ -77,10 +80,10 @@ impl Reader {
             groups: descriptor
                 .cluster_groups
                 .iter()
-                .map(|group| Group::new(metadata, &group.page_list, anchor.max_key_size))
+                .map(|group| Group::new(metadata, &group.page_list))
                 .collect(),
             path: path.to_owned(),
-            source: source.at_stage(Stage::Data).unwrap_or(source),
+            store: store.at_stage(Stage::Data).unwrap_or(store),
             options,
             descriptor,
             stats,
@@ -92,7 +95,7 @@ impl Reader {
     /// A reader of columns that are stored in another way; readers of the same fields share the `header` that was made of one
     /// of them ([`KnownHeader::none`]). `aliases` are other names of fields.
     pub fn of_storage(
-        source: Arc<dyn ByteSource>,
+        store: Arc<dyn PageStore>,
         path: &str,
         descriptor: Descriptor,
         header: KnownHeader,
@@ -106,7 +109,7 @@ impl Reader {
             header,
             groups: groups.collect(),
             path: path.to_owned(),
-            source: source.at_stage(Stage::Data).unwrap_or(source),
+            store: store.at_stage(Stage::Data).unwrap_or(store),
             options,
             descriptor,
             stats: Arc::new(Stats::default()),
@@ -143,14 +146,24 @@ impl Reader {
         &self.header
     }
 
-    /// Where the bytes come from.
-    pub fn source(&self) -> &Arc<dyn ByteSource> {
-        &self.source
+    /// Where pages and envelopes are read from.
+    pub fn store(&self) -> &dyn PageStore {
+        &*self.store
     }
 
-    /// URL of the source.
+    /// The file that holds the pages; none if they are not in one file.
+    pub fn file(&self) -> Option<&Arc<dyn ByteSource>> {
+        self.store.file()
+    }
+
+    /// How requests should be cut.
+    pub fn cost(&self) -> SourceCost {
+        self.store.info().cost
+    }
+
+    /// URL of the store.
     pub fn url(&self) -> &str {
-        self.source.url()
+        self.store.info().url
     }
 
     /// Path of the object in its file.
@@ -176,7 +189,12 @@ impl Reader {
     /// Counts bytes that were wanted.
     pub(super) fn note_needed(&self, stats: &Stats, n_bytes: u64) {
         add(&stats.bytes_needed, n_bytes);
-        if let Some(meter) = self.source.meter() {
+        self.note_used(n_bytes);
+    }
+
+    /// Tells whoever counts that bytes were used.
+    pub fn note_used(&self, n_bytes: u64) {
+        if let Some(meter) = self.store.info().meter {
             meter.note_used(n_bytes);
         }
     }
@@ -267,7 +285,7 @@ impl Reader {
         expected: impl ToString,
         found: impl ToString,
     ) -> RNTupleError {
-        self.context(&*self.source)
+        self.context(self.store())
             .inconsistent(what, expected, found)
     }
 
@@ -281,19 +299,17 @@ impl Reader {
         self.inconsistent(what, expected, found)
     }
 
-    pub(super) fn context<'a>(&'a self, source: &'a dyn ByteSource) -> Context<'a> {
+    pub(super) fn context<'a>(&'a self, store: &'a dyn PageStore) -> Context<'a> {
         Context {
-            url: self.url(),
             path: &self.path,
-            source,
-            max_key_size: self.descriptor.anchor.max_key_size,
+            store,
             stats: &self.stats,
         }
     }
 
     /// Opens an attribute set.
     pub fn attribute_set(&self, link: &LinkedAttributeSet) -> Result<Reader, RNTupleError> {
-        let context = self.context(&*self.source);
+        let context = self.context(self.store());
         let locator = EnvelopeLink {
             length: u64::from(link.anchor_length),
             locator: link.anchor,
@@ -307,35 +323,22 @@ impl Reader {
             ..context
         };
         let anchor = Anchor::parse(&bytes)
-            .map_err(|error| context.malformed("anchor", link.anchor.offset, error))?;
+            .map_err(|error| context.malformed("anchor", link.anchor.address, error))?;
         Reader::open(
-            self.source.clone(),
-            &*self.source,
+            self.store.clone(),
+            self.store(),
             &link.name,
             anchor,
             self.options,
         )
     }
 
-    /// Reads a payload that may be split over several keys.
-    pub(crate) fn read_blob(&self, offset: u64, size: u64) -> Result<Bytes, RNTupleError> {
-        let context = self.context(&*self.source);
-        context
-            .blobs(&[(offset, size)])
-            .map(|mut blobs| blobs.pop().unwrap_or_default())
-    }
-
-    /// Whether a payload of this size is split over several keys.
-    pub(crate) fn is_split(&self, size: u64) -> bool {
-        size > self.largest_key()
-    }
-
-    /// The largest payload of a key.
-    pub(crate) fn largest_key(&self) -> u64 {
-        match self.descriptor.anchor.max_key_size {
-            0 => u64::MAX,
-            size => size,
-        }
+    /// Reads a payload, which may be in several pieces.
+    pub(crate) fn read_stored(&self, stored: &StoredRange) -> Result<Bytes, RNTupleError> {
+        let read = self
+            .context(self.store())
+            .read(std::slice::from_ref(stored));
+        read.map(|mut found| found.pop().unwrap_or_default())
     }
 }
 
@@ -344,7 +347,7 @@ pub(crate) fn page_error(
     reader: &Reader,
     record: &ColumnRecord,
     cluster: u64,
-    offset: u64,
+    at: PageAddress,
     source: PageError,
 ) -> RNTupleError {
     let field = reader.label(record.field_id);
@@ -354,7 +357,7 @@ pub(crate) fn page_error(
             url: reader.url().into(),
             ntuple: reader.path().into(),
             structure,
-            offset,
+            at,
             source,
         },
         PageError::Memory { bytes } => RNTupleError::Memory {
@@ -366,7 +369,7 @@ pub(crate) fn page_error(
             expected,
             found,
         } => reader.inconsistent(
-            &format!("{structure} at offset {offset}: {what}"),
+            &format!("{structure} at {at}: {what}"),
             format!("{expected} bytes"),
             found,
         ),

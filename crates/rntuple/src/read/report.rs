@@ -1,6 +1,7 @@
 //! What verification finds.
 
 use super::reader::Reader;
+use crate::spec::PageAddress;
 
 /// Something that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub struct Damage {
     pub cluster: u64,
     /// First and one past the last of the entries that need the page's cluster.
     pub entries: (u64, u64),
-    pub offset: u64,
+    /// Where its bytes are stored.
+    pub address: PageAddress,
     pub n_bytes: u64,
     pub problem: String,
 }

@@ -229,21 +229,12 @@ impl<'a> Rounds<'a> {
         let page = piece.page;
         let is_raw = is_plain(record.column_type, Target::Leaf(dtype))
             && record.packed_bytes(u64::from(page.n_elements)) == Some(page.locator.size);
-        let aligned = page.locator.offset % dtype.size() as u64 == 0;
-        if !part.reader.options().memory_map
-            || !is_raw
-            || !aligned
-            || part.reader.is_split(page.stored_size())
-        {
+        if !part.reader.options().memory_map || !is_raw {
             return Ok(None);
         }
-        let Some(map) = part.reader.source().map() else {
-            return Ok(None);
-        };
-        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let start = at(page.locator.offset);
-        let end = at(page.locator.offset.saturating_add(page.stored_size()));
-        let Some(stored) = map.get(start..end) else {
+        let map = part.reader.store().map(&page.stored());
+        let is_aligned = |stored: &Bytes| stored.as_ptr().addr() % dtype.size() == 0;
+        let Some(stored) = map.filter(is_aligned) else {
             return Ok(None);
         };
         let job = Job {
@@ -255,7 +246,7 @@ impl<'a> Rounds<'a> {
             out: &mut [],
         };
         let place = (job.column, job.cluster);
-        check_page(&part.reader, record, place, &job.piece.page, stored)?;
+        check_page(&part.reader, record, place, &job.piece.page, &stored)?;
         let (low, high) = (
             piece.low as usize * dtype.size(),
             piece.high as usize * dtype.size(),
@@ -263,7 +254,7 @@ impl<'a> Rounds<'a> {
         add(&part.reader.stats().bytes_needed, (high - low) as u64);
         add(&part.reader.stats().bytes_decoded, (high - low) as u64);
         add(&part.reader.stats().pages, 1);
-        Ok(Some(map.slice(start + low..start + high)))
+        Ok(Some(stored.slice(low..high)))
     }
 
     /// Sizes of the buffers that are kept, and of those that only the round needs.

@@ -16,7 +16,7 @@ use super::selection::{Binding, ReadSchema};
 use crate::RNTupleError;
 use crate::encoding::packed_size;
 use crate::schema::FieldId;
-use crate::spec::{LocatorKind, Page, PageList};
+use crate::spec::{Page, PageAddress, PageList};
 
 struct Check<'a> {
     cluster: u64,
@@ -88,7 +88,7 @@ pub fn verify(
     check_columns(reader, &mut report, tick)?;
     report
         .damages
-        .sort_by_key(|damage| (damage.cluster, damage.column, damage.offset));
+        .sort_by_key(|damage| (damage.cluster, damage.column, damage.address));
     report.pages = checks.len() as u64;
     report.bytes = total;
     Ok(report)
@@ -232,7 +232,7 @@ fn structural(
         column: 0,
         cluster,
         entries,
-        offset: 0,
+        address: PageAddress::File(0),
         n_bytes: 0,
         problem: describe_error(error),
     }
@@ -253,7 +253,7 @@ fn readable_lists(reader: &Reader, report: &mut VerifyReport) -> Vec<(u64, Arc<P
                     group.min_entry,
                     group.min_entry.saturating_add(group.entry_span),
                 ),
-                offset: group.page_list.locator.offset,
+                address: group.page_list.locator.address,
                 n_bytes: group.page_list.locator.size,
                 problem: describe_error(&error),
             }),
@@ -300,11 +300,8 @@ fn verify_page(
     decompressor: &mut Decompressor,
 ) -> Result<(), String> {
     let page = check.page;
-    if let LocatorKind::Other(kind) = page.locator.kind {
-        return Err(format!("locator of unknown type {kind:#x}"));
-    }
     let stored = reader
-        .read_blob(page.locator.offset, page.stored_size())
+        .read_stored(&page.stored())
         .map_err(|error| error.to_string())?;
     let body = match stored.split_last_chunk::<8>() {
         Some((body, checksum)) if page.has_checksum => {
@@ -342,7 +339,7 @@ fn describe(reader: &Reader, check: &Check<'_>, problem: String) -> Damage {
         column: check.column,
         cluster: check.cluster,
         entries: check.entries,
-        offset: check.page.locator.offset,
+        address: check.page.locator.address,
         n_bytes: check.page.stored_size(),
         problem,
     }

@@ -1,27 +1,22 @@
 //! The anchor: payload of a TKey of class `ROOT::RNTuple`, big-endian.
 
+use super::address::PageAddress;
 use super::cursor::SpecError;
-use super::locator::{EnvelopeLink, Locator, LocatorKind};
+use super::locator::{EnvelopeLink, Locator};
 
 /// Size of the version 2 anchor: byte count, class version, 64 bytes of members, checksum.
 const MEMBERS: usize = 64;
 const PREFIX: usize = 6;
 const BYTE_COUNT_MASK: u32 = 0x4000_0000;
 
-/// Entry point to an RNTuple in a ROOT file.
+/// Entry point to an RNTuple: what its metadata begin with, wherever they are stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Anchor {
-    pub version_epoch: u16,
-    pub version_major: u16,
-    pub version_minor: u16,
-    pub version_patch: u16,
-    pub seek_header: u64,
-    pub n_bytes_header: u64,
-    pub len_header: u64,
-    pub seek_footer: u64,
-    pub n_bytes_footer: u64,
-    pub len_footer: u64,
+    /// Epoch, major, minor and patch.
+    pub version: [u16; 4],
+    pub header: EnvelopeLink,
+    pub footer: EnvelopeLink,
     pub max_key_size: u64,
 }
 
@@ -63,19 +58,13 @@ impl Anchor {
         let short = |i: usize| read_be::<2>(body, 2 * i).map(u16::from_be_bytes);
         let long = |i: usize| read_be::<8>(body, 8 + 8 * i).map(u64::from_be_bytes);
         let anchor = Self {
-            version_epoch: short(0)?,
-            version_major: short(1)?,
-            version_minor: short(2)?,
-            version_patch: short(3)?,
-            seek_header: long(0)?,
-            n_bytes_header: long(1)?,
-            len_header: long(2)?,
-            seek_footer: long(3)?,
-            n_bytes_footer: long(4)?,
-            len_footer: long(5)?,
+            version: [short(0)?, short(1)?, short(2)?, short(3)?],
+            header: link(long(0)?, long(1)?, long(2)?),
+            footer: link(long(3)?, long(4)?, long(5)?),
             max_key_size: long(6)?,
         };
-        let found = match anchor.version_epoch {
+        let [epoch, ..] = anchor.version;
+        let found = match epoch {
             1 => return Ok(anchor),
             0 => "0, a release candidate of 2024 or earlier; rewrite the file with ROOT 6.34 or later".into(),
             epoch => format!("{epoch}, which needs a newer femtobarn or ROOT"),
@@ -89,20 +78,8 @@ impl Anchor {
 
     /// The format version as the specification writes it, for example `1.0.0.1`.
     pub fn version(&self) -> String {
-        format!(
-            "{}.{}.{}.{}",
-            self.version_epoch, self.version_major, self.version_minor, self.version_patch
-        )
-    }
-
-    /// Where the header is.
-    pub fn header(&self) -> EnvelopeLink {
-        link(self.seek_header, self.n_bytes_header, self.len_header)
-    }
-
-    /// Where the footer is.
-    pub fn footer(&self) -> EnvelopeLink {
-        link(self.seek_footer, self.n_bytes_footer, self.len_footer)
+        let [epoch, major, minor, patch] = self.version;
+        format!("{epoch}.{major}.{minor}.{patch}")
     }
 }
 
@@ -110,9 +87,8 @@ fn link(offset: u64, size: u64, length: u64) -> EnvelopeLink {
     EnvelopeLink {
         length,
         locator: Locator {
-            kind: LocatorKind::File,
+            address: PageAddress::File(offset),
             size,
-            offset,
         },
     }
 }
@@ -162,7 +138,8 @@ mod tests {
         assert_eq!(bytes.len(), 78);
         let anchor = Anchor::parse(&bytes).unwrap();
         assert_eq!(anchor.version(), "1.0.0.1");
-        assert_eq!((anchor.seek_header, anchor.max_key_size), (100, 106));
+        let at = anchor.header.locator.address;
+        assert_eq!((at, anchor.max_key_size), (PageAddress::File(100), 106));
     }
 
     #[test]

@@ -1,39 +1,29 @@
 //! Locators and envelope links.
 
+use super::address::{PageAddress, StoredRange};
 use super::cursor::{Cursor, SpecError};
 
-/// What a locator's offset counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LocatorKind {
-    /// Bytes from the start of the file.
-    File,
-    /// A kind that a file cannot serve (an object's id, or one of the future); the number is the type byte.
-    Other(u8),
-}
-
 /// Where a page or an envelope is stored, compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Locator {
-    /// Kind of the offset.
-    pub kind: LocatorKind,
+    /// Where the first byte is.
+    pub address: PageAddress,
     /// Compressed size in bytes, without a page's checksum.
     pub size: u64,
-    /// Offset in bytes.
-    pub offset: u64,
 }
 
+/// Types of locators that are not simple ones: a large range of the file, and an object.
+pub(super) const LARGE: u8 = 1;
+pub(super) const OBJECT: u8 = 2;
+
 impl Locator {
-    /// Reads a locator of any kind; unknown kinds are skipped by their own size.
+    /// Reads a locator of any type; an unknown type is skipped by the locator's own size.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SpecError> {
         let at = cursor.offset();
         let head = cursor.i32("locator")?;
         if let Ok(size) = u64::try_from(head) {
-            let offset = cursor.u64("locator offset")?;
-            return Ok(Self {
-                kind: LocatorKind::File,
-                size,
-                offset,
-            });
+            let address = PageAddress::File(cursor.u64("locator offset")?);
+            return Ok(Self { address, size });
         }
         let head = head.unsigned_abs();
         let own_size = (head & 0xffff) as usize;
@@ -46,28 +36,41 @@ impl Locator {
                 expected: "at least 4".into(),
                 found: own_size.to_string(),
             })?;
+        let n_bytes = payload;
         let mut payload = Cursor::new(cursor.bytes(payload, "locator payload")?);
-        match kind {
-            1 => {
+        match (kind, n_bytes) {
+            (LARGE, _) => {
                 let size = payload.u64("large locator size")?;
-                let offset = payload.u64("large locator offset")?;
-                Ok(Self {
-                    kind: LocatorKind::File,
-                    size,
-                    offset,
-                })
+                let address = PageAddress::File(payload.u64("large locator offset")?);
+                Ok(Self { address, size })
             }
-            other => Ok(Self {
-                kind: LocatorKind::Other(other),
+            (OBJECT, 12 | 16) => {
+                let size = match n_bytes {
+                    12 => payload.u32("object locator size")?.into(),
+                    _ => payload.u64("object locator size")?,
+                };
+                let id = payload.u64("object locator number")?;
+                let address = PageAddress::Object { id, offset: 0 };
+                Ok(Self { address, size })
+            }
+            (other, _) => Ok(Self {
+                address: PageAddress::Unknown(other),
                 size: 0,
-                offset: 0,
             }),
+        }
+    }
+
+    /// The stored bytes.
+    pub fn stored(&self) -> StoredRange {
+        StoredRange {
+            address: self.address,
+            size: self.size,
         }
     }
 }
 
 /// A locator and the uncompressed length of the envelope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EnvelopeLink {
     /// Uncompressed length in bytes.
     pub length: u64,
@@ -103,9 +106,8 @@ mod tests {
         assert_eq!(
             locator,
             Locator {
-                kind: LocatorKind::File,
-                size: 5_000_000_000,
-                offset: 77
+                address: PageAddress::File(77),
+                size: 5_000_000_000
             }
         );
     }
@@ -117,25 +119,29 @@ mod tests {
         bytes.extend(34u64.to_le_bytes());
         let mut cursor = Cursor::new(&bytes);
         assert_eq!(
-            Locator::parse(&mut cursor).unwrap().kind,
-            LocatorKind::Other(0x42)
+            Locator::parse(&mut cursor).unwrap().address,
+            PageAddress::Unknown(0x42)
         );
         assert_eq!(
             Locator::parse(&mut cursor).unwrap(),
             Locator {
-                kind: LocatorKind::File,
-                size: 12,
-                offset: 34
+                address: PageAddress::File(34),
+                size: 12
             }
         );
     }
 
     #[test]
-    fn object_locator_of_the_s3_embedding_is_recognised() {
-        let bytes = [&[0xf0u8, 0xff, 0xff, 0xfd][..], &[0; 12]].concat();
-        assert_eq!(
-            Locator::parse(&mut Cursor::new(&bytes)).unwrap().kind,
-            LocatorKind::Other(2)
-        );
+    fn object_locator_has_a_number_and_a_size_of_32_or_64_bits() {
+        let number = 7u64.to_le_bytes();
+        for (head, size) in [
+            ([0xf0u8, 0xff, 0xff, 0xfd], &9u32.to_le_bytes()[..]),
+            ([0xec, 0xff, 0xff, 0xfd], &9u64.to_le_bytes()),
+        ] {
+            let bytes = [&head[..], size, &number].concat();
+            let locator = Locator::parse(&mut Cursor::new(&bytes)).unwrap();
+            let address = PageAddress::Object { id: 7, offset: 0 };
+            assert_eq!(locator, Locator { address, size: 9 });
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! On-disk structures of the RNTuple format: bytes in, values out; no I/O.
 
+mod address;
 mod anchor;
 mod column_type;
 mod cursor;
@@ -12,6 +13,7 @@ mod out;
 mod page_list;
 pub(crate) mod write;
 
+pub use address::{PageAddress, StoredRange};
 pub use anchor::Anchor;
 pub use column_type::ColumnType;
 pub use cursor::{Cursor, Frame, SpecError};
@@ -22,6 +24,6 @@ pub use description::{
 pub use envelope::{Envelope, EnvelopeKind};
 pub use footer::{ClusterGroup, Footer, LinkedAttributeSet};
 pub use header::{Header, NESTED_DEFERRED_COLUMNS, feature_flags};
-pub use locator::{EnvelopeLink, Locator, LocatorKind};
+pub use locator::{EnvelopeLink, Locator};
 pub use page_list::{ClusterSummary, ColumnPages, Page, PageList, PagesOfColumn};
 pub use write::{WrittenCluster, WrittenColumn};

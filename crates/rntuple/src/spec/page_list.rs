@@ -1,8 +1,9 @@
 //! The page list envelope: clusters, and where the pages of their columns are.
 
+use super::address::StoredRange;
 use super::cursor::{Cursor, SpecError};
 use super::envelope::{Envelope, EnvelopeKind};
-use super::locator::{Locator, LocatorKind};
+use super::locator::Locator;
 
 /// A page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +17,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// Where its stored bytes are, with the checksum.
-    pub fn range(&self) -> std::ops::Range<u64> {
-        let start = self.locator.offset;
-        start..start.saturating_add(self.stored_size())
+    /// Its stored bytes, with the checksum.
+    pub fn stored(&self) -> StoredRange {
+        StoredRange {
+            address: self.locator.address,
+            size: self.stored_size(),
+        }
     }
 
     /// Compressed size with the checksum.
@@ -251,12 +254,13 @@ fn column_pages(list: &mut Cursor<'_>, pages: &mut Vec<Page>) -> Result<ColumnPa
     for _ in 0..n {
         let count = c.i32("page's number of elements")?;
         let locator = Locator::parse(&mut c)?;
-        if locator.kind == LocatorKind::File && locator.offset.checked_add(locator.size).is_none() {
+        let end = locator.address.offset().checked_add(locator.size);
+        if end.is_none() {
             return Err(SpecError::Unexpected {
                 what: "page locator",
                 offset: c.offset(),
                 expected: "a range below 2^64".into(),
-                found: format!("{} bytes at {}", locator.size, locator.offset),
+                found: format!("{} bytes at {}", locator.size, locator.address),
             });
         }
         pages.push(Page {
@@ -285,15 +289,15 @@ fn column_pages(list: &mut Cursor<'_>, pages: &mut Vec<Page>) -> Result<ColumnPa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::PageAddress;
 
     fn page(offset: u64) -> Page {
         Page {
             n_elements: 1,
             has_checksum: false,
             locator: Locator {
-                kind: LocatorKind::File,
+                address: PageAddress::File(offset),
                 size: 8,
-                offset,
             },
         }
     }

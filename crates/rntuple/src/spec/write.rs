@@ -1,10 +1,11 @@
 //! The structures as bytes: what the other modules read.
 
+use super::address::PageAddress;
 use super::anchor::Anchor;
 use super::description::{ColumnRecord, FieldRecord, Role, SchemaDescription};
 use super::envelope::EnvelopeKind;
 use super::footer::{ClusterGroup, LinkedAttributeSet};
-use super::locator::{EnvelopeLink, Locator};
+use super::locator::{EnvelopeLink, LARGE, Locator, OBJECT};
 use super::out::Out;
 use super::page_list::{ClusterSummary, Page};
 
@@ -28,15 +29,22 @@ pub struct WrittenCluster {
 
 impl Out {
     fn locator(&mut self, locator: &Locator) {
-        match i32::try_from(locator.size) {
-            Ok(size) => self.u32(size.cast_unsigned()).u64(locator.offset),
-            // type 1, "large": its own size of 20 bytes negated, then 64 bits for both
-            Err(_) => {
-                let head = -((1 << 24) | 20_i32);
-                self.u32(head.cast_unsigned())
-                    .u64(locator.size)
-                    .u64(locator.offset)
+        // one with a type begins with that and its own size, negated
+        let typed = |kind: u8, own_size: i32| (-(i32::from(kind) << 24 | own_size)).cast_unsigned();
+        match (locator.address, u32::try_from(locator.size)) {
+            (PageAddress::File(offset), Ok(size)) if size.cast_signed() >= 0 => {
+                self.u32(size).u64(offset)
             }
+            (PageAddress::File(offset), _) => {
+                self.u32(typed(LARGE, 20)).u64(locator.size).u64(offset)
+            }
+            (PageAddress::Object { id, .. }, Ok(size)) => {
+                self.u32(typed(OBJECT, 16)).u32(size).u64(id)
+            }
+            (PageAddress::Object { id, .. }, Err(_)) => {
+                self.u32(typed(OBJECT, 20)).u64(locator.size).u64(id)
+            }
+            (PageAddress::Unknown(kind), _) => self.u32(typed(kind, 4)),
         };
     }
 
@@ -203,27 +211,15 @@ pub fn footer(
 /// The anchor: the object of class `ROOT::RNTuple`, big-endian.
 pub fn anchor(anchor: &Anchor) -> Vec<u8> {
     let mut body = Vec::new();
-    let versions = [
-        anchor.version_epoch,
-        anchor.version_major,
-        anchor.version_minor,
-        anchor.version_patch,
-    ];
-    versions
-        .iter()
-        .for_each(|version| body.extend(version.to_be_bytes()));
-    let sizes = [
-        anchor.seek_header,
-        anchor.n_bytes_header,
-        anchor.len_header,
-        anchor.seek_footer,
-        anchor.n_bytes_footer,
-        anchor.len_footer,
-        anchor.max_key_size,
-    ];
-    sizes
-        .iter()
-        .for_each(|size| body.extend(size.to_be_bytes()));
+    for version in anchor.version {
+        body.extend(version.to_be_bytes());
+    }
+    for EnvelopeLink { length, locator } in [anchor.header, anchor.footer] {
+        for number in [locator.address.offset(), locator.size, length] {
+            body.extend(number.to_be_bytes());
+        }
+    }
+    body.extend(anchor.max_key_size.to_be_bytes());
     // byte count of what follows, and the class version
     let mut bytes = vec![0x40, 0, 0, 0x42, 0, 2];
     let checksum = femtobarn_codec::xxh3(&body);
@@ -236,8 +232,7 @@ pub fn anchor(anchor: &Anchor) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::spec::{
-        AliasColumn, ColumnFlags, ColumnType, ExtraTypeInfo, FieldFlags, Footer, Header,
-        LocatorKind, PageList,
+        AliasColumn, ColumnFlags, ColumnType, ExtraTypeInfo, FieldFlags, Footer, Header, PageList,
     };
 
     fn field(name: &str, parent_id: u32) -> FieldRecord {
@@ -297,9 +292,8 @@ mod tests {
 
     fn locator(size: u64) -> Locator {
         Locator {
-            kind: LocatorKind::File,
+            address: PageAddress::File(1 << 35),
             size,
-            offset: 1 << 35,
         }
     }
 
@@ -346,6 +340,13 @@ mod tests {
             has_checksum: size % 2 == 0,
             locator: locator(size),
         };
+        let object = |size| Page {
+            locator: Locator {
+                address: PageAddress::Object { id: 5, offset: 0 },
+                size,
+            },
+            ..page(3, size)
+        };
         let cluster = WrittenCluster {
             summary: ClusterSummary {
                 first_entry: 3,
@@ -353,7 +354,7 @@ mod tests {
             },
             columns: vec![
                 WrittenColumn {
-                    pages: vec![page(4, 10), page(2, 1 << 33)],
+                    pages: vec![page(4, 10), page(2, 1 << 33), object(11), object(1 << 33)],
                     element_offset: Some(6),
                     compression: 505,
                 },
@@ -370,17 +371,17 @@ mod tests {
 
     #[test]
     fn anchors_are_read_as_written() {
+        let link = |first| EnvelopeLink {
+            length: first + 2,
+            locator: Locator {
+                address: PageAddress::File(first),
+                size: first + 1,
+            },
+        };
         let written = Anchor {
-            version_epoch: 1,
-            version_major: 0,
-            version_minor: 0,
-            version_patch: 0,
-            seek_header: 1,
-            n_bytes_header: 2,
-            len_header: 3,
-            seek_footer: 4,
-            n_bytes_footer: 5,
-            len_footer: 6,
+            version: [1, 0, 0, 0],
+            header: link(1),
+            footer: link(4),
             max_key_size: 7,
         };
         let read = Anchor::parse(&anchor(&written)).unwrap();

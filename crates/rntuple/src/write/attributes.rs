@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use femtobarn_rootfile::FileWriter;
 
 use super::model::{FieldModel, check_name, unwritable};
 use super::ntuple::NTupleWriter;
 use super::options::WriteOptions;
+use super::sink::PageSink;
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::{LinkedAttributeSet, Locator, LocatorKind, write as spec};
+use crate::spec::{LinkedAttributeSet, Locator, write as spec};
 
 /// An attribute set that is being written, as ROOT's `RNTupleAttrSetWriter`.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl AttributeSetWriter {
     /// # Errors
     /// If the name is taken, or a field cannot be written.
     pub fn new(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         ntuple: &NTupleWriter,
         name: &str,
         fields: &[FieldModel],
@@ -45,12 +45,12 @@ impl AttributeSetWriter {
             let reason = "an attribute set needs a name that no other has and that does not begin with two underscores";
             return Err(unwritable(name, reason));
         }
-        Self::begin(file, name, fields, ntuple.options())
+        Self::begin(sink, name, fields, ntuple.options())
     }
 
     /// Begins one that is linked by whoever writes its ntuple.
     pub(super) fn begin(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         name: &str,
         fields: &[FieldModel],
         options: &WriteOptions,
@@ -64,7 +64,7 @@ impl AttributeSetWriter {
             description: String::new(),
             ..options.clone()
         };
-        let ntuple = NTupleWriter::new(file, 0, name, &model, options)?;
+        let ntuple = NTupleWriter::new(sink, 0, name, &model, options)?;
         Ok(Self { ntuple, end: 0 })
     }
 
@@ -74,7 +74,7 @@ impl AttributeSetWriter {
     /// If the batch is not one row of the fields, or writing fails.
     pub fn append(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         entries: Range<u64>,
         values: &RecordBatch,
     ) -> Result<(), RNTupleError> {
@@ -87,13 +87,13 @@ impl AttributeSetWriter {
             );
             return Err(unwritable(self.ntuple.name(), reason));
         }
-        self.extend(file, &[entries], values)
+        self.extend(sink, &[entries], values)
     }
 
     /// Says something about ranges of entries: one row of the fields for each.
     pub(super) fn extend(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         ranges: &[Range<u64>],
         values: &RecordBatch,
     ) -> Result<(), RNTupleError> {
@@ -117,7 +117,7 @@ impl AttributeSetWriter {
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(Arc::new(schema), arrays)
             .map_err(|error| unwritable(self.ntuple.name(), error.to_string()))?;
-        self.ntuple.extend(file, &batch)?;
+        self.ntuple.extend(sink, &batch)?;
         let end = ranges.iter().map(|range| range.end).max();
         self.end = self.end.max(end.unwrap_or(0));
         Ok(())
@@ -130,31 +130,29 @@ impl AttributeSetWriter {
     /// If writing fails.
     pub fn finish(
         self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         ntuple: &mut NTupleWriter,
     ) -> Result<(), RNTupleError> {
         let end = self.end;
-        ntuple.link_attribute_set(self.close(file)?, end);
+        ntuple.link_attribute_set(self.close(sink)?, end);
         Ok(())
     }
 
     /// Writes what is left; gives what its ntuple must have of it.
     pub(super) fn close(
         mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
     ) -> Result<LinkedAttributeSet, RNTupleError> {
-        let anchor = spec::anchor(&self.ntuple.close(file)?);
-        let offset = file.append_blob(&[&anchor])?;
-        let size = anchor.len() as u64;
+        let anchor = spec::anchor(&self.ntuple.close(sink)?);
+        let locator = Locator {
+            address: sink.append_payload(&anchor, self.ntuple.options())?,
+            size: anchor.len() as u64,
+        };
         Ok(LinkedAttributeSet {
             schema_version_major: 1,
             schema_version_minor: 0,
             anchor_length: u32::try_from(anchor.len()).unwrap_or(u32::MAX),
-            anchor: Locator {
-                kind: LocatorKind::File,
-                size,
-                offset,
-            },
+            anchor: locator,
             name: self.ntuple.name().to_owned(),
         })
     }

@@ -1,19 +1,17 @@
 //! What is known of an ntuple while it is written, and becomes its metadata: clusters, their groups, footer and anchor.
 
-use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo, without_cycle};
+use femtobarn_rootfile::without_cycle;
 
 use super::model::{check_name, unwritable};
 use super::options::{PAGE_LIST, WriteOptions};
 use super::payload::Envelopes;
+use super::sink::{Existing, PageSink, SinkPlace};
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::spec::{
     Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, ExtraTypeInfo, LinkedAttributeSet,
     NESTED_DEFERRED_COLUMNS, Page, SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
 };
-
-/// The class of ntuples in files.
-const CLASS: &str = "ROOT::RNTuple";
 
 /// Least MaxKeySize that readers take, and the largest that records can have.
 const SMALLEST_KEY: u64 = 64;
@@ -50,7 +48,7 @@ impl Catalog {
     /// # Errors
     /// If it cannot have this name or these options, or writing fails.
     pub fn new(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         (directory, name): (usize, &str),
         schema: &SchemaDescription,
         options: &WriteOptions,
@@ -68,14 +66,14 @@ impl Catalog {
             );
             return Err(unwritable(name, what));
         }
-        file.check_name(directory, CLASS, name, options.new_cycle)?;
+        sink.check_place(&place(directory, name, options, false))?;
         let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));
         let (header, header_checksum) = spec::header(name, &options.description, writer, schema);
         let mut envelopes = Envelopes::default();
         Ok(Self {
             name: name.to_owned(),
             directory,
-            header: envelopes.append(file, &header, options)?,
+            header: envelopes.append(sink, &header, options)?,
             envelopes,
             options: options.clone(),
             header_checksum,
@@ -102,10 +100,10 @@ impl Catalog {
             name: name.to_owned(),
             directory,
             options: WriteOptions {
-                max_key_size: ntuple.largest_key(),
+                max_key_size: ntuple.store().largest_piece(),
                 ..options.clone()
             },
-            header: descriptor.anchor.header(),
+            header: descriptor.anchor.header,
             envelopes: Envelopes::default(),
             header_checksum: descriptor.header_checksum,
             clusters: Vec::new(),
@@ -132,7 +130,7 @@ impl Catalog {
     /// Adds a cluster whose pages are in the file; writes the page list of those so far where it is large.
     pub fn add_cluster(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         n_entries: u64,
         columns: Vec<WrittenColumn>,
     ) -> Result<(), RNTupleError> {
@@ -146,13 +144,13 @@ impl Catalog {
         self.n_entries += n_entries;
         let is_large = self.n_listed * size_of::<Page>() > PAGE_LIST;
         if is_large || self.clusters.len() >= self.options.clusters_per_group.max(1) {
-            self.commit_cluster_group(file)?;
+            self.commit_cluster_group(sink)?;
         }
         Ok(())
     }
 
     /// Writes the page list of the clusters so far.
-    pub fn commit_cluster_group(&mut self, file: &mut FileWriter) -> Result<(), RNTupleError> {
+    pub fn commit_cluster_group(&mut self, sink: &mut dyn PageSink) -> Result<(), RNTupleError> {
         let (Some(first), Some(last)) = (self.clusters.first(), self.clusters.last()) else {
             return Ok(());
         };
@@ -160,7 +158,7 @@ impl Catalog {
         let entry_span = last.summary.end() - min_entry;
         let page_list = spec::page_list(self.header_checksum, &self.clusters);
         let n_clusters = u32::try_from(self.clusters.len()).unwrap_or(u32::MAX);
-        let page_list = self.envelopes.append(file, &page_list, &self.options)?;
+        let page_list = self.envelopes.append(sink, &page_list, &self.options)?;
         self.groups.push(ClusterGroup {
             min_entry,
             entry_span,
@@ -175,10 +173,10 @@ impl Catalog {
     /// Writes what is left, with what the schema has beyond the header; but for the anchor.
     pub fn close(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         extension: SchemaDescription,
     ) -> Result<Anchor, RNTupleError> {
-        self.commit_cluster_group(file)?;
+        self.commit_cluster_group(sink)?;
         let extension = SchemaDescription {
             extra_type_infos: self
                 .extra_type_infos
@@ -189,7 +187,6 @@ impl Catalog {
             ..extension
         };
         let version = self.version();
-        let [version_epoch, version_major, version_minor, version_patch] = version;
         // lists of attribute sets are of 1.0.1
         let has_sets = version >= [1, 0, 1, 0];
         let attribute_sets = has_sets.then_some(self.attribute_sets.as_slice());
@@ -200,18 +197,11 @@ impl Catalog {
             &self.groups,
             attribute_sets,
         );
-        let footer = self.envelopes.append(file, &footer, &self.options)?;
+        let footer = self.envelopes.append(sink, &footer, &self.options)?;
         Ok(Anchor {
-            version_epoch,
-            version_major,
-            version_minor,
-            version_patch,
-            seek_header: self.header.locator.offset,
-            n_bytes_header: self.header.locator.size,
-            len_header: self.header.length,
-            seek_footer: footer.locator.offset,
-            n_bytes_footer: footer.locator.size,
-            len_footer: footer.length,
+            version,
+            header: self.header,
+            footer,
             max_key_size: self.options.max_key_size,
         })
     }
@@ -223,76 +213,33 @@ impl Catalog {
         } else {
             [1, 0, u16::from(!self.attribute_sets.is_empty()), 0]
         };
-        let old = self.old.map(|old| {
-            [
-                old.version_epoch,
-                old.version_major,
-                old.version_minor,
-                old.version_patch,
-            ]
-        });
+        let old = self.old.map(|old| old.version);
         old.map_or(own, |old| old.max(own))
     }
 
-    /// Writes the anchor, which makes the ntuple an object of the file. Gives the number of entries.
-    pub fn finish(self, file: &mut FileWriter, anchor: &Anchor) -> Result<u64, RNTupleError> {
-        if self.old.is_none() {
-            // another of its name may have been completed meanwhile
-            file.check_name(self.directory, CLASS, &self.name, self.options.new_cycle)?;
-        }
-        file.add_streamer_info(streamer_info());
-        let names = (CLASS, self.name.as_str(), "");
-        let anchor = spec::anchor(anchor);
-        if self.old.is_some() {
-            file.replace_object(self.directory, names, &anchor, 0)?;
-        } else {
-            file.write_object(self.directory, names, &anchor, 0)?;
-        }
+    /// Writes the anchor, which makes the ntuple visible. Gives the number of entries.
+    pub fn finish(self, sink: &mut dyn PageSink, anchor: &Anchor) -> Result<u64, RNTupleError> {
+        let is_old = self.old.is_some();
+        let place = place(self.directory, &self.name, &self.options, is_old);
+        sink.publish(&place, anchor)?;
         Ok(self.n_entries)
     }
 }
 
-/// How ROOT describes the anchor.
-fn streamer_info() -> StreamerInfo {
-    let element = |name: &str, wide: bool| StreamerElement {
-        kind: ElementKind::BasicType,
-        name: name.to_owned(),
-        title: String::new(),
-        type_code: if wide { 14 } else { 12 },
-        size: if wide { 8 } else { 2 },
-        array_length: 0,
-        array_dim: 0,
-        max_index: [0; 5],
-        type_name: if wide {
-            "unsigned long"
-        } else {
-            "unsigned short"
-        }
-        .to_owned(),
+fn place<'a>(
+    directory: usize,
+    name: &'a str,
+    options: &WriteOptions,
+    is_old: bool,
+) -> SinkPlace<'a> {
+    let existing = match (is_old, options.new_cycle) {
+        (true, _) => Existing::Continued,
+        (false, true) => Existing::Hidden,
+        (false, false) => Existing::Refused,
     };
-    let narrow = [
-        "fVersionEpoch",
-        "fVersionMajor",
-        "fVersionMinor",
-        "fVersionPatch",
-    ];
-    let wide = [
-        "fSeekHeader",
-        "fNBytesHeader",
-        "fLenHeader",
-        "fSeekFooter",
-        "fNBytesFooter",
-        "fLenFooter",
-        "fMaxKeySize",
-    ];
-    let narrow = narrow.iter().map(|name| element(name, false));
-    StreamerInfo {
-        name: CLASS.to_owned(),
-        version: 2,
-        checksum: 0x28e6_32ec,
-        title: String::new(),
-        elements: narrow
-            .chain(wide.iter().map(|name| element(name, true)))
-            .collect(),
+    SinkPlace {
+        directory,
+        name,
+        existing,
     }
 }

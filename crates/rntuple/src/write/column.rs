@@ -10,7 +10,7 @@ use super::numbers::in_range;
 use super::waiting::{Blocks, Waiting};
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::{ColumnRecord, ColumnType, Locator, LocatorKind, Page};
+use crate::spec::{ColumnRecord, ColumnType, Locator, Page, PageAddress};
 
 /// A page as it will be stored.
 #[derive(Debug)]
@@ -23,16 +23,15 @@ pub(super) struct SealedPage {
 }
 
 impl SealedPage {
-    /// What the page list says of it, stored at an offset.
-    pub fn stored_at(&self, offset: u64, has_checksum: bool) -> Page {
+    /// What the page list says of it, stored at an address.
+    pub fn stored_at(&self, address: PageAddress, has_checksum: bool) -> Page {
         let checksum = if has_checksum { 8 } else { 0 };
         Page {
             n_elements: self.n_elements,
             has_checksum,
             locator: Locator {
-                kind: LocatorKind::File,
+                address,
                 size: (self.bytes.len() as u64).saturating_sub(checksum),
-                offset,
             },
         }
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use femtobarn_rootfile::FileWriter;
 
 use super::catalog::Catalog;
 use super::fill::Fill;
@@ -12,6 +11,7 @@ use super::filling::FilledCluster;
 use super::model::{FieldModel, Layout, unwritable};
 use super::options::WriteOptions;
 use super::payload::append_cluster;
+use super::sink::PageSink;
 use crate::RNTupleError;
 use crate::spec::{Anchor, ExtraTypeInfo, LinkedAttributeSet, SchemaDescription};
 
@@ -40,7 +40,7 @@ impl NTupleWriter {
     /// # Errors
     /// If a field cannot be written, or writing the header fails.
     pub fn new(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         directory: usize,
         name: &str,
         fields: &[FieldModel],
@@ -48,7 +48,7 @@ impl NTupleWriter {
     ) -> Result<Self, RNTupleError> {
         let mut layout = Layout::default();
         layout.extend(fields, 0, options.compression)?;
-        let catalog = Catalog::new(file, (directory, name), &layout.schema, &options)?;
+        let catalog = Catalog::new(sink, (directory, name), &layout.schema, &options)?;
         let layout = Arc::new(layout);
         Ok(Self {
             catalog,
@@ -67,7 +67,7 @@ impl NTupleWriter {
     /// # Errors
     /// If a type cannot be written, or writing the header fails.
     pub fn from_arrow(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         directory: usize,
         name: &str,
         schema: &Schema,
@@ -78,7 +78,7 @@ impl NTupleWriter {
             .iter()
             .map(|field| FieldModel::from_arrow(field))
             .collect::<Result<_, _>>()?;
-        Self::new(file, directory, name, &fields, options)
+        Self::new(sink, directory, name, &fields, options)
     }
 
     /// Number of entries so far.
@@ -106,13 +106,13 @@ impl NTupleWriter {
     /// writing fails, after which the ntuple cannot be finished.
     pub fn extend(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         batch: &RecordBatch,
     ) -> Result<(), RNTupleError> {
         let checked = self.fill.check(batch)?;
         let mut fill = std::mem::take(&mut self.fill);
         let result = fill.add(batch, checked, &mut |fill| match fill.take()? {
-            Some(cluster) => self.write_cluster(file, cluster),
+            Some(cluster) => self.write_cluster(sink, cluster),
             None => Ok(()),
         });
         self.fill = fill;
@@ -126,11 +126,11 @@ impl NTupleWriter {
     /// If a name is taken or a field cannot be written: nothing is added then. If the cluster so far cannot be written.
     pub fn add_fields(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         fields: &[FieldModel],
     ) -> Result<(), RNTupleError> {
         // the new columns begin with a cluster, which is what all readers understand
-        self.commit_cluster(file)?;
+        self.commit_cluster(sink)?;
         let mut layout = (*self.layout).clone();
         layout.extend(fields, self.catalog.n_entries(), self.options.compression)?;
         let new = layout.schema.columns.iter().skip(self.first_elements.len());
@@ -147,11 +147,11 @@ impl NTupleWriter {
     ///
     /// # Errors
     /// If writing fails.
-    pub fn commit_cluster(&mut self, file: &mut FileWriter) -> Result<(), RNTupleError> {
+    pub fn commit_cluster(&mut self, sink: &mut dyn PageSink) -> Result<(), RNTupleError> {
         let taken = self.fill.take();
         self.failed |= taken.is_err();
         match taken? {
-            Some(cluster) => self.write_cluster(file, cluster),
+            Some(cluster) => self.write_cluster(sink, cluster),
             None => Ok(()),
         }
     }
@@ -159,20 +159,20 @@ impl NTupleWriter {
     /// Writes a cluster behind the others.
     pub(super) fn write_cluster(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         cluster: FilledCluster,
     ) -> Result<(), RNTupleError> {
-        let columns = append_cluster(file, &cluster, &self.options, &mut self.first_elements);
+        let columns = append_cluster(sink, &cluster, &self.options, &mut self.first_elements);
         self.failed |= columns.is_err();
-        self.catalog.add_cluster(file, cluster.n_entries, columns?)
+        self.catalog.add_cluster(sink, cluster.n_entries, columns?)
     }
 
     /// Writes the page list of the clusters so far: what comes later belongs to another cluster group.
     ///
     /// # Errors
     /// If writing fails.
-    pub fn commit_cluster_group(&mut self, file: &mut FileWriter) -> Result<(), RNTupleError> {
-        self.catalog.commit_cluster_group(file)
+    pub fn commit_cluster_group(&mut self, sink: &mut dyn PageSink) -> Result<(), RNTupleError> {
+        self.catalog.commit_cluster_group(sink)
     }
 
     /// Adds what is known of types, as the streamer infos of classes whose objects are written as bytes.
@@ -193,15 +193,15 @@ impl NTupleWriter {
     }
 
     /// Writes what is left, but for the anchor.
-    pub(super) fn close(&mut self, file: &mut FileWriter) -> Result<Anchor, RNTupleError> {
+    pub(super) fn close(&mut self, sink: &mut dyn PageSink) -> Result<Anchor, RNTupleError> {
         if self.failed {
             let reason = "entries of it could not be written, so it cannot be finished";
             return Err(unwritable(self.name(), reason));
         }
-        self.commit_cluster(file)?;
+        self.commit_cluster(sink)?;
         self.check_attributes()?;
         let (_, extension) = self.layout.schema.split_at(self.in_header);
-        self.catalog.close(file, extension)
+        self.catalog.close(sink, extension)
     }
 
     /// Insists that attribute sets speak of entries that there are.
@@ -224,9 +224,9 @@ impl NTupleWriter {
     ///
     /// # Errors
     /// If writing fails.
-    pub fn finish(mut self, file: &mut FileWriter) -> Result<u64, RNTupleError> {
-        let anchor = self.close(file)?;
-        self.catalog.finish(file, &anchor)
+    pub fn finish(mut self, sink: &mut dyn PageSink) -> Result<u64, RNTupleError> {
+        let anchor = self.close(sink)?;
+        self.catalog.finish(sink, &anchor)
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use femtobarn_rootfile::FileWriter;
 
 use super::fill::Fill;
 use super::model::{FieldModel, unwritable};
 use super::ntuple::NTupleWriter;
 use super::options::WriteOptions;
+use super::sink::PageSink;
 use crate::RNTupleError;
 
 /// An ntuple that several threads fill, each a cluster of its own ([`FillContext`]), as ROOT's `RNTupleParallelWriter`.
@@ -18,7 +18,7 @@ use crate::RNTupleError;
 /// contexts there is none.
 #[derive(Debug)]
 pub struct ParallelWriter<'f> {
-    shared: Mutex<(NTupleWriter, &'f mut FileWriter)>,
+    shared: Mutex<(NTupleWriter, &'f mut dyn PageSink)>,
     /// Entries that contexts hold.
     unwritten: AtomicU64,
 }
@@ -36,7 +36,7 @@ impl<'f> ParallelWriter<'f> {
     /// # Errors
     /// As [`NTupleWriter::new`].
     pub fn new(
-        file: &'f mut FileWriter,
+        sink: &'f mut dyn PageSink,
         directory: usize,
         name: &str,
         fields: &[FieldModel],
@@ -46,9 +46,9 @@ impl<'f> ParallelWriter<'f> {
             threads: 1,
             ..options
         };
-        let writer = NTupleWriter::new(file, directory, name, fields, options)?;
+        let writer = NTupleWriter::new(sink, directory, name, fields, options)?;
         Ok(Self {
-            shared: Mutex::new((writer, file)),
+            shared: Mutex::new((writer, sink)),
             unwritten: AtomicU64::new(0),
         })
     }
@@ -65,12 +65,12 @@ impl<'f> ParallelWriter<'f> {
     /// # Errors
     /// If a context was dropped with entries that were not flushed, or writing fails.
     pub fn finish(self) -> Result<u64, RNTupleError> {
-        let (writer, file) = self
+        let (writer, sink) = self
             .shared
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         match self.unwritten.into_inner() {
-            0 => writer.finish(file),
+            0 => writer.finish(sink),
             n => Err(unwritable(
                 writer.name(),
                 format!("{n} entries were given to fill contexts that were never flushed"),
@@ -111,8 +111,8 @@ impl ParallelWriter<'_> {
         };
         let n_entries = cluster.n_entries;
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let (writer, file) = &mut *shared;
-        writer.write_cluster(file, cluster)?;
+        let (writer, sink) = &mut *shared;
+        writer.write_cluster(&mut **sink, cluster)?;
         self.unwritten.fetch_sub(n_entries, Ordering::Relaxed);
         Ok(())
     }

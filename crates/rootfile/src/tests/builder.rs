@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, IoError, SourceCost, SourceMeta};
+use femtobarn_io::{ByteSource, IoError, SourceCost, SourceInfo, SourceMeta};
 
 use crate::write::encode;
 use crate::{Datime, Key};
@@ -19,16 +19,13 @@ pub(super) struct SparseSource {
 }
 
 impl ByteSource for SparseSource {
-    fn url(&self) -> &'static str {
-        "mem:sparse"
+    fn info(&self) -> SourceInfo<'_> {
+        let cost = SourceCost::default();
+        SourceInfo::new("mem:sparse", &self.meta, cost)
     }
 
-    fn meta(&self) -> &SourceMeta {
-        &self.meta
-    }
-
-    fn cost(&self) -> SourceCost {
-        SourceCost::default()
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

@@ -6,6 +6,7 @@ use femtobarn_rntuple::read::storage::{
     Ahead, Fetched, Needed, Progress, requests, run, total_bytes,
 };
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema};
+use femtobarn_rntuple::spec::StoredRange;
 
 use super::counts::Counters;
 use super::job::Job;
@@ -97,7 +98,8 @@ impl<'a> Read<'a> {
                 let own = self.baskets(id, branch, part.start, part.stop)?;
                 needed.extend(own.filter_map(|wanted| {
                     let range = wanted.basket.place.range()?;
-                    Some(Needed { part: id, range })
+                    let stored = StoredRange::of_file(range);
+                    Some(Needed { part: id, stored })
                 }));
             }
         }
@@ -130,7 +132,8 @@ impl<'a> Read<'a> {
     /// Whether a basket is within its file.
     fn check_place(&self, job: &Job<'_>) -> Result<(), RNTupleError> {
         let part = self.part(job.part)?;
-        let (range, size) = (job.range(), part.reader.source().meta().size);
+        let size = part.reader.store().info().meta.size;
+        let range = job.stored().range();
         if range.end <= size && range.start < range.end {
             return Ok(());
         }

@@ -1,12 +1,12 @@
 //! What is to be done with a basket.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use femtobarn_rntuple::encoding::Target;
 use femtobarn_rntuple::read::storage::Fetched;
 use femtobarn_rntuple::read::{PageKey, Part};
 use femtobarn_rntuple::schema::DType;
+use femtobarn_rntuple::spec::StoredRange;
 
 use super::lengths::Lengths;
 use super::op::Op;
@@ -66,8 +66,8 @@ impl Fetched for Job<'_> {
         self.part
     }
 
-    fn range(&self) -> Range<u64> {
-        self.basket.place.range().unwrap_or_default()
+    fn stored(&self) -> StoredRange {
+        StoredRange::of_file(self.basket.place.range().unwrap_or_default())
     }
 }
 
@@ -96,7 +96,7 @@ impl<'a> Job<'a> {
         PageKey {
             reader: Arc::as_ptr(&part.reader) as usize,
             column: u32::try_from(self.branch).unwrap_or(u32::MAX),
-            offset: self.range().start,
+            address: self.stored().address,
             n_elements: u32::try_from(self.basket.n_entries).unwrap_or(u32::MAX),
             target: Target::Index,
         }

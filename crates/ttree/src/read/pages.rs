@@ -1,6 +1,6 @@
 //! Baskets as pages, for listings: a basket stands in the cluster in which it begins.
 
-use femtobarn_rntuple::spec::{ClusterSummary, Locator, LocatorKind, Page, PageList};
+use femtobarn_rntuple::spec::{ClusterSummary, Locator, Page, PageAddress, PageList};
 
 use super::tree::TreeStorage;
 use crate::descriptor::{Data, Described, Owner};
@@ -77,9 +77,8 @@ fn page(branch: &Contents, basket: &Basket, data: Option<&Data>, size: u64) -> O
         n_elements: u32::try_from(n_elements).unwrap_or(u32::MAX),
         has_checksum: false,
         locator: Locator {
-            kind: LocatorKind::File,
+            address: PageAddress::File(offset),
             size: n_bytes,
-            offset,
         },
     })
 }

@@ -6,6 +6,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{
     Damage, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, read,
 };
+use femtobarn_rntuple::spec::PageAddress;
 
 use super::tree::TreeStorage;
 use crate::model::Place;
@@ -84,7 +85,7 @@ pub(crate) fn verify(
                     .partition_point(|&first| first <= basket.first_entry)
                     .saturating_sub(1) as u64,
                 entries: (basket.first_entry, stop),
-                offset,
+                address: PageAddress::File(offset),
                 n_bytes,
                 problem: error.with_causes(),
             });

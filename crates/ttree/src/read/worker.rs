@@ -146,7 +146,7 @@ impl<'a> Worker<'a> {
                 url: part.reader.url().into(),
                 ntuple: part.reader.path().into(),
                 structure: describe(part, job),
-                offset: job.range().start,
+                at: job.stored().address,
                 source,
             }),
         }
@@ -310,7 +310,7 @@ fn failed(part: &Part, job: &Job<'_>, source: TreeError) -> RNTupleError {
         url: part.reader.url().into(),
         ntuple: part.reader.path().into(),
         structure: describe(part, job),
-        offset: job.range().start,
+        at: job.stored().address,
         source: Box::new(source),
     }
 }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
-use femtobarn_rootfile::FileWriter;
 
 use super::super::attributes::AttributeSetWriter;
 use super::super::model::FieldModel;
+use super::super::sink::PageSink;
 use super::writer::NTupleMerger;
 use crate::RNTupleError;
 
@@ -17,14 +17,14 @@ impl NTupleMerger {
     /// If a field cannot be written, or writing fails.
     pub fn write_attribute_set(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         (name, fields): (&str, &[FieldModel]),
         ranges: &[Range<u64>],
         values: &RecordBatch,
     ) -> Result<(), RNTupleError> {
-        let mut set = AttributeSetWriter::begin(file, name, fields, &self.options.write)?;
-        set.extend(file, ranges, values)?;
-        let link = set.close(file)?;
+        let mut set = AttributeSetWriter::begin(sink, name, fields, &self.options.write)?;
+        set.extend(sink, ranges, values)?;
+        let link = set.close(sink)?;
         let sets = &mut self.catalog.attribute_sets;
         match sets.iter_mut().find(|known| known.name == name) {
             Some(known) => *known = link,

@@ -6,8 +6,7 @@
 use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 
-use femtobarn_rootfile::FileWriter;
-
+use super::super::sink::PageSink;
 use super::clusters::{Cluster, clusters, plan};
 use super::mapping::Mapping;
 use super::options::{MergeOptions, Merged};
@@ -57,7 +56,7 @@ struct Part<'a> {
 /// # Errors
 /// If two have a field of one name, or something cannot be read or written.
 pub fn join_columns(
-    file: &mut FileWriter,
+    sink: &mut dyn PageSink,
     place: (usize, &str),
     ntuples: &[JoinedNTuple<'_>],
     options: MergeOptions,
@@ -86,16 +85,16 @@ pub fn join_columns(
         });
         begin = end;
     }
-    let mut merger = NTupleMerger::of_schema(file, place, schema, options)?;
+    let mut merger = NTupleMerger::of_schema(sink, place, schema, options)?;
     for part in &parts {
         merger.add_type_infos(part.reader);
     }
     let why = why_anew(&parts);
     let mut merged: Vec<Merged> = parts.iter().map(|_| Merged::default()).collect();
     match why {
-        None => merger.side_by_side(file, &parts, &mut merged, tick)?,
+        None => merger.side_by_side(sink, &parts, &mut merged, tick)?,
         Some(why) => {
-            merger.entry_by_entry(file, &parts, &mut merged, tick)?;
+            merger.entry_by_entry(sink, &parts, &mut merged, tick)?;
             for merged in &mut merged {
                 merged.why.push(("L4", why.to_owned()));
             }
@@ -126,7 +125,7 @@ impl NTupleMerger {
     /// Brings the pages of all, cluster by cluster.
     fn side_by_side(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         parts: &[Part<'_>],
         merged: &mut [Merged],
         tick: &(dyn Fn(u64) -> bool + Sync),
@@ -149,7 +148,7 @@ impl NTupleMerger {
                 tick,
                 merged: std::mem::take(merged),
             };
-            let written = self.bring(file, &mut adding, &planned)?;
+            let written = self.bring(sink, &mut adding, &planned)?;
             *merged = adding.merged;
             merged.why.extend(self.why(&part.mapping, &merged.levels));
             let own = self.schema.columns_of(&part.mapping);
@@ -167,7 +166,7 @@ impl NTupleMerger {
             }
         }
         for (n_entries, columns) in all {
-            self.catalog.add_cluster(file, n_entries, columns)?;
+            self.catalog.add_cluster(sink, n_entries, columns)?;
         }
         Ok(())
     }
@@ -175,7 +174,7 @@ impl NTupleMerger {
     /// Makes clusters of the entries that belong together.
     fn entry_by_entry(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         parts: &[Part<'_>],
         merged: &mut [Merged],
         tick: &(dyn Fn(u64) -> bool + Sync),
@@ -221,7 +220,7 @@ impl NTupleMerger {
             }
             self.rebuilder.added(end - at, before)?;
             if self.rebuilder.is_full() {
-                self.flush(file)?;
+                self.flush(sink)?;
             }
             at = end;
         }

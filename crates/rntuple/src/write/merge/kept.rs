@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use femtobarn_io::{Transferred, on_threads};
-use femtobarn_rootfile::FileWriter;
 
 use super::super::column::SealedPage;
 use super::super::payload::append_pages;
+use super::super::sink::PageSink;
 use super::clusters::{PlannedCluster, PlannedColumn};
 use super::options::{Levels, Merged, hull};
 use super::pages::{Encoding, Remaker, Source, element_type};
@@ -15,7 +15,7 @@ use super::stored::read_pages;
 use super::writer::{Adding, NTupleMerger};
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::spec::{Locator, Page, WrittenColumn};
+use crate::spec::{Locator, Page, PageAddress, WrittenColumn};
 
 /// Stored bytes of pages that are made anew at a time.
 const BATCH: u64 = 64 << 20;
@@ -24,7 +24,7 @@ impl NTupleMerger {
     /// Brings the pages of clusters; gives their entries, and what is to be said of their columns.
     pub(super) fn bring(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         adding: &mut Adding<'_>,
         clusters: &[PlannedCluster<'_>],
     ) -> Result<Vec<(u64, Vec<WrittenColumn>)>, RNTupleError> {
@@ -38,7 +38,7 @@ impl NTupleMerger {
         for cluster in clusters {
             for column in cluster.columns.iter().filter(|column| column.is_kept()) {
                 let pages = column.pages.iter();
-                let whole = pages.filter(|page| !self.is_split(reader, page));
+                let whole = pages.filter(|page| !self.is_copied(sink, reader, page));
                 kept.extend(whole.map(|&page| KeptPage {
                     page,
                     column: column.input,
@@ -46,12 +46,17 @@ impl NTupleMerger {
                 }));
             }
         }
-        let (moved, done) = bring(file, reader, &kept, &self.options, *tick)?;
+        let (moved, done) = match (sink.file(), reader.file()) {
+            (Some(file), Some(source)) => {
+                bring(file, (reader, &**source), &kept, &self.options, *tick)?
+            }
+            _ => (Moved::default(), Transferred::default()),
+        };
         merged.levels = merged.levels.and(levels_of(done));
         merged.n_clusters += clusters.len() as u64;
         let mut out = Vec::with_capacity(clusters.len());
         for cluster in clusters {
-            let columns = self.cluster(file, reader, cluster, &moved, merged, *tick)?;
+            let columns = self.cluster(sink, reader, cluster, &moved, merged, *tick)?;
             out.push((cluster.n_entries, columns));
             merged.n_entries += cluster.n_entries;
         }
@@ -59,26 +64,28 @@ impl NTupleMerger {
         Ok(out)
     }
 
-    /// Whether a page is in several records, or must be: it cannot be brought as it is.
-    fn is_split(&self, reader: &Reader, page: &Page) -> bool {
-        let size = page.stored_size();
-        reader.is_split(size) || size > self.options.write.max_key_size
+    /// Whether a page is copied by itself, as it cannot be part of a region that is brought: it is in several records, or
+    /// must be, or not both ends are files.
+    fn is_copied(&self, sink: &mut dyn PageSink, reader: &Reader, page: &Page) -> bool {
+        let most = self.options.write.max_key_size;
+        let largest = reader.store().largest_piece().min(most);
+        page.stored_size() > largest || reader.file().is_none() || sink.file().is_none()
     }
 
     /// Writes the pages of a cluster that are made anew, and says where all of them are.
     fn cluster(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         reader: &Reader,
         cluster: &PlannedCluster<'_>,
         moved: &Moved,
         merged: &mut Merged,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Vec<WrittenColumn>, RNTupleError> {
-        let remade = self.remake(file, reader, cluster, merged, tick)?;
+        let remade = self.remake(sink, reader, cluster, merged, tick)?;
         let mut out = Vec::with_capacity(cluster.columns.len());
         for (at, column) in cluster.columns.iter().enumerate() {
-            let mut pages = self.zeros(file, at, column, merged)?;
+            let mut pages = self.zeros(sink, at, column, merged)?;
             pages.reserve_exact(column.pages.len());
             for (number, page) in column.pages.iter().enumerate() {
                 pages.push(match remade.get(&(at, number)) {
@@ -98,7 +105,7 @@ impl NTupleMerger {
 
     fn zeros(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         at: usize,
         column: &PlannedColumn<'_>,
         merged: &mut Merged,
@@ -122,28 +129,28 @@ impl NTupleMerger {
             .iter()
             .map(|page| page.bytes.len() as u64)
             .sum::<u64>();
-        self.append(file, &sealed)
+        self.append(sink, &sealed)
     }
 
     /// Appends pages; gives them with their places.
     fn append(
         &self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         sealed: &[SealedPage],
     ) -> Result<Vec<Page>, RNTupleError> {
         let has_checksum = self.options.write.page_checksums;
         let pages: Vec<&SealedPage> = sealed.iter().collect();
-        let offsets = append_pages(file, &pages, &self.options.write)?;
-        let stored = sealed.iter().zip(offsets);
+        let addresses = append_pages(sink, &pages, &self.options.write)?;
+        let stored = sealed.iter().zip(addresses);
         Ok(stored
-            .map(|(page, offset)| page.stored_at(offset, has_checksum))
+            .map(|(page, address)| page.stored_at(address, has_checksum))
             .collect())
     }
 
     /// Makes the pages of a cluster anew that cannot stay as they are, on all threads; gives them by column and number.
     fn remake(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         reader: &Reader,
         cluster: &PlannedCluster<'_>,
         merged: &mut Merged,
@@ -152,7 +159,8 @@ impl NTupleMerger {
         let mut wanted: Vec<(usize, usize, Page)> = Vec::new();
         for (at, column) in cluster.columns.iter().enumerate() {
             let pages = column.pages.iter().enumerate();
-            let pages = pages.filter(|(_, page)| !column.is_kept() || self.is_split(reader, page));
+            let pages =
+                pages.filter(|(_, page)| !column.is_kept() || self.is_copied(sink, reader, page));
             wanted.extend(pages.map(|(number, page)| (at, number, *page)));
         }
         let mut workers = std::mem::take(&mut self.workers);
@@ -183,7 +191,7 @@ impl NTupleMerger {
             if !tick(n_bytes) {
                 return Err(RNTupleError::Interrupted);
             }
-            let pages = self.append(file, &remade)?;
+            let pages = self.append(sink, &remade)?;
             out.extend(
                 these
                     .iter()
@@ -235,12 +243,13 @@ fn levels_of(done: Transferred) -> Levels {
 
 /// A page that is as it was, at its new place.
 fn moved_page(reader: &Reader, page: &Page, moved: &Moved) -> Result<Page, RNTupleError> {
-    let Some(offset) = moved.offset(page.locator.offset) else {
-        return Err(reader.inconsistent("page", "a place in the file", page.locator.offset));
+    let at = page.locator.address;
+    let Some(offset) = moved.offset(at.offset()) else {
+        return Err(reader.inconsistent("page", "a place in the file", at));
     };
     Ok(Page {
         locator: Locator {
-            offset,
+            address: PageAddress::File(offset),
             ..page.locator
         },
         ..*page

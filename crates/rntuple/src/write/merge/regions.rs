@@ -63,25 +63,30 @@ pub(super) struct KeptPage {
 /// The pages of an input that stay as they are, in the order of the file, each once.
 struct Pages<'r> {
     reader: &'r Reader,
+    source: &'r dyn ByteSource,
     pages: Vec<KeptPage>,
 }
 
 impl<'r> Pages<'r> {
-    fn new(reader: &'r Reader, kept: &[KeptPage]) -> Self {
-        let place = |kept: &KeptPage| (kept.page.locator.offset, kept.page.stored_size());
+    fn new(reader: &'r Reader, source: &'r dyn ByteSource, kept: &[KeptPage]) -> Self {
+        let place = |kept: &KeptPage| (kept.page.locator.address.offset(), kept.page.stored_size());
         // small items are sorted in a third of the time
         let mut order: Vec<(u64, usize)> = kept.iter().map(|it| place(it).0).zip(0..).collect();
         order.sort_unstable();
         let mut pages: Vec<KeptPage> = Vec::with_capacity(kept.len());
         pages.extend(order.iter().filter_map(|&(_, at)| kept.get(at)));
         pages.dedup_by_key(|kept| place(kept));
-        Self { reader, pages }
+        Self {
+            reader,
+            source,
+            pages,
+        }
     }
 
     /// Those that begin in a range.
     fn within(&self, range: &Range<u64>) -> &[KeptPage] {
         let place = |at: u64| {
-            let is_before = |kept: &KeptPage| kept.page.locator.offset < at;
+            let is_before = |kept: &KeptPage| kept.page.locator.address.offset() < at;
             self.pages.partition_point(is_before)
         };
         let (first, last) = (place(range.start), place(range.end));
@@ -93,7 +98,7 @@ impl<'r> Pages<'r> {
         let mut out = Vec::new();
         let (mut start, mut end) = (region.start, region.start);
         for KeptPage { page, .. } in self.within(region) {
-            let Range { start: at, end: to } = page.range();
+            let Range { start: at, end: to } = page.stored().range();
             if at >= end && to - start > PIECE && at > start {
                 out.push(start..at);
                 start = at;
@@ -115,7 +120,7 @@ impl<'r> Pages<'r> {
             let Some(record) = self.reader.descriptor().column(*column) else {
                 return Err(RNTupleError::internal("a page of no column"));
             };
-            let place = page.range();
+            let place = page.stored().range();
             let start = usize::try_from(place.start - range.start).unwrap_or(usize::MAX);
             let length = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
             let stored = bytes.get(start..start.saturating_add(length));
@@ -139,14 +144,13 @@ enum Task {
 /// Brings pages of an input to the output, which shares their blocks with it where it can, and says where they are now.
 pub(super) fn bring(
     file: &mut FileWriter,
-    reader: &Reader,
+    (reader, source): (&Reader, &dyn ByteSource),
     kept: &[KeptPage],
     options: &MergeOptions,
     tick: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Moved, Transferred), RNTupleError> {
-    let source: &dyn ByteSource = &**reader.source();
-    let pages = Pages::new(reader, kept);
-    let ranges = pages.pages.iter().map(|kept| kept.page.range());
+    let pages = Pages::new(reader, source, kept);
+    let ranges = pages.pages.iter().map(|kept| kept.page.stored().range());
     let ranges: Vec<Range<u64>> = ranges.collect();
     let most = options.write.max_key_size.min(LARGEST_KEY);
     let block = file.sink().share_block(source).filter(|_| options.share);
@@ -284,7 +288,7 @@ fn perform(
     threads: usize,
     tick: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Transferred, RNTupleError> {
-    let source: &dyn ByteSource = &**pages.reader.source();
+    let source = pages.source;
     let mut buffers = vec![Vec::new(); threads.max(1)];
     let work = |buffer: &mut Vec<u8>, task: Task| {
         let done = match task {
@@ -334,7 +338,7 @@ fn check_again(
     buffer: &mut Vec<u8>,
 ) -> Result<(), RNTupleError> {
     for piece in pages.pieces(region) {
-        read(&**pages.reader.source(), &piece, buffer)?;
+        read(pages.source, &piece, buffer)?;
         pages.check(&piece, buffer)?;
     }
     Ok(())
@@ -348,7 +352,7 @@ fn together(
     place: u64,
     buffer: &mut Vec<u8>,
 ) -> Result<Transferred, RNTupleError> {
-    let source: &dyn ByteSource = &**pages.reader.source();
+    let source = pages.source;
     let requests = coalesce(regions, &source.cost());
     let ranges: Vec<Range<u64>> = requests
         .iter()

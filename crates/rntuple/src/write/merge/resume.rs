@@ -25,7 +25,7 @@ impl NTupleMerger {
     ) -> Result<Self, RNTupleError> {
         let schema = MergedSchema::new(ntuple, &ntuple.descriptor().top_level, (false, false))?;
         insist_on_all(ntuple, &schema)?;
-        options.write.max_key_size = ntuple.largest_key();
+        options.write.max_key_size = ntuple.store().largest_piece();
         let threads = options.write.threads.max(1);
         let mut rebuilder = Rebuilder::new(&options.write, options.compression);
         rebuilder.grow(&schema);
@@ -48,12 +48,8 @@ impl NTupleMerger {
 fn insist_on_all(ntuple: &Reader, schema: &MergedSchema) -> Result<(), RNTupleError> {
     let descriptor = ntuple.descriptor();
     let anchor = &descriptor.anchor;
-    let version = (
-        anchor.version_epoch,
-        anchor.version_major,
-        anchor.version_minor,
-    );
-    if version > LATEST {
+    let [epoch, major, minor, _] = anchor.version;
+    if (epoch, major, minor) > LATEST {
         let reason = format!(
             "it is of version {} of the format, and what is new there would be lost: merge it with the others into a new file",
             anchor.version()

@@ -1,40 +1,26 @@
 //! Stored bytes of pages.
 
-use std::ops::Range;
-
 use bytes::Bytes;
-use femtobarn_io::{coalesce, note_used};
 
 use crate::RNTupleError;
-use crate::read::Reader;
-use crate::spec::Page;
+use crate::read::{Reader, part_of, requests_of};
+use crate::spec::{Page, StoredRange};
 
 /// The stored bytes of pages, in as few reads as possible.
 pub(super) fn read_pages(reader: &Reader, pages: &[Page]) -> Result<Vec<Bytes>, RNTupleError> {
-    let split = |page: &Page| reader.is_split(page.stored_size());
-    let whole: Vec<Range<u64>> = pages
-        .iter()
-        .map(|page| if split(page) { 0..0 } else { page.range() })
-        .collect();
-    let source = reader.source();
-    let requests = coalesce(&whole, &source.cost());
-    let ranges: Vec<Range<u64>> = requests
-        .iter()
-        .map(|request| request.range.clone())
-        .collect();
-    let answers = source.read_ranges(&ranges)?;
+    let store = reader.store();
+    let wanted: Vec<StoredRange> = pages.iter().map(Page::stored).collect();
+    let requests = requests_of(store, &wanted);
+    let stored: Vec<StoredRange> = requests.iter().map(|request| request.stored).collect();
+    let answers = store.read(&stored)?;
     let mut out = vec![Bytes::new(); pages.len()];
     for (request, answer) in requests.iter().zip(&answers) {
         for &at in &request.members {
-            if let (Some(slot), Some(range)) = (out.get_mut(at), whole.get(at)) {
-                *slot = request.slice(answer, range).unwrap_or_default();
-                note_used(&**source, slot.len() as u64);
+            if let (Some(slot), Some(wanted)) = (out.get_mut(at), wanted.get(at)) {
+                let part = part_of(&request.stored, answer, wanted);
+                *slot = answer.slice_ref(part.unwrap_or_default());
+                reader.note_used(wanted.size);
             }
-        }
-    }
-    for (page, slot) in pages.iter().zip(&mut out) {
-        if split(page) {
-            *slot = reader.read_blob(page.locator.offset, page.stored_size())?;
         }
     }
     Ok(out)

@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use femtobarn_rootfile::FileWriter;
-
 use super::super::catalog::Catalog;
 use super::super::payload::append_cluster;
+use super::super::sink::PageSink;
 use super::clusters::{Cluster, clusters, plan};
 use super::mapping::Mapping;
 use super::options::{Levels, MergeOptions, Merged, Rebuild, quick};
@@ -93,7 +92,7 @@ impl NTupleMerger {
     /// # Errors
     /// If writing the header fails.
     pub fn new(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         (directory, name): (usize, &str),
         first: &Reader,
         top_level: &[FieldId],
@@ -104,18 +103,18 @@ impl NTupleMerger {
         let at_once = is_one || options.chooses || has_late_items(first.descriptor());
         let mut schema = MergedSchema::new(first, top_level, (at_once, is_one))?;
         schema.recode(&options.encodings)?;
-        Self::of_schema(file, (directory, name), schema, options)
+        Self::of_schema(sink, (directory, name), schema, options)
     }
 
     /// Begins an ntuple with a schema.
     pub(super) fn of_schema(
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         (directory, name): (usize, &str),
         schema: MergedSchema,
         options: MergeOptions,
     ) -> Result<Self, RNTupleError> {
         let (header, _) = schema.schema.split_at(schema.in_header);
-        let catalog = Catalog::new(file, (directory, name), &header, &quick(&options.write))?;
+        let catalog = Catalog::new(sink, (directory, name), &header, &quick(&options.write))?;
         let threads = options.write.threads.max(1);
         let mut merger = Self {
             n_elements: Vec::new(),
@@ -145,14 +144,14 @@ impl NTupleMerger {
     /// If its fields do not fit: nothing was added then. If reading or writing fails.
     pub fn add(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         reader: &Reader,
         takes: &dyn Fn(&str) -> bool,
         choose: Option<Choose<'_>>,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Merged, RNTupleError> {
         let clusters = clusters(reader)?;
-        let mapping = self.mapping(file, reader, takes)?;
+        let mapping = self.mapping(sink, reader, takes)?;
         self.add_type_infos(reader);
         let mut adding = Adding {
             reader,
@@ -160,7 +159,7 @@ impl NTupleMerger {
             tick,
             merged: Merged::default(),
         };
-        let added = self.add_clusters(file, &mut adding, clusters, choose);
+        let added = self.add_clusters(sink, &mut adding, clusters, choose);
         self.failed |= added.is_err();
         added?;
         let mut merged = adding.merged;
@@ -195,7 +194,7 @@ impl NTupleMerger {
     /// Where the columns of an input go: as those of the last one, if it has the same header.
     fn mapping(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         reader: &Reader,
         takes: &dyn Fn(&str) -> bool,
     ) -> Result<Arc<Mapping>, RNTupleError> {
@@ -207,7 +206,7 @@ impl NTupleMerger {
         let how = (self.options.mode, self.options.compatible);
         // what is new begins with a cluster, which is what all readers understand
         if self.schema.may_grow(reader, how, takes) {
-            self.flush(file)?;
+            self.flush(sink)?;
         }
         let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
         let mapping = Arc::new(self.schema.map(reader, how, takes, so_far)?);
@@ -218,7 +217,7 @@ impl NTupleMerger {
 
     fn add_clusters(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         adding: &mut Adding<'_>,
         clusters: Vec<Cluster>,
         mut choose: Option<Choose<'_>>,
@@ -235,12 +234,12 @@ impl NTupleMerger {
             if is_whole && self.stays(adding.mapping, &cluster) {
                 kept.push(cluster);
             } else if n_entries > 0 {
-                self.keep(file, adding, std::mem::take(&mut kept))?;
+                self.keep(sink, adding, std::mem::take(&mut kept))?;
                 let why = if is_whole { GATHERED } else { CHOSEN };
-                self.rebuild(file, adding, &cluster, entries, why)?;
+                self.rebuild(sink, adding, &cluster, entries, why)?;
             }
         }
-        self.keep(file, adding, kept)
+        self.keep(sink, adding, kept)
     }
 
     /// Whether a cluster stays, of which all entries are wanted.
@@ -262,14 +261,14 @@ impl NTupleMerger {
     /// Brings clusters whose pages stay.
     fn keep(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         adding: &mut Adding<'_>,
         clusters: Vec<Cluster>,
     ) -> Result<(), RNTupleError> {
         if clusters.is_empty() {
             return Ok(());
         }
-        self.flush(file)?;
+        self.flush(sink)?;
         let (mut n_elements, mut n_listed) = (self.n_elements.clone(), self.n_listed);
         let planned = plan(
             adding.reader,
@@ -283,8 +282,8 @@ impl NTupleMerger {
             Ok(planned) => {
                 self.n_elements = n_elements;
                 self.n_listed = n_listed;
-                for (n_entries, columns) in self.bring(file, adding, &planned)? {
-                    self.catalog.add_cluster(file, n_entries, columns)?;
+                for (n_entries, columns) in self.bring(sink, adding, &planned)? {
+                    self.catalog.add_cluster(sink, n_entries, columns)?;
                 }
                 Ok(())
             }
@@ -294,7 +293,7 @@ impl NTupleMerger {
                 let why = format!("{name}: {reason}");
                 for cluster in &clusters {
                     let all = cluster.summary.first_entry..cluster.summary.end();
-                    self.rebuild(file, adding, cluster, vec![all], &why)?;
+                    self.rebuild(sink, adding, cluster, vec![all], &why)?;
                 }
                 Ok(())
             }
@@ -312,7 +311,7 @@ impl NTupleMerger {
     /// Makes clusters of some entries of another.
     fn rebuild(
         &mut self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         adding: &mut Adding<'_>,
         cluster: &Cluster,
         entries: Vec<Range<u64>>,
@@ -343,7 +342,7 @@ impl NTupleMerger {
             adding.merged.levels.rebuilt += self.rebuilder.add(origin, &left, adding.tick)?;
             adding.merged.n_entries += left.iter().map(|r| r.end - r.start).sum::<u64>();
             if is_kept || self.rebuilder.is_full() {
-                self.flush(file)?;
+                self.flush(sink)?;
             }
             left = rest;
         }
@@ -351,12 +350,12 @@ impl NTupleMerger {
     }
 
     /// Writes the cluster that is made of others, if it has any entries.
-    pub(super) fn flush(&mut self, file: &mut FileWriter) -> Result<(), RNTupleError> {
+    pub(super) fn flush(&mut self, sink: &mut dyn PageSink) -> Result<(), RNTupleError> {
         let Some(cluster) = self.rebuilder.take()? else {
             return Ok(());
         };
         let options = &self.options.write;
-        let written = append_cluster(file, &cluster, options, &mut self.n_elements);
+        let written = append_cluster(sink, &cluster, options, &mut self.n_elements);
         self.failed |= written.is_err();
         let mut columns = written?;
         self.n_listed = columns.len();
@@ -377,7 +376,7 @@ impl NTupleMerger {
                 }
             }
         }
-        self.catalog.add_cluster(file, cluster.n_entries, columns)
+        self.catalog.add_cluster(sink, cluster.n_entries, columns)
     }
 
     /// Why pages were not shared, or not left as they are.
@@ -433,17 +432,17 @@ impl NTupleMerger {
     ///
     /// # Errors
     /// If writing fails, or has failed.
-    pub fn finish(mut self, file: &mut FileWriter) -> Result<u64, RNTupleError> {
+    pub fn finish(mut self, sink: &mut dyn PageSink) -> Result<u64, RNTupleError> {
         if self.failed {
             let reason = "an input could not be added in full, so it cannot be finished";
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
-        self.flush(file)?;
+        self.flush(sink)?;
         if self.schema.has_nested_deferred {
             self.catalog.feature_flags |= NESTED_DEFERRED_COLUMNS;
         }
         let (_, extension) = self.schema.schema.split_at(self.schema.in_header);
-        let anchor = self.catalog.close(file, extension)?;
-        self.catalog.finish(file, &anchor)
+        let anchor = self.catalog.close(sink, extension)?;
+        self.catalog.finish(sink, &anchor)
     }
 }

@@ -3,6 +3,7 @@
 mod append;
 mod faults;
 mod fields;
+mod keyed;
 mod parallel;
 
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use femtobarn_io::{MemorySink, MemorySource};
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use super::{NTupleWriter, WriteOptions};
-use crate::read::{Part, ReadOptions, ReadSchema, Reader, ReaderOptions, read, verify};
+use crate::RNTupleError;
+use crate::read::{FileStore, Part, ReadOptions, ReadSchema, Reader, ReaderOptions, read, verify};
 use crate::spec::Anchor;
 
 fn batch(n: usize) -> RecordBatch {
@@ -130,15 +132,21 @@ fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
     let file = RootFile::open(source.clone()).unwrap();
     let key = file.find(path).unwrap();
     let anchor = Anchor::parse(&file.read_object(&key).unwrap()).unwrap();
+    let store = Arc::new(FileStore::new(source, "Events", anchor.max_key_size));
     let reader = Reader::open(
-        source.clone(),
-        &*source,
+        store.clone(),
+        &*store,
         "Events",
         anchor,
         ReaderOptions::default(),
     );
     let reader = Arc::new(reader.unwrap());
-    let (schema, bindings) = ReadSchema::new(std::slice::from_ref(&reader), None).unwrap();
+    (all_of(&reader).unwrap(), reader)
+}
+
+/// All entries of an ntuple.
+fn all_of(reader: &Arc<Reader>) -> Result<RecordBatch, RNTupleError> {
+    let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), None)?;
     let binding = bindings.into_iter().next().unwrap();
     let part = Part {
         reader: reader.clone(),
@@ -146,8 +154,8 @@ fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
         start: 0,
         stop: reader.n_entries(),
     };
-    let arrays = read(&schema, &[part], &ReadOptions::default()).unwrap();
-    (arrays.to_arrow().unwrap(), reader)
+    let arrays = read(&schema, &[part], &ReadOptions::default())?;
+    Ok(arrays.to_arrow().unwrap())
 }
 
 #[test]

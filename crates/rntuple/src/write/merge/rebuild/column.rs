@@ -173,8 +173,8 @@ impl Pages<'_> {
         }
         let failed = |error| {
             let given = self.given;
-            let offset = page.locator.offset;
-            page_error(given.reader, given.record, given.cluster, offset, error)
+            let at = page.locator.address;
+            page_error(given.reader, given.record, given.cluster, at, error)
         };
         let out = self.worker.scratch.bytes(n_bytes).map_err(failed)?;
         if self.current != Some(number) {

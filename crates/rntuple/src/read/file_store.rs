@@ -1,0 +1,194 @@
+//! Pages and envelopes in a file: ranges of it, of which those over MaxKeySize are split over several keys.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use femtobarn_io::{ByteSource, SourceInfo, Stage, Traffic};
+
+use super::store::{NotStored, PageStore, copy_into};
+use crate::RNTupleError;
+use crate::spec::{PageAddress, StoredRange};
+
+/// Least MaxKeySize with which a split payload makes sense.
+const SMALLEST_KEY: u64 = 64;
+
+/// The pages and envelopes of an ntuple in a file.
+#[derive(Debug, Clone)]
+pub struct FileStore {
+    source: Arc<dyn ByteSource>,
+    /// Path of the ntuple in the file, for messages.
+    path: String,
+    /// Zero for any size.
+    max_key_size: u64,
+}
+
+impl FileStore {
+    /// Those of an ntuple in this file; `path` is its path there, for messages.
+    pub fn new(source: Arc<dyn ByteSource>, path: &str, max_key_size: u64) -> Self {
+        Self {
+            source,
+            path: path.to_owned(),
+            max_key_size,
+        }
+    }
+
+    fn inconsistent(&self, what: &str, expected: String, found: String) -> RNTupleError {
+        RNTupleError::Inconsistent {
+            url: self.source.url().into(),
+            ntuple: self.path.clone(),
+            what: what.into(),
+            expected,
+            found,
+        }
+    }
+
+    /// Where the first key of a payload has its bytes.
+    fn first_key(&self, stored: &StoredRange) -> Result<Range<u64>, RNTupleError> {
+        let size = stored.size.min(self.largest_piece());
+        let PageAddress::File(offset) = stored.address else {
+            return Err(self.outside(stored.address, size));
+        };
+        self.key(offset, size)
+    }
+
+    fn key(&self, offset: u64, size: u64) -> Result<Range<u64>, RNTupleError> {
+        let end = offset.checked_add(size);
+        let end = end.filter(|&end| end <= self.source.meta().size);
+        end.map(|end| offset..end)
+            .ok_or_else(|| self.outside(PageAddress::File(offset), size))
+    }
+
+    fn outside(&self, address: PageAddress, size: u64) -> RNTupleError {
+        let expected = format!("a range in {} bytes", self.source.meta().size);
+        let found = format!("{size} bytes at {address}");
+        self.inconsistent("position of a payload", expected, found)
+    }
+
+    /// Joins a payload whose first key ends with the offsets of the other keys.
+    fn join(&self, first: &Bytes, size: u64) -> Result<Bytes, RNTupleError> {
+        let (largest, what) = (self.max_key_size, "payload over MaxKeySize");
+        if largest < SMALLEST_KEY || size > self.source.meta().size {
+            let expected = "keys of 64 bytes or more, within the file".to_owned();
+            let found = format!("{size} bytes in keys of {largest}");
+            return Err(self.inconsistent(what, expected, found));
+        }
+        let mut n_keys = size.div_ceil(largest);
+        while n_keys
+            .saturating_mul(largest)
+            .saturating_sub(8 * (n_keys - 1))
+            < size
+        {
+            n_keys += 1;
+        }
+        let pointers = usize::try_from(8 * (n_keys - 1)).unwrap_or(usize::MAX);
+        let parts = first.len().checked_sub(pointers);
+        let Some((data, offsets)) = parts.and_then(|at| first.split_at_checked(at)) else {
+            let expected = format!("{pointers} bytes of offsets");
+            return Err(self.inconsistent(what, expected, first.len().to_string()));
+        };
+        let mut left = size - data.len() as u64;
+        let mut ranges = Vec::new();
+        for pointer in offsets.as_chunks::<8>().0 {
+            let part = left.min(largest);
+            ranges.push(self.key(u64::from_le_bytes(*pointer), part)?);
+            left -= part;
+        }
+        let parts = self.source.read_ranges(&ranges)?;
+        let parts = parts.iter().map(|part| &part[..]);
+        Ok(std::iter::once(data)
+            .chain(parts)
+            .collect::<Vec<_>>()
+            .concat()
+            .into())
+    }
+}
+
+impl PageStore for FileStore {
+    fn info(&self) -> SourceInfo<'_> {
+        self.source.info()
+    }
+
+    fn file(&self) -> Option<&Arc<dyn ByteSource>> {
+        Some(&self.source)
+    }
+
+    /// The other keys of a payload are checked when it is read.
+    fn check(&self, stored: &StoredRange) -> Result<(), NotStored> {
+        let size = self.source.meta().size;
+        let PageAddress::File(offset) = stored.address else {
+            return Err(NotStored::Elsewhere);
+        };
+        let end = offset.checked_add(stored.size.min(self.largest_piece()));
+        if end.is_none_or(|end| end > size) || stored.size > size {
+            let expected = format!("a range within the file's {size} bytes");
+            return Err(NotStored::Beyond { expected });
+        }
+        Ok(())
+    }
+
+    fn read(&self, stored: &[StoredRange]) -> Result<Vec<Bytes>, RNTupleError> {
+        let first = stored.iter().map(|stored| self.first_key(stored));
+        let first: Vec<Range<u64>> = first.collect::<Result<_, _>>()?;
+        let mut out = self.source.read_ranges(&first)?;
+        for (bytes, stored) in out.iter_mut().zip(stored) {
+            if stored.size > self.largest_piece() {
+                *bytes = self.join(bytes, stored.size)?;
+            }
+        }
+        Ok(out)
+    }
+
+    fn read_into(&self, stored: &StoredRange, buffer: &mut [u8]) -> Result<(), RNTupleError> {
+        if stored.size <= self.largest_piece() {
+            let range = self.first_key(stored)?;
+            return Ok(self.source.read_into(range.start, buffer)?);
+        }
+        copy_into(self, stored, buffer)
+    }
+
+    fn largest_piece(&self) -> u64 {
+        match self.max_key_size {
+            0 => u64::MAX,
+            size => size,
+        }
+    }
+
+    fn will_need(&self, stored: &[StoredRange]) {
+        let ranges = stored.iter().filter_map(|stored| stored.in_file());
+        self.source.will_need(&ranges.collect::<Vec<_>>());
+    }
+
+    fn peek(&self, stored: &StoredRange) -> Option<Bytes> {
+        let range = stored
+            .in_file()
+            .filter(|_| stored.size <= self.largest_piece());
+        self.source.peek(&range?)
+    }
+
+    fn map(&self, stored: &StoredRange) -> Option<Bytes> {
+        let range = stored
+            .in_file()
+            .filter(|_| stored.size <= self.largest_piece());
+        let Range { start, end } = range?;
+        let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+        let map = self.source.map()?;
+        (start <= end && end <= map.len()).then(|| map.slice(start..end))
+    }
+
+    fn n_requests(&self, stored: &[StoredRange]) -> u64 {
+        let ranges = stored.iter().filter_map(|stored| stored.in_file());
+        self.source.n_requests(&ranges.collect::<Vec<_>>())
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.source.traffic()
+    }
+
+    fn at_stage(&self, stage: Stage) -> Option<Arc<dyn PageStore>> {
+        Some(Arc::new(Self {
+            source: self.source.at_stage(stage)?,
+            ..self.clone()
+        }))
+    }
+}
