@@ -233,12 +233,17 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
         ({}, {"subrun": 2**64 - 1}, fb.UsageError, "is reserved for a missing subrun"),
         ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field matches 'Jet_\*'"),
         ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field matches 'xx'"),
-        ({}, {"drop": "x,y"}, fb.KeyNotFoundError, r"no field matches 'x,y'; pass several as a list: drop=\['x', 'y'\]"),
+        (
+            {},
+            {"drop": "x,y"},
+            fb.KeyNotFoundError,
+            r"no field matches 'x,y'; pass several as a list: drop=\['x', 'y'\]",
+        ),
         (
             {"run": None, "luminosityBlock": None, "event": None},
             {},
             fb.KeyNotFoundError,
-            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* with run=,.* with subrun=,.* with event=,",
+            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* run=,.* subrun=,.* event=,",
         ),
     ],
 )
