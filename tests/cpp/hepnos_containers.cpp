@@ -206,7 +206,7 @@ static void stores_are_connected_or_say_so() {
     CHECK(store.valid() && !DataStore().valid());
     THROWS(Exception, "not connected", DataStore().root());
     THROWS(Exception, "not connected", DataStore().numTargets(ItemType::EVENT));
-    THROWS(Exception, "no event store", DataStore::connect("na+sm", "no://where"));
+    THROWS(Exception, "not an event store", DataStore::connect("na+sm", "no://where"));
     store.shutdown();
     setenv("FEMTOBARN_STORE", "memory:", 1);
     CHECK(DataStore::connect("na+sm", "no://where").valid());
