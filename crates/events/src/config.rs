@@ -1,7 +1,8 @@
 //! A file that describes where a store is: `config.json`.
 //!
-//! It has what a URL can say, in members of their own, and the place of large products. Paths in it are relative to its
-//! folder, so that a folder with everything can be moved. A password is never in it, only the file that has it.
+//! It has the same settings as a URL, as separate members, and the location of large products. Its paths are relative
+//! to its directory, so that a directory with everything can be moved. A password is never in it, only the file that
+//! has it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +14,15 @@ use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
 use crate::connect::{check_there, open, would_make, would_make_in};
 use crate::{Backend, EventsError, Mode, RedisBackend};
 
-/// What it may have of any store.
+/// Members for any store.
 const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
-/// What it may have of a Redis, beside what is set as in a URL.
+/// Members for Redis, in addition to settings of a URL.
 const OF_REDIS: [&str; 2] = ["nodes", "tls"];
 /// What `tls` may have.
 const TLS: [&str; 3] = ["ca", "cert", "key"];
 
-/// What of it is set as in a URL: all that can be, but for what has a place of its own, or none.
+/// Members that are set as in a URL: all settings of a URL, except for those that have other members, or are not
+/// allowed.
 fn set() -> impl Iterator<Item = &'static str> {
     let names = NAMES.into_iter();
     names.filter(|name| *name != "password" && !TLS.contains(name))
@@ -32,7 +34,7 @@ pub struct Config {
     place: Place,
     objects: Option<String>,
     objects_over: Option<u64>,
-    /// The folder of the local cluster that it is of.
+    /// The directory of its local cluster.
     cluster: Option<String>,
 }
 
@@ -48,7 +50,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is no JSON, or has what is not known.
+    /// If it cannot be read, is not JSON, or has unknown members.
     pub fn read(path: &Path) -> Result<Self, EventsError> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
@@ -68,7 +70,7 @@ impl Config {
         })
     }
 
-    /// That of a text in a folder; what is wrong with it, in words.
+    /// Parses a string, relative to a directory; returns the error message.
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let Value::Object(all) = value else {
@@ -127,7 +129,7 @@ impl Config {
         }
     }
 
-    /// Fails if it is not there.
+    /// Fails if it does not exist.
     pub(crate) fn check_there(self) -> Result<(), EventsError> {
         match &self.place {
             Place::Redis(_) => self.connect(Some(Mode::Read)).map(drop),
@@ -259,7 +261,7 @@ fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
     }
 }
 
-/// A path in a folder; a URL as it is.
+/// A path in a directory; a URL as it is.
 fn within(folder: &Path, path: &str) -> String {
     match path.contains("://") {
         true => path.into(),
@@ -267,7 +269,7 @@ fn within(folder: &Path, path: &str) -> String {
     }
 }
 
-/// Whether a configuration is that of a local cluster, beside whose servers it lies.
+/// Whether a configuration belongs to a local cluster, and lies beside its servers.
 pub(crate) fn is_of_local_cluster(path: &Path) -> bool {
     path.is_file()
         && path.file_name() == Some("store.json".as_ref())

@@ -22,31 +22,31 @@ static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
 
 type Named = BTreeMap<String, Arc<MemoryBackend>>;
 
-/// Connects to what keeps a store, without regard of large products beside it
-/// ([`DataStore::connect`](crate::DataStore::connect) has that):
+/// Connects to a backend, without the objects of large products (for these, see
+/// [`DataStore::connect`](crate::DataStore::connect)):
 ///
 /// - `memory:` is a new one in memory, `memory:NAME` the one of this process that has the name;
-/// - `dir:PATH` is one in a folder, `dir:PATH?mode=r` the same to be read beside a process that writes;
+/// - `dir:PATH` is a store in a directory; `dir:PATH?mode=r` opens it for reading while another process may write;
 /// - `redis://…` and `rediss://…` are in a Redis or a cluster of it (see [`RedisBackend`]);
-/// - a path that ends in `.json` is a configuration that says where it is (see [`Config`]).
+/// - a path that ends in `.json` is a configuration (see [`Config`]).
 ///
 /// # Errors
 ///
-/// If it is none of these, and if there is no such store and none can be made.
+/// If the URL is invalid, or the store does not exist and cannot be created.
 pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, None)
 }
 
-/// Connects to a store that is there, to read it only, whatever its URL says of that.
+/// Connects to an existing store for reading only, whatever its URL says.
 ///
 /// # Errors
 ///
-/// As [`connect`]; and of one in memory, which nobody else would write.
+/// As [`connect`]; and for a store in memory, which no other program can write.
 pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, Some(Mode::Read))
 }
 
-/// Fails if a store is not there, without making or changing anything.
+/// Fails if a store does not exist, without creating or changing anything.
 pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
     if is_config(store) {
         return Config::read(Path::new(store))?.check_there();
@@ -65,13 +65,14 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
     }
 }
 
-/// Writes the file of a store in a folder anew: without the room of what was deleted, which LMDB keeps for what is written
-/// later, and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
+/// Rewrites the file of a store in a directory: without the space of deleted data, which LMDB keeps for later writes,
+/// and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
 ///
 /// # Errors
 ///
-/// If the URL does not name a store in a folder, if a process has the store open, if the store is damaged, or if another store
-/// owns the place of its large products. If claiming that place again fails, the store is compacted, and `fb store moved` claims it.
+/// If the URL is not a store in a directory, if a process has the store open, if the store is damaged, or if another
+/// store owns the location of its large products. If claiming that location again fails, the store is compacted, and
+/// `fb store moved` claims it.
 pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     if is_config(store) {
         return compact(Config::read(Path::new(store))?.url());
@@ -131,11 +132,11 @@ pub(crate) fn is_config(store: &str) -> bool {
     store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
 }
 
-/// Whether connecting to a store, which is no configuration, would make one that does not end with this process.
+/// Whether connecting to a URL, which is not a configuration, would create a store that survives this process.
 ///
 /// # Errors
 ///
-/// Those of connecting to one that is there.
+/// Errors of connecting to an existing store.
 pub(crate) fn would_make(store: &str) -> Result<bool, EventsError> {
     match store.split_once(':') {
         Some(("dir", rest)) => match folder(store, rest)? {
@@ -174,7 +175,7 @@ fn named(store: &str) -> Arc<MemoryBackend> {
     })
 }
 
-/// Does something with the stores of this process: behind a fork, none of those of its parent.
+/// Does something with the stores of this process: after a fork, the child has none of its parent's.
 fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
     let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_with(|| (Process::this(), Named::new()));
@@ -205,7 +206,7 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
     }
 }
 
-/// What to do with the folder of a local cluster, if it is one: what connects to it is in there.
+/// Advice for the directory of a local cluster: what connects to it is in there.
 fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
     is_of_local_cluster(&config).then(|| {
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(refused.kind(), "read-only");
         writer.create_dataset(&path, Uuid([1; 16])).unwrap();
         assert!(is_there(&*reader, &path));
-        // The lock ends with the last who writes, and may be taken again.
+        // The last writer releases the lock, which can be taken again.
         drop(writer);
         assert!(is_there(&*reader, &path));
         let held = std::fs::File::open(folder.path().join("writer")).unwrap();

@@ -6,7 +6,7 @@ use femtobarn_io::IoError;
 
 use crate::ProductId;
 
-/// An error of the event store. Each says what, where, and where it can what to do.
+/// An error of the event store. Each says what is wrong, where, and if possible what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "members are named by the messages")]
@@ -21,17 +21,17 @@ pub enum EventsError {
         name: String,
         why: String,
     },
-    /// Something that is not there.
+    /// Something does not exist.
     #[error("{url}: there is no {what}{hint}")]
     NotFound {
         url: String,
         what: String,
         hint: String,
     },
-    /// Something that is there already, and was not to be written over.
+    /// Something already exists, and is not overwritten.
     #[error("{url}: {what} already exists and must not be overwritten")]
     Exists { url: String, what: String },
-    /// A dataset of which something is left, as its deletion has not ended.
+    /// A dataset whose deletion has not finished.
     #[error(
         "{url}: dataset {path:?} is being deleted, or its deletion was interrupted: finish it by deleting the dataset \
          again (delete_dataset, `fb store rm`), before you create data with this name"
@@ -58,7 +58,7 @@ pub enum EventsError {
         expected: String,
         found: String,
     },
-    /// A stored value that is not what was stored.
+    /// A stored value that is damaged.
     #[error("{url}: {id} is damaged: expected {expected}, found {found}")]
     Damaged {
         url: String,
@@ -73,7 +73,7 @@ pub enum EventsError {
         table: &'static str,
         key: String,
     },
-    /// A type whose values cannot be told.
+    /// A type that is not described.
     #[error("{url}: products of type {type_name} cannot be read as columns: {why}")]
     Type {
         url: String,
@@ -100,7 +100,7 @@ pub enum EventsError {
         most: u64,
         found: u64,
     },
-    /// A large product whose object cannot be had.
+    /// The object of a large product cannot be loaded.
     #[error("{url}: cannot load {id} from its object {object}")]
     Object {
         url: String,
@@ -108,14 +108,14 @@ pub enum EventsError {
         object: String,
         source: IoError,
     },
-    /// What objects beside the store as a whole cannot be done with.
+    /// An operation on all objects of the store has failed.
     #[error("{url}: cannot {doing}")]
     Objects {
         url: String,
         doing: &'static str,
         source: IoError,
     },
-    /// A place of objects that is another store's.
+    /// A location of objects that belongs to another store.
     #[error(
         "{url}: {place} has the large products of another store, {owner}, and each store would delete the other's: \
          use another directory or bucket (objects=…). If this is the same store, moved or restored, or a copy that \
@@ -126,7 +126,7 @@ pub enum EventsError {
         place: String,
         owner: String,
     },
-    /// A place of objects in which nothing says whose it is any more.
+    /// A location of objects whose owner is not recorded any more.
     #[error(
         "{url}: {marker} is missing in {place}, the location of its large products: check that the disk is mounted, \
          or restore the directory. If the objects were moved, run `fb store moved {url} NEW`; if only {marker} was \
@@ -138,7 +138,7 @@ pub enum EventsError {
         place: String,
         marker: &'static str,
     },
-    /// What the engine below says.
+    /// An error of the engine.
     #[error("{url}: cannot {doing}")]
     Engine {
         url: String,
@@ -156,7 +156,7 @@ pub enum EventsError {
         folder: String,
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Servers of which none answers.
+    /// No server answers.
     #[error("{url}: cannot {doing}: no server answered: {said}")]
     Unreachable {
         url: String,
@@ -176,7 +176,7 @@ pub enum EventsError {
     /// A configuration that cannot be understood.
     #[error("invalid event store configuration {path}: {why}")]
     Config { path: String, why: String },
-    /// A lock that a thread left behind which panicked.
+    /// A lock of a thread that has panicked.
     #[error("{url}: a writing thread has failed: open the store again")]
     Poisoned { url: String },
     /// A call that makes no sense.
@@ -201,7 +201,7 @@ impl EventsError {
             Self::Type { .. } => "product-type",
             Self::Class { .. } => "class-differs",
             Self::TooLarge { .. } => "product-too-large",
-            // It is not there, or not as it was put.
+            // It does not exist, or has changed.
             Self::Object { source, .. } => match source {
                 IoError::NotFound { .. } | IoError::ShortRead { .. } | IoError::Changed { .. } => {
                     "product-damaged"
@@ -221,12 +221,12 @@ impl EventsError {
         }
     }
 
-    /// Whether bytes are not those that were stored, as their checksum says.
+    /// Whether a checksum is wrong.
     pub fn is_checksum(&self) -> bool {
         matches!(self, Self::Damaged { expected, .. } if expected.starts_with("checksum"))
     }
 
-    /// An error of the engine, by what was being done.
+    /// An error of the engine, with the operation.
     #[doc(hidden)]
     pub fn engine(
         url: &str,
@@ -244,11 +244,11 @@ impl EventsError {
 /// What kind of refusal it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// There is no memory left.
+    /// The server is out of memory.
     Full,
     /// The server is not to be written.
     ReadOnly,
-    /// Who we are, or what we may.
+    /// Authentication or permission failed.
     Denied,
     /// A key is of another type.
     WrongType,
@@ -256,9 +256,9 @@ pub enum Refusal {
     TooLarge,
     /// The server deletes products when its memory is full.
     Evicts,
-    /// The server has lost what it had.
+    /// The server has lost its data.
     Emptied,
-    /// Too few replicas have what was written.
+    /// Too few replicas have the write.
     Replicas,
     /// Anything else.
     Other,

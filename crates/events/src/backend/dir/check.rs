@@ -1,4 +1,4 @@
-//! Looking through all pages of a store, and counting what is there.
+//! Checks all pages of a store, and counts its entries.
 
 use super::pages::Damage;
 use super::snapshot::Snapshot;
@@ -26,7 +26,7 @@ impl Used {
     }
 }
 
-/// What is wrong with the pages of a store, and with the numbers of its keys if it notes these.
+/// Damage of the pages of a store, and wrong counts of keys if it stores counts.
 pub fn check(snapshot: &Snapshot<'_>, is_counted: bool) -> Vec<String> {
     let n_pages = snapshot.meta.last.saturating_add(1);
     let words = usize::try_from(n_pages.div_ceil(64)).unwrap_or_default();
@@ -92,7 +92,7 @@ fn free(snapshot: &Snapshot<'_>, used: &mut Used) -> Result<(), Damage> {
     listed.into_iter().try_for_each(|page| used.take(page, 1))
 }
 
-/// How what was found differs from what was noted.
+/// Differences between found and stored counts.
 fn compare(snapshot: &Snapshot<'_>, found: &mut Counts) -> Vec<String> {
     let noted = snapshot.table(Name::Notes);
     let noted = noted.and_then(|notes| notes.get(COUNTS));

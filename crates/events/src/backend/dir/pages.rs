@@ -1,5 +1,5 @@
-//! LMDB's pages, read with bounds: LMDB itself trusts them, so that a changed byte in one leads it out of the mapped file,
-//! and the process ends by a signal, or past keys that are there.
+//! LMDB's pages, read with bounds: LMDB trusts them, so that a changed byte leads it out of the mapped file, and a
+//! signal ends the process; or it skips existing keys.
 //!
 //! A page (mdb.c, `MDB_page`, all numbers in the order of this machine): its number (8 bytes), 2 unused, flags (2), the
 //! bounds of its free space (2 + 2), then offsets of nodes (2 each); the nodes fill it from its end. A node: the lower half
@@ -25,7 +25,7 @@ const TABLE: u16 = 0x02;
 /// The number of the root of an empty tree.
 const NO_PAGE: u64 = u64::MAX;
 
-/// What is wrong with a page.
+/// Damage of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     pub page: u64,
@@ -94,7 +94,7 @@ impl Root {
 pub struct Pages<'a> {
     pub bytes: &'a [u8],
     pub page_size: usize,
-    /// The number behind the last page.
+    /// The number after the last page.
     pub end: u64,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Pages<'a> {
         is_within.then_some(start..end.checked_mul(self.page_size)?)
     }
 
-    /// A page of a tree, whose nodes fill just the space that they should.
+    /// A page of a tree, whose nodes must fill its space exactly.
     fn page(&self, number: u64, is_leaf: bool) -> Sound<Page<'a>> {
         let bytes = self.range(number, 1).and_then(|at| self.bytes.get(at));
         let bytes = bytes.ok_or(damage(number, "is outside of the file"))?;
@@ -234,8 +234,8 @@ impl<'a> Page<'a> {
         self.node(at).map(|node| node.key)
     }
 
-    /// The first node whose key is not smaller; of a branch, whose first key counts for nothing, the last that is not
-    /// larger.
+    /// The first node with a key that is not smaller; in a branch, whose first key is ignored, the last node with a key
+    /// that is not larger.
     fn find(&self, key: &[u8]) -> Sound<usize> {
         let (mut low, mut high) = (usize::from(!self.is_leaf), self.n);
         while low < high {
@@ -335,7 +335,7 @@ impl<'a> Tree<'a> {
         Ok(None)
     }
 
-    /// The entries from the first whose key is not smaller.
+    /// The entries from the first key that is not smaller.
     pub fn from(&self, key: &[u8]) -> Sound<Entries<'a>> {
         let mut entries = Entries {
             tree: *self,

@@ -12,7 +12,7 @@ use super::full;
 use super::tables::{Database, remove_those};
 use crate::{EventsError, Popped, Queues, Uuid};
 
-/// How often an empty queue is looked at.
+/// Interval for polling an empty queue.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -100,7 +100,7 @@ impl DirQueues {
     }
 
     fn take(&self, queue: &str) -> Result<Popped, EventsError> {
-        // Looked at first without the lock of those that write.
+        // Checked first without the lock of writers.
         if !self.has_values(queue)? && self.n_values(queue)?.is_some() {
             return self.ended(queue);
         }
@@ -213,7 +213,7 @@ impl Queues for DirQueues {
     }
 
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        // The value gets the number before the first that is there, which was that of one that is gone.
+        // The value gets the number before the first existing one, which belonged to a popped value.
         self.change("return a value to a queue", |opened, txn| {
             let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
                 return Ok(false);

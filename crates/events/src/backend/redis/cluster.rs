@@ -1,7 +1,7 @@
-//! Commands on their way: to all servers at once, so many at a time, and again where a server says so.
+//! Commands on their way: to all servers in parallel, a limited number at a time, and again if a server redirects.
 //!
-//! Every command here may be done twice. It has one key, so that slots may move while it is on its way: who has the key
-//! is known per key, not per slot, until the last has moved.
+//! Every command here may be done twice. It has one key, so that slots may move while it is on its way: while a slot
+//! moves, the owner is known per key, not per slot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::EventsError;
 
 /// How long a server may be quiet until the others are asked whether it is still one of them.
 const SUSPECT: Duration = Duration::from_millis(1500);
-/// For how long replicas are waited for until that is told.
+/// Time to wait for replicas before a notice.
 const SOON: Duration = Duration::from_secs(1);
 /// How long to wait until a command is tried again.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -31,13 +31,13 @@ pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), EventsError> +
 pub struct Flow<'a> {
     nodes: &'a Nodes,
     held: HashMap<Arc<Address>, Connection>,
-    /// Servers that have done something, and not only said who has the slot.
+    /// Servers that have executed a command, not only redirected it.
     used: HashSet<Arc<Address>>,
-    /// Whether a connection has broken: what was answered on it may not be what the server has, if it has failed.
+    /// Whether a connection has broken: data acknowledged on a failed connection may be lost with the server.
     pub has_lost: bool,
-    /// Whether commands were sent again of which the first may have been done.
+    /// Whether commands were sent again that may already have been executed.
     pub has_repeated: bool,
-    /// Servers of which too few replicas had what was written, when that was asked last.
+    /// Servers with too few replicas at the last check.
     pub lacking: Vec<Arc<Address>>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Flow<'a> {
     ///
     /// # Errors
     ///
-    /// What a server refuses, and if none could be had within the time that is set.
+    /// The refusal of a server, or an error if no server answers in time.
     pub fn run(
         &mut self,
         doing: &str,
@@ -135,7 +135,7 @@ impl<'a> Flow<'a> {
         masters.cloned().collect()
     }
 
-    /// Sends all that is pending once; gives what must be sent again.
+    /// Sends all that is pending once; returns the commands to send again.
     fn round(
         &mut self,
         doing: &str,
@@ -229,7 +229,7 @@ impl<'a> Flow<'a> {
         Ok(lanes)
     }
 
-    /// Whether a lane may go on; else why not.
+    /// Whether a lane may continue; else why not.
     fn settle(
         &self,
         result: Result<(), RedisError>,
@@ -278,7 +278,7 @@ impl<'a> Flow<'a> {
         is_gone(&self.nodes.topology())
     }
 
-    /// Gives a lane up whose connection is of no use.
+    /// Closes a lane whose connection has failed.
     fn end(&mut self, lane: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
         self.has_lost = true;
         self.has_repeated |= !lane.flying.is_empty();
@@ -288,8 +288,8 @@ impl<'a> Flow<'a> {
         again.broken(&lane.address, flying.chain(lane.queue));
     }
 
-    /// Waits until as many replicas have what was written by this flow; gives how many have. None if a server was lost,
-    /// so that nobody can tell. What it waits for is told soon; once it was in vain, it does not wait long for a while.
+    /// Waits until enough replicas have the writes of this flow; returns their number. None if a server was lost, so
+    /// that this is unknown. A notice soon explains the delay; once it was in vain, it does not wait long for a while.
     pub fn wait_for_replicas(&mut self, wanted: usize) -> Result<Option<usize>, EventsError> {
         let settings = &self.nodes.settings;
         let patience = settings.failover.min(settings.timeout);
@@ -325,7 +325,7 @@ impl<'a> Flow<'a> {
         femtobarn_io::notice(&format!("{url} replicas"), &text);
     }
 
-    /// Sends one command to all servers that were used; gives the numbers that they answer, but for those that were lost.
+    /// Sends one command to all servers that were used; returns their numeric answers, except for lost servers.
     fn ask_all(
         &mut self,
         command: &[u8],
@@ -386,7 +386,7 @@ impl<'a> Flow<'a> {
         }
         connection.take(|reply| match reply {
             Reply::Number(n) => Ok(usize::try_from(n).unwrap_or_default()),
-            // WAITAOF gives two: the server itself, and its replicas.
+            // WAITAOF returns two: the server itself, and its replicas.
             Reply::Array(mut elements) => match elements.next() {
                 Some(Reply::Number(n)) => Ok(usize::try_from(n).unwrap_or_default()),
                 _ => Ok(0),

@@ -1,7 +1,7 @@
-//! One connection to one server: TCP or TLS, and who we are.
+//! One connection to one server: TCP or TLS, and authentication.
 //!
-//! What the server does not take or give within [`SLICE`] is a [`RedisError::Quiet`], after which the caller may look
-//! whether to go on, and call again: nothing is lost.
+//! If the server neither accepts nor sends data within [`SLICE`], this returns [`RedisError::Quiet`]; the caller can
+//! check whether to continue, and call again: nothing is lost.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -24,7 +24,7 @@ pub const SLICE: Duration = Duration::from_millis(500);
 const READ: usize = 256 << 10;
 /// More memory than that is given back when a reply was taken.
 const KEPT: usize = 8 << 20;
-/// What a server with TLS says first to whom it does not understand: an alert.
+/// The first bytes of a TLS server that does not understand the client: an alert.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 const SPEAKS_TLS: &str = "if this is its TLS port, connect with rediss://";
 
@@ -33,7 +33,7 @@ const SPEAKS_TLS: &str = "if this is its TLS port, connect with rediss://";
 pub enum RedisError {
     /// Nothing moved for a while.
     Quiet,
-    /// It is of no use any more, for what is said.
+    /// It has failed, for this reason.
     Broken(String),
     /// The server does not want us.
     Refused(String),
@@ -47,19 +47,19 @@ enum Transport {
 /// One connection.
 pub struct Connection {
     way: Transport,
-    /// What is still to be sent, from `sent` on.
+    /// Bytes to send, from `sent` on.
     out: Vec<u8>,
     sent: usize,
-    /// What has come, from `start` to `end`.
+    /// Received bytes, from `start` to `end`.
     input: Vec<u8>,
     start: usize,
     end: usize,
     scan: Scan,
     /// When something went or came last.
     pub moved: Instant,
-    /// Whether its server is known to have what it had.
+    /// Whether the server is known to have kept its data.
     pub is_checked: bool,
-    /// What it means most likely if it ends before anything has come.
+    /// The probable reason if the connection ends before any answer.
     silence: Option<&'static str>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects, and says who we are.
+    /// Connects, and authenticates.
     pub fn open(
         address: &Address,
         settings: &Settings,
@@ -167,7 +167,7 @@ impl Connection {
         self.out.len() - self.sent
     }
 
-    /// Sends what is noted.
+    /// Sends the buffered commands.
     pub fn flush(&mut self) -> Result<(), RedisError> {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Connection {
         flushed.map_err(|trouble| self.explained(trouble))
     }
 
-    /// Says what it means that a connection has ended before anything has come.
+    /// Explains why a connection has ended before any answer.
     fn explained(&self, trouble: RedisError) -> RedisError {
         match (trouble, self.silence) {
             (RedisError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
@@ -212,8 +212,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The error that a server has said before it closed a connection to which can be written no more. What it has answered
-    /// before is lost.
+    /// The error that a server sent before it closed the connection for writing. Earlier answers are lost.
     pub fn last_words(&mut self) -> Option<String> {
         let until = Instant::now() + SLICE;
         loop {
@@ -264,7 +263,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Makes room behind what has come: never more than twice as much as that.
+    /// Makes space after the received bytes: never more than twice as much as that.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.input.copy_within(self.start..self.end, 0);
@@ -332,7 +331,7 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, RedisError> {
     let mut last = "no address found".to_owned();
     for place in found {
         let left = until.saturating_duration_since(Instant::now());
-        // Nothing is no timeout to the system.
+        // The system treats 0 as no timeout.
         match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error.to_string(),
@@ -355,7 +354,7 @@ fn addresses(
     let (sender, receiver) = channel();
     let name = "femtobarn-lookup".to_owned();
     let thread = thread::Builder::new().name(name).spawn(move || {
-        let _ = sender.send(look(&host, port)); // nobody may wait any more
+        let _ = sender.send(look(&host, port)); // the caller may have given up
     });
     let broken = |why: String| RedisError::Broken(format!("no address: {why}"));
     thread.map_err(|error| broken(error.to_string()))?;
@@ -422,7 +421,7 @@ mod tests {
         };
         assert!(why.contains("name service"), "{why}");
         assert!(started.elapsed() < Duration::from_secs(10));
-        // An address is looked up by nobody.
+        // An IP address needs no lookup.
         let address = Address::parse("[::1]:7").unwrap();
         let found = addresses(&address, started, |_, _| panic!("it is an address"));
         assert_eq!(found.unwrap(), ["[::1]:7".parse().unwrap()]);

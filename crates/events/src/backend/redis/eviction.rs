@@ -10,12 +10,12 @@ use super::settings::Address;
 use crate::Refusal;
 use crate::{EventsError, Mode};
 
-/// What a server that does so says of itself: the beginning of it.
+/// The settings of a server with eviction: the beginning of it.
 pub const POLICY: &str = "maxmemory_policy:";
 
 impl Nodes {
-    /// Refuses a server that would delete what is written to it. One that is only read may have done so: that is told.
-    /// What an ACL does not let us ask is not known.
+    /// Refuses a server with eviction, which would delete products. One that is only read may have done so: a notice
+    /// reports it. What an ACL does not let us ask is not known.
     pub(super) fn check_eviction(
         &self,
         place: &Arc<Address>,
@@ -42,7 +42,7 @@ impl Nodes {
 }
 
 impl Nodes {
-    /// Adds to the error of a server without memory how much it has, and how much of it is used, if it says so.
+    /// Adds the limit and use of memory to the error of a full server, if available.
     pub(super) fn say_how_full(&self, error: EventsError) -> EventsError {
         match error {
             EventsError::Refused {
@@ -80,7 +80,7 @@ impl Nodes {
     }
 }
 
-/// What of its memory a server uses, as `INFO memory` says.
+/// Used memory of a server, from `INFO memory`.
 fn used(info: &str) -> Option<String> {
     let value = |name| info.lines().find_map(|line| line.strip_prefix(name));
     let (used, limit) = (value("used_memory_human:")?, value("maxmemory_human:")?);

@@ -8,12 +8,12 @@ use crate::{EventsError, Refusal};
 /// What the error of a server without memory begins with.
 const NO_MEMORY: &str = "OOM";
 
-/// Whether a server says that it has no memory left; before version 7, the error of a script has these words in it.
+/// Whether a server reports that it is out of memory; before version 7, the error of a script has these words in it.
 pub fn is_without_memory(said: &str) -> bool {
     said.starts_with(NO_MEMORY) || said.contains(": -OOM ")
 }
 
-/// What a server says when it cannot do a thing at the moment, or at that place.
+/// Temporary errors of a server, and redirects.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passing {
     /// The slot is another's from now on.
@@ -24,7 +24,8 @@ pub enum Passing {
     Wait,
 }
 
-/// What is passing of a refusal; none if it will be repeated. An address without a host is on that of the server asked.
+/// The temporary part of a refusal; none if it will be repeated. An address without a host is on that of the server
+/// asked.
 pub fn passing(error: &str, asked: &Address) -> Option<Passing> {
     let mut words = error.split(' ');
     let word = words.next()?;
@@ -58,7 +59,7 @@ pub fn passing(error: &str, asked: &Address) -> Option<Passing> {
     }
 }
 
-/// Whether it says that a value has more bytes than `proto-max-bulk-len`.
+/// Whether it means that a value is larger than `proto-max-bulk-len`.
 pub fn is_too_large(said: &str) -> bool {
     said.starts_with("ERR Protocol error: invalid bulk length")
 }

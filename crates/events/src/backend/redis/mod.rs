@@ -1,13 +1,13 @@
 //! `redis://` and `rediss://`: Redis Cluster, a single Redis, and Valkey.
 //!
-//! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
-//! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
-//! (`lane` is what goes to one) and again where a server says so, `eviction` turns away who would delete products, `emptied` who
-//! has lost them, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: a visitor of a load gets
+//! slices of the server's answer. `nodes` knows the slots of servers. `flow` sends commands to all of them in parallel
+//! (`lane` is one server's part) and follows redirects. `eviction` refuses servers that delete products, `emptied`
+//! servers that have lost data. `write`, `read`, `queues` and `flush` create the commands. `keys` is the layout.
 //!
 //! # Invariants
 //!
-//! - No command has two keys, and each may be done twice: slots may move, and servers take the place of others, meanwhile.
+//! - No command has two keys, and each may be done twice: slots may move, and servers may be replaced, meanwhile.
 //! - A password is in no error and no debug output.
 //! - Nothing waits for a server longer than the settings say.
 
@@ -64,18 +64,18 @@ pub struct RedisBackend {
     compresses: bool,
     /// How large products of a name are, so that answers have a size that suits.
     sizes: Mutex<HashMap<ProductName, usize>>,
-    /// Who this is to queues.
+    /// The identity of this client in queues.
     client: Uuid,
-    /// The process that uses them, how many lanes there are, and those that nobody uses.
+    /// The process of the lanes, their number, and the unused ones.
     lanes: Mutex<(u32, u64, Vec<Pipeline>)>,
 }
 
 impl RedisBackend {
-    /// Connects to the store of a URL, which is made if it is not there and may be written.
+    /// Connects to the store of a URL, and creates it if it does not exist and may be written.
     ///
     /// # Errors
     ///
-    /// If the URL says what is not known, no server answers, or what is there is no store.
+    /// If the URL has unknown settings, no server answers, or the server has no store.
     pub fn connect(url: &str) -> Result<Arc<Self>, EventsError> {
         Self::connect_with(Settings::parse(url)?)
     }
@@ -108,11 +108,11 @@ impl RedisBackend {
         Ok(Arc::new(backend))
     }
 
-    /// The layout of the store, which is made if it is not there and may be written.
+    /// The layout of the store; creates the store if it does not exist and may be written.
     fn check_layout(&self) -> Result<Vec<u8>, EventsError> {
         let key = Tagged::store(&self.nodes.settings.prefix);
         let url = || self.nodes.settings.url.clone();
-        // What is there is only read: a server that is full, or a user who may only read, takes no writes.
+        // An existing value is only read: a full server, or a read-only user, rejects writes.
         let found = match (
             self.field(&key, "h", LAYOUT_FIELD)?,
             self.nodes.settings.mode,
@@ -188,8 +188,7 @@ impl RedisBackend {
         }
     }
 
-    /// The number of the store, by which it is told from another that may take its place; drawn if it has none and may be
-    /// written.
+    /// The store ID, which distinguishes it from a store that replaces it; drawn if it has none and may be written.
     fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
         let found = self.field(key, "h", ID_FIELD)?;
         if found.is_some() || self.nodes.settings.mode == Mode::Read {
@@ -217,7 +216,7 @@ impl RedisBackend {
         }
     }
 
-    /// The error that a server has answered what it never does.
+    /// The error for an impossible answer of a server.
     fn nonsense(&self, doing: &str, reply: Reply<'_>) -> EventsError {
         let mut text = reply.text();
         text.truncate(text.floor_char_boundary(100));
@@ -232,8 +231,8 @@ impl RedisBackend {
         }
     }
 
-    /// Does commands and waits for replicas, and does them again if a server was lost meanwhile; gives what the last one
-    /// is answered.
+    /// Does commands and waits for replicas, and does them again if a server was lost meanwhile; returns the answer to
+    /// the last one.
     fn surely<T>(
         &self,
         doing: &str,
@@ -281,8 +280,8 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// One field of a hash, which gets this value if it had none. A value that is there is only read, and given when as many
-    /// replicas as are wanted have it.
+    /// One field of a hash; set to this value if it does not exist. An existing value is only read, and returned when
+    /// enough replicas have it.
     fn first_of(
         &self,
         key: &Tagged,
@@ -305,7 +304,7 @@ impl RedisBackend {
         found.ok_or_else(|| self.nonsense(DOING, Reply::Value(None)))
     }
 
-    /// Commands of which only matters that they are done.
+    /// Commands whose answers do not matter.
     fn change(&self, doing: &str, orders: &Commands) -> Result<(), EventsError> {
         match orders.is_empty() {
             true => Ok(()),
@@ -313,7 +312,7 @@ impl RedisBackend {
         }
     }
 
-    /// The names of products that some of a parent's events have, or had.
+    /// The names of products that some events of a parent have, or had.
     fn names_of(&self, keys: &ParentKeys) -> Result<Vec<ProductName>, EventsError> {
         let found = self.stored_names(keys)?;
         let names = found.iter().map(|bytes| {
@@ -328,7 +327,7 @@ impl RedisBackend {
         Ok(names)
     }
 
-    /// The same as they are stored: what is deleted may be damaged.
+    /// The same as they are stored: damaged values can be deleted, too.
     fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
         let mut orders = Commands::default();
         orders.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
@@ -410,7 +409,7 @@ impl Backend for RedisBackend {
         let found = self.first_of(&key, "u", &name, &uuid.0)?;
         let entry = self.entry(&name, &found)?;
         if !entry.is_deleting {
-            // Listed only when it can be opened; again each time, as whoever created it may have ended in between.
+            // Listed only when it can be opened; each time, as the program that created it may have ended before.
             self.list_dataset(&name)?;
         }
         Ok(entry)
@@ -445,8 +444,8 @@ impl Backend for RedisBackend {
         if to.is_some() {
             return Ok(());
         }
-        // Last, so that it is found as long as something is left. Who has created it anew meanwhile may have had it listed
-        // before.
+        // Last, so that it is found as long as something is left. Another program may have created and listed it
+        // meanwhile.
         self.unlist_dataset(&name)?;
         match self
             .entries("remove a dataset", std::slice::from_ref(&name))?
@@ -539,7 +538,7 @@ impl Backend for RedisBackend {
             n_events: n.saturating_sub(*own),
             is_own: *own > 0,
         };
-        // What has been removed leaves its name.
+        // The names of removed products remain.
         let counts = names.into_iter().zip(pairs).map(count);
         Ok(counts
             .filter(|count| count.n_events > 0 || count.is_own)
@@ -580,7 +579,7 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let products = keys.products(name);
         let events = self.events_with(&keys, &products)?;
-        // By their events, and not the hash as a whole: somebody may store a product of the parent itself just now.
+        // By their events, and not the hash as a whole: another program may be storing a product of the parent itself.
         let mut orders = Commands::default();
         for events in events.chunks(write::MOST_FIELDS) {
             orders.begin(keys.slot, 2 + events.len());
@@ -598,7 +597,7 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let products = self.stored_names(&keys)?;
         let products = products.iter().map(|name| keys.products_named(name));
-        // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
+        // Nobody finds an event without its products, and the names go last: an interrupted deletion finds them again.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {
             let mut orders = Commands::default();

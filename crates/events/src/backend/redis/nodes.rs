@@ -17,10 +17,10 @@ use super::tls;
 use crate::EventsError;
 use crate::forked::{Locked, Process, lock};
 
-/// How long one server may take to say who has what, once others can be asked.
+/// Timeout for one server to list the slots, if other servers can be asked.
 const ASKED: Duration = Duration::from_secs(2);
 
-/// Who has which slot.
+/// Maps slots to servers.
 #[derive(Debug)]
 pub struct Topology {
     /// Whether it is a cluster.
@@ -29,7 +29,7 @@ pub struct Topology {
     pub masters: Vec<Arc<Address>>,
     /// Their replicas.
     pub replicas: Vec<Arc<Address>>,
-    /// Which of the masters has a slot; none if nobody has.
+    /// Which of the masters has a slot; none if unassigned.
     slots: Vec<Option<u16>>,
     /// Each new one has a higher number.
     pub generation: u64,
@@ -82,7 +82,7 @@ impl Topology {
         })
     }
 
-    /// The place among the masters of the one that has a slot.
+    /// Index of the master of a slot.
     pub fn target(&self, slot: u16) -> Option<usize> {
         self.slots
             .get(usize::from(slot))
@@ -120,7 +120,7 @@ pub struct Nodes {
     tls: Option<Arc<ClientConfig>>,
     topology: Mutex<Arc<Topology>>,
     idle: Mutex<Idle>,
-    /// By what it is noticed that a server has lost what it had.
+    /// State for detecting servers that have lost data.
     pub known: Known,
     /// When replicas were waited for in vain last.
     waited: Mutex<Option<Instant>>,
@@ -143,12 +143,12 @@ impl fmt::Debug for Nodes {
     }
 }
 
-/// What servers have said, one after another: `127.0.0.1:7000: connection refused`.
+/// Errors of servers, in order: `127.0.0.1:7000: connection refused`.
 #[derive(Debug, Default)]
 pub struct ServerErrors(Vec<(Address, String)>);
 
 impl ServerErrors {
-    /// Notes what has come of asking a server; of each, the last counts.
+    /// Records the result of asking a server; of each, the last counts.
     pub fn note(&mut self, address: &Address, said: String) {
         self.0.retain(|(at, _)| at != address);
         self.0.push((address.clone(), said));
@@ -165,7 +165,7 @@ impl ServerErrors {
 }
 
 impl Nodes {
-    /// Finds out what is there.
+    /// Finds the topology.
     pub fn connect(settings: Settings) -> Result<Self, EventsError> {
         let tls = match settings.has_tls {
             true => Some(tls::config(&settings).map_err(|why| EventsError::Usage {
@@ -199,7 +199,7 @@ impl Nodes {
         Err(nodes.unreachable("connect", &said))
     }
 
-    /// The error that nobody answered as was needed.
+    /// The error that no server gave a usable answer.
     pub fn unreachable(&self, doing: &str, said: &ServerErrors) -> EventsError {
         EventsError::Unreachable {
             url: self.settings.url.clone(),
@@ -242,7 +242,7 @@ impl Nodes {
         }
     }
 
-    /// Who has what, as far as is known.
+    /// Known owners of slots.
     pub fn topology(&self) -> Arc<Topology> {
         lock(&self.topology).clone()
     }
@@ -256,7 +256,8 @@ impl Nodes {
         });
     }
 
-    /// Asks a cluster again who has what, if nobody has done so since; one who is `suspect` last, one who `knows` first.
+    /// Asks a cluster again for its slots, unless this was done since; `suspect` servers last, the one that `knows`
+    /// first.
     pub fn refresh(
         &self,
         seen: u64,
@@ -279,7 +280,7 @@ impl Nodes {
         all.sort_by_key(|place| Some(&**place) == suspect);
         for place in all {
             if let Ok(Some(found)) = self.ask_for_slots(&place, ASKED, said) {
-                // One that is cut off from the others may know of nobody.
+                // A server that is cut off from the others may know no slots.
                 if found.is_cluster && !found.masters.is_empty() {
                     return self.learn(found);
                 }
@@ -287,7 +288,7 @@ impl Nodes {
         }
     }
 
-    /// What one server says; none if it does not.
+    /// The answer of one server; none if it does not.
     fn ask_for_slots(
         &self,
         place: &Arc<Address>,
@@ -319,7 +320,7 @@ impl Nodes {
         Ok(None)
     }
 
-    /// A connection to a server that has the data that it had, one that was used before if there is one.
+    /// A connection to a server that still has its data; reuses an idle one.
     pub fn connection(&self, place: &Arc<Address>) -> Result<Connection, RedisError> {
         let mut connection = self.any_connection(place)?;
         if !connection.is_checked {
@@ -341,7 +342,7 @@ impl Nodes {
         }
     }
 
-    /// Keeps a connection for who comes next.
+    /// Keeps a connection for reuse.
     pub fn give_back(&self, place: &Arc<Address>, connection: Connection) {
         if !connection.is_idle() {
             return;

@@ -1,4 +1,4 @@
-//! What one server is asked in a round, and what comes of it.
+//! The commands of a round for one server, and their answers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ const MOST: usize = 2000;
 #[derive(Clone)]
 pub struct Task {
     pub at: usize,
-    /// Who is to be asked for this once, although the slot is another's.
+    /// Servers to ask once for a slot of another server (ASK).
     pub ask: Option<Arc<Address>>,
 }
 
-/// What is to be sent to one server.
+/// Commands to send to one server.
 pub struct Pipeline {
     pub address: Arc<Address>,
     pub connection: Connection,
     pub queue: VecDeque<Task>,
-    /// What was sent, in its order; none for what announces an exception.
+    /// Sent commands, in order; none for what announces an exception.
     pub flying: VecDeque<Option<Task>>,
     weight: usize,
     /// Whether the server has done a command.
     pub has_done: bool,
-    /// Since when it is there.
+    /// When it was queued.
     began: Instant,
     /// When the others were asked last whether this server is still one of them.
     pub looked: Instant,
@@ -80,7 +80,7 @@ impl Pipeline {
         self.began.max(self.connection.moved)
     }
 
-    /// Sends what there is room for.
+    /// Sends as much as the socket accepts.
     pub fn fill(&mut self, orders: &Commands) -> Result<(), RedisError> {
         // Half a window at least at a time, so that small commands share a packet.
         if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
@@ -103,7 +103,7 @@ impl Pipeline {
         match self.connection.flush() {
             // What cannot be sent at the moment may still be answered.
             Err(RedisError::Quiet) => Ok(()),
-            // Of what is too large, a server takes the beginning, says so, and closes.
+            // If a value is too large, a server reads its beginning, sends an error, and closes the connection.
             Err(RedisError::Broken(why)) => match self.connection.last_words() {
                 Some(said) if is_too_large(&said) => Err(RedisError::Refused(said)),
                 _ => Err(RedisError::Broken(why)),
@@ -112,7 +112,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits for a reply, and takes those that have come.
+    /// Waits for a reply, and takes all complete replies.
     pub fn drain(
         &mut self,
         orders: &Commands,
@@ -164,7 +164,7 @@ impl Pipeline {
 
 impl Again {
     pub fn broken(&mut self, address: &Address, tasks: impl IntoIterator<Item = Task>) {
-        // Who is to be asked for once is not asked again: the slot may have moved as a whole meanwhile.
+        // An ASK redirect is followed only once: the slot may have moved as a whole meanwhile.
         let tasks = tasks.into_iter().map(|task| Task { ask: None, ..task });
         self.tasks.extend(tasks);
         (self.must_wait, self.must_refresh) = (true, true);

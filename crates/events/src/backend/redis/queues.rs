@@ -1,11 +1,11 @@
 //! Queues between programs: each is one hash, which scripts change as a whole.
 //!
-//! One key, as a script with several could not run while its slot moves. Its fields: `m` who made it, `t` the number of
-//! the last value and `h` that of the last that was taken, `v` and a number each value, `p` the producers with the time
-//! until which they are believed, `s` and a lane the last push of it, or putting back, `g` and a lane the last value that was given to it.
+//! One key, as a script with several could not run while its slot moves. Its fields: `m` creator, `t` number of the
+//! last value, `h` number of the last popped value, `v` and a number: values, `p` the producers with the end of their
+//! leases, `s` and a lane: its last push or return, `g` and a lane: the last value popped by it.
 //!
-//! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command whose answer
-//! was lost is sent again with its number, and answered as the first time: nothing is pushed twice, or taken and lost.
+//! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command without an
+//! answer is sent again with its number, and gets the same answer: nothing is pushed twice, or taken and lost.
 //!
 //! A full server takes no push. It takes all else: these scripts delete something first, and a script that has written is
 //! not stopped for a lack of memory.
@@ -20,7 +20,7 @@ use super::resp::{Commands, Reply};
 use crate::forked::lock;
 use crate::{EventsError, Popped, Queues, Uuid};
 
-/// How often an empty queue is looked at.
+/// Interval for polling an empty queue.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 
@@ -83,7 +83,7 @@ impl RedisBackend {
         (tagged.key("q"), tagged.slot)
     }
 
-    /// A lane that nobody uses at the moment. A process that was forked must not use those of the one it comes from.
+    /// An unused lane. A forked child must not use its parent's lanes.
     fn lane(&self) -> Pipeline {
         let mut lanes = lock(&self.lanes);
         let process = std::process::id();
@@ -108,7 +108,7 @@ impl RedisBackend {
         }
     }
 
-    /// Runs a script on a queue, until as many replicas as are wanted have what it did.
+    /// Runs a script on a queue, until enough replicas have its effect.
     fn script<T>(
         &self,
         doing: &str,

@@ -1,4 +1,4 @@
-//! What a URL of a Redis says, and the variables beside it.
+//! Settings in the URL of a Redis, and environment variables.
 //!
 //! `redis://[user[:password]@]host[:port][,host[:port]…]/[?name=value&…]`, or `rediss://` for TLS. Each name is also a
 //! variable, `FEMTOBARN_STORE_` and the name in capitals, which the URL overrules.
@@ -14,7 +14,7 @@ use crate::{EventsError, Mode};
 /// The port of a host that has none in the URL.
 const PORT: u16 = 6379;
 
-/// What can be set, and what it means.
+/// The available settings, and their meaning.
 pub const NAMES: [&str; 13] = [
     "prefix",
     "user",
@@ -82,16 +82,16 @@ impl fmt::Display for Address {
     }
 }
 
-/// How a Redis is asked, and what is expected of it.
+/// Connection and settings of a Redis.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The URL as messages show it: without a password.
     pub url: String,
-    /// Who is asked first.
+    /// Servers to ask first.
     pub seeds: Vec<Address>,
     /// Whether by TLS.
     pub has_tls: bool,
-    /// Who we are: an ACL user, or none for the default one.
+    /// The user: an ACL user, or none for the default one.
     pub user: Option<String>,
     /// Its password.
     pub password: Option<Secret>,
@@ -103,7 +103,7 @@ pub struct Settings {
     pub timeout: Duration,
     /// How long to wait for a cluster that puts itself right.
     pub failover: Duration,
-    /// How many replicas must have what was written.
+    /// Number of replicas that must have each write.
     pub replicas: usize,
     /// How many connections to a server are kept for later.
     pub connections: usize,
@@ -120,7 +120,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// If the URL is none, or says what is not known.
+    /// If the URL is invalid, or has unknown settings.
     pub fn parse(url: &str) -> Result<Self, EventsError> {
         Self::parse_with(url, &|name| {
             std::env::var(format!("FEMTOBARN_STORE_{}", name.to_uppercase())).ok()
@@ -219,7 +219,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds who is to be asked, too, and has the URL say so; for a configuration, whose parts it has in one.
+    /// Adds servers, also to the URL; for a configuration, which has them in one list.
     pub fn add_seeds(&mut self, seeds: Vec<Address>) {
         for seed in seeds {
             if !self.seeds.contains(&seed) {
@@ -237,7 +237,7 @@ impl Settings {
         self.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
     }
 
-    /// Sets one of [`NAMES`]; what is wrong with it, in words.
+    /// Sets one of [`NAMES`]; returns the error message.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let path = || Some(PathBuf::from(value));
         match name {
@@ -270,7 +270,7 @@ impl Settings {
     }
 }
 
-/// Says that there is no such setting, and which is meant.
+/// The error for an unknown setting, with a suggestion.
 pub fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()).first() {
         Some(near) => format!("unknown setting {name:?}; did you mean {near:?}?"),
@@ -303,7 +303,7 @@ pub fn shown(url: &str) -> String {
     let query: Vec<&str> = query.split('&').filter(is_open).collect();
     let query = query.join("&");
     let mark = if query.is_empty() { "" } else { "?" };
-    // A slash or a question mark in a password: nothing behind it can be told apart.
+    // A slash or a question mark in a password: the rest cannot be parsed reliably.
     let is_odd = query.contains('@') || who.contains('/');
     match is_odd {
         true => format!("{scheme}…"),

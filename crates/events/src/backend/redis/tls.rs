@@ -9,7 +9,7 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertSt
 
 use super::settings::Settings;
 
-/// The configuration of a client; what is wrong with it, in words.
+/// The configuration of a client; returns the error message.
 pub fn config(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     match &settings.ca {
@@ -108,7 +108,8 @@ fn of_alert(alert: AlertDescription, settings: &Settings) -> String {
     }
 }
 
-/// Why a server ends a connection with TLS before it answers: it has looked at our certificate only after the handshake.
+/// Why a server ends a connection with TLS before it answers: it checks the client certificate only after the
+/// handshake.
 pub fn of_ours(settings: &Settings) -> &'static str {
     match settings.identity {
         (None, _) => {

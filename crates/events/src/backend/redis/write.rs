@@ -18,20 +18,20 @@ use crate::{Batch, EventsError, Overwrite, Parent, ProductId, Written};
 pub const MOST_FIELDS: usize = 1000;
 /// No command has more bytes, unless one value does.
 const MOST_BYTES: usize = 1 << 20;
-/// What an entry takes on the wire beside its value, about.
+/// Approximate overhead of an entry on the wire.
 const ENTRY: usize = 40;
 
 /// A batch as commands.
 struct Packed {
     products: Commands,
-    /// Of each command that keeps what is there: which group it is of, and which entry.
+    /// For each command that keeps existing values: which group it is of, and which entry.
     kept_of: Vec<Option<(usize, usize)>>,
     items: Commands,
 }
 
 impl RedisBackend {
-    /// Writes until enough replicas have all of it: if a server was lost meanwhile, everything is written again, as what
-    /// that one had answered may not have come to the one in its place.
+    /// Writes until enough replicas have all of it: if a server was lost meanwhile, everything is written again, as its
+    /// replacement may not have the acknowledged writes.
     pub(super) fn write_batch(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.check_sizes(batch)?;
         let packed = self.pack(batch);
@@ -43,8 +43,8 @@ impl RedisBackend {
             let kept = kept.map_err(|error| name_largest(batch, error))?;
             let patience = self.nodes.settings.failover + self.nodes.settings.timeout;
             let has_enough = match self.nodes.settings.replicas {
-                // The products may be with a server whose place another took before the containers came: all is sent to
-                // that one, so that no event is there without them.
+                // The products may be on a server that was replaced before the containers were written: everything is
+                // sent to the replacement, so that no event exists without them.
                 0 => !flow.has_lost || started.elapsed() > patience,
                 wanted => match flow.wait_for_replicas(wanted)? {
                     Some(n) if n >= wanted => true,
@@ -66,7 +66,7 @@ impl RedisBackend {
         }
     }
 
-    /// Sends the products, then the containers; gives which products were there.
+    /// Sends the products, then the containers; returns the existing products.
     fn send(
         &self,
         packed: &Packed,
@@ -138,7 +138,7 @@ impl RedisBackend {
         Ok(())
     }
 
-    /// Of the products that were there: those that are not what this batch brought, when a command was done twice.
+    /// Of the products that were there: excludes products of this batch, if a command was executed twice.
     fn really_kept(
         &self,
         batch: &Batch,
@@ -172,7 +172,7 @@ impl RedisBackend {
         }
     }
 
-    /// The error that too few replicas of these servers, or of some if none are known, have what was written.
+    /// The error that too few replicas of these servers (or of unknown servers) have the write.
     pub(super) fn too_few(
         &self,
         wanted: usize,
@@ -185,7 +185,7 @@ impl RedisBackend {
         self.without_replicas("confirm the write", said, advice, lacking)
     }
 
-    /// The error that there are too few replicas for a new store, of which nothing is written.
+    /// The error that a new store has too few replicas; nothing is written.
     pub(super) fn too_few_to_make(
         &self,
         wanted: usize,
