@@ -54,8 +54,8 @@ class ExportedProduct:
     ntuple, column : str
         Where it is.
     form : str
-        What it holds: "value"; "optional", where not all events have one; "list", lists of one value or none, of types
-        that may be without value themselves; "bytes" and "optional bytes", what is stored.
+        Its content: "value"; "optional", where not all events have one; "list", lists of one value or none, of types
+        that may be without value themselves; "bytes" and "optional bytes" are the stored bytes.
     number : int
         How many products there are.
     """
@@ -70,7 +70,7 @@ class ExportedProduct:
 
 @dataclass(frozen=True, repr=False)
 class ExportReport:
-    """What was exported.
+    """Result of an export.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class ExportReport:
     products : tuple of ExportedProduct
         The columns.
     warnings : tuple of str
-        What is stored otherwise than it might be expected, or is not part of what was exported.
+        Notes on products that are stored in another way than expected, or are not included.
     bytes_out : int or None
         Bytes of the file; None if it is on a server.
     seconds : float
@@ -140,7 +140,7 @@ def export(
     Parameters
     ----------
     container : DataSet, Run or SubRun
-        What is exported. Datasets in a dataset are exported by themselves.
+        The exported container. Datasets in a dataset are exported by themselves.
     path : str or path
         Where the file will be, also on a server.
     products : str, tuple or list, optional
@@ -160,27 +160,27 @@ def export(
     cluster_size : str or int
         Compressed bytes of a cluster, about.
     overwrite : bool
-        Whether a file that is there is replaced.
+        Whether to replace an existing file.
     threads : int, optional
         Number of threads that encode and compress.
     progress : bool, optional
         Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for the server, as in `open`.
 
     Returns
     -------
     ExportReport
-        Which columns there are, and what is to be known of them.
+        The columns, and warnings about them.
 
     Raises
     ------
     KeyNotFoundError
-        If there is no such product, or no such run.
+        If a product or run does not exist.
     FileError
         If there is a file already, it cannot be written, or events or products came or went meanwhile.
     FormatError
-        If what is stored is damaged.
+        If a stored value is damaged.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def _three(numbers: Sequence[str]) -> tuple[str, str, str]:
 
 
 class _IsPartialError(Exception):
-    """Not all events have a product of which it was believed."""
+    """An event lacks a product that was expected in all events."""
 
     def __init__(self, product: tuple[str, str]) -> None:
         super().__init__(product)
@@ -308,7 +308,7 @@ class _Row:
 
 @dataclass
 class _Survey:
-    """What there is: found before anything is written, since the columns must be known."""
+    """The existing data: found before anything is written, since the columns must be known."""
 
     store: DataStore
     container: DataSet | Run | SubRun
@@ -317,7 +317,7 @@ class _Survey:
     events: dict[tuple[str, str], int] = field(default_factory=dict)
     partial: set[tuple[str, str]] = field(default_factory=set)
     unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
-    # of the dataset, runs and subruns: those that hold nothing, or have products
+    # of the dataset, runs and subruns: empty ones, or ones with products
     levels: dict[str, list[_Row]] = field(default_factory=lambda: {"dataset": [], "runs": [], "subruns": []})
 
     @classmethod
@@ -392,7 +392,7 @@ class _Survey:
             self.levels[level] = [row for row in rows if row.products or row.is_empty]
 
     def numbers(self) -> dict[str, int]:
-        """Return how many there are of everything, by what it is in words."""
+        """Return the numbers of all objects, by their description."""
         found = Counter({_words("events", product): n for product, n in self.events.items()})
         for level, rows in self.levels.items():
             found.update(_words(level, product) for row in rows for product in row.products)
@@ -416,7 +416,7 @@ def _named(product: tuple[str, Any]) -> tuple[str, str]:
 
 
 def _of_label(wanted: str, known: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the products of a label; if it is none, of those that it is a pattern of."""
+    """Return the products of a label; if it is not a name, the names that match it as a pattern."""
     exact = {product for product in known if product[0] == wanted}
     return exact or {product for product in known if fits(product[0], [wanted])}
 
@@ -477,7 +477,7 @@ class _Exporting:
             )
 
     def check(self, now: _Survey) -> None:
-        """Raise if it is not what was there at first, or is there `now`: then nothing appears."""
+        """Raise if the data differ from the first survey, or from `now`: then nothing appears."""
         before = self._survey
         for n_events, when in ((self.n_events, "they were written"), (now.n_events, "all was written")):
             if n_events != before.n_events:
@@ -543,7 +543,7 @@ class _Exporting:
         try:
             return self._core.classes(kind)
         except FormatError:
-            return []  # the note is damaged, as the reason says for which these are bytes
+            return []  # the record is damaged, for the reason that these are bytes
 
     def _end(
         self,
@@ -618,7 +618,7 @@ class _Exporting:
 
 
 def _written(specs: list[_Spec], batch: Callable[[list[_Spec]], _core.Batch]) -> _core.Batch:
-    """Return the batch of columns; what is damaged in the store has been told when it was loaded."""
+    """Return the batch of columns; damage in the store was reported when it was loaded."""
     try:
         return batch(specs)
     except FormatError as error:

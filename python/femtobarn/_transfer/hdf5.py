@@ -1,4 +1,4 @@
-"""HDF5 files of events as tables: which groups and datasets there are, and what they are in C++.
+"""HDF5 files of events as tables: their groups and datasets, and the matching C++ classes.
 
 The layout is that of NOvA's files: each group is a table, each of its datasets a column of as many rows, and three of
 them (`run`, `subrun`, `evt`) say which event a row is of. The names of classes and members are those that HDF2HEPnOS
@@ -55,7 +55,7 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a file is wanted.
+    """The selected parts of a file.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Choice:
     index: tuple[str, ...] = INDEX
 
     def wants_group(self, group: str) -> bool:
-        """Return whether a group is wanted, as far as that is said of it as a whole."""
+        """Return whether a group as a whole is selected."""
         return (not self.groups or fits(group, self.groups)) and not fits(group, self.drop)
 
     def wants_field(self, group: str, dataset: str) -> bool:
@@ -95,7 +95,7 @@ def choice_of(
     namespace : str
         Of the classes.
     numbers : iterable of str, int or None
-        The datasets with the numbers of run, subrun and event; None for those that NOvA's files have.
+        The datasets with the numbers of run, subrun and event; None for the groups of NOvA's files.
 
     Returns
     -------
@@ -128,7 +128,7 @@ class Column:
     type : str
         The type of the member, in C++.
     kind : str
-        "number", "text", or "list" for rows of any number of numbers.
+        "number", "text", or "list" for rows with varying numbers of values.
     shape : tuple of int
         Of one row.
     """
@@ -151,12 +151,12 @@ class Table:
     class_name : str
         The name of the class.
     columns : tuple of Column
-        Its members, in their order: those of the largest numbers first, as HDF2HEPnOS has them, so that nothing lies
-        between them in memory.
+        Its members, in their order: sorted by descending size of numbers as in HDF2HEPnOS, to avoid padding between
+        them in memory.
     n_rows : int
         Rows.
     has_index : bool
-        Whether it says itself which event a row is of; else by the number in ``evt.seq``.
+        Whether it has event numbers for its rows itself; else by the number in ``evt.seq``.
     index : tuple of str
         The datasets that say so.
     """
@@ -185,7 +185,7 @@ class Tables:
     left_out : dict
         What else there is, and why it is left out.
     unexpected : dict
-        What of that has data which is of no event.
+        Groups with data that belong to no event.
     events : Table or None
         The table with a row for each event.
     """
@@ -207,7 +207,7 @@ def is_hdf5(head: Callable[[int, int], bytes]) -> bool:
     Returns
     -------
     bool
-        Whether its signature is at the beginning, or behind a user block of 512, 1024, 2048, … bytes.
+        Whether its signature is at the beginning, or after a user block of 512, 1024, 2048, … bytes.
     """
     at = 0
     while True:
@@ -235,7 +235,7 @@ def open_hdf5(path: str) -> Any:
     Raises
     ------
     NotFoundError
-        If it is not there.
+        If it does not exist.
     FormatError
         If it cannot be read as HDF5.
     """
@@ -307,12 +307,12 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
     path : str
         Its path, for messages.
     choice : Choice
-        What of it is wanted.
+        Selected parts.
 
     Returns
     -------
     Tables
-        The tables, and what is left out.
+        The tables, and the parts that are left out.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
 
 
 def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice, found: Tables) -> None:
-    """Raise if there are groups with rows, and none says which events these are of."""
+    """Raise if groups have rows, but none has event numbers."""
     without = {name: groups[name] for name in found.unexpected if name in groups}
     if not without:
         return
@@ -378,7 +378,7 @@ def _refuse(found: Tables, name: str, reason: str) -> None:
 
 @contextlib.contextmanager
 def _told(path: str, what: str) -> Iterator[None]:
-    """Tell whatever h5py raises for damaged files with the file and the place in it."""
+    """Convert any error of h5py for damaged files to one with the file and the location in it."""
     try:
         yield
     except FemtobarnError:
@@ -394,7 +394,7 @@ def _groups(
     """Yield the groups that have datasets, with these, in the order of the file.
 
     Of groups that are not wanted only the first dataset is opened, since opening all takes a second or so, unless
-    groups in groups may be. With `names_only`, what cannot be opened is there by its name.
+    groups in groups may be. With `names_only`, objects that cannot be opened are included by name.
     """
     h5py = optional("h5py", "hdf5")
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", file, ())]
@@ -458,7 +458,7 @@ def _item(h5py: Any, group: Any, name: str) -> Any:
 
 
 def _is_nowhere(h5py: Any, group: Any, path: str, n_links: int = 16) -> bool:
-    """Return whether a path ends at a soft or external link without a target. What is damaged is somewhere."""
+    """Return whether a path ends at a soft or external link without a target. Something is damaged."""
     at = group.file if path.startswith("/") else group
     for part in (part for part in path.split("/") if part not in ("", ".")):
         link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
@@ -573,13 +573,13 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
 
 
 def _lost_source(dataset: Any, n_steps: int = 16) -> str | None:
-    """Say what is not there of what a virtual dataset lies in; HDF5 itself reads values that are none."""
+    """Return the missing source file of a virtual dataset; HDF5 itself reads values that are none."""
     h5py = optional("h5py", "hdf5")
     folder = Path(dataset.file.filename).parent
     for name, item in sorted({(source.file_name, source.dset_name) for source in dataset.virtual_sources()}):
         if "%" in name or "%" in item:
             continue  # numbered sources, which may come later
-        # HDF5 looks at the place that is noted, in its folder of sources, beside the file, and here
+        # HDF5 searches the recorded path, the directory for sources, the directory of the file, and the current one
         prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
         places = [folder / name, folder / prefix / name, folder / Path(name).name, Path(name)]
         place = Path(dataset.file.filename) if name == "." else next((one for one in places if one.is_file()), None)
@@ -625,7 +625,7 @@ def _described(dtype: Any) -> str:
 
 
 def _number(dtype: Any) -> str | None:
-    """Return the name of a number in C++. Those of 16 bits become those of 32, which hold all of their values."""
+    """Return the name of a number in C++. 16-bit floats become 32-bit floats, which hold all of their values."""
     if dtype.kind == "f" and dtype.itemsize == 2:
         return "float"
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
@@ -634,7 +634,7 @@ def _number(dtype: Any) -> str | None:
 
 
 def _size(column: Column) -> int:
-    """Return the size of the numbers in a column; of what has no size, 0."""
+    """Return the size of the numbers in a column; 0 for types without a size."""
     if column.kind != "number":
         return 0
     number = column.type.rpartition("<")[2].partition(",")[0]
@@ -698,7 +698,7 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
     Returns
     -------
     array of S24, shape (n,)
-        For each row the three numbers of 8 bytes, big-endian, of which the order of bytes is that of the numbers.
+        For each row three numbers of 8 bytes, big-endian, so that bytes sort like numbers.
     """
     group = file[table.group]
     if not table.has_index:

@@ -1,4 +1,4 @@
-"""The classes of HDF5 files' groups in C++: a header by which programs load what was ingested."""
+"""The classes of HDF5 files' groups in C++: a C++ header for programs that load ingested data."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _class(table: Table) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as C++ has it: what is not plain ASCII in octal digits, of which there are three at most."""
+    """Return a C++ string literal: characters other than plain ASCII as octal escapes, of at most three digits."""
     plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(plain)}"'
 
@@ -200,7 +200,7 @@ def _described(table: Table) -> str:
 
 
 def _codec(table: Table) -> str:
-    """Return how rows with texts or lists become bytes, and come back: member by member, nothing between."""
+    """Return code that converts rows with strings or lists to bytes and back: member by member, nothing between."""
     name = f"struct ::{table.class_name}"
     put = "".join(f"            put(bytes, row.{one.member});\n" for one in table.columns)
     take = "".join(f"            take(bytes, row.{one.member});\n" for one in table.columns)

@@ -57,10 +57,10 @@ def chunks(
 ) -> Iterator[Chunk]:
     """Read an RNTuple or a TTree as events with products: each field at the top is one, with its type in C++.
 
-    Entries may have any order. Their numbers are read first, and must be those of different events: that takes 8 bytes
-    of memory for each entry. Records without a class get the field's name as that of their class, enums are integers,
-    and a ``RNTupleCardinality`` is an unsigned integer. Of a file that `fb.export` wrote, the products are what they
-    were in the store; see also `above`.
+    Entries may have any order. Event numbers are read first, and must be unique: that takes 8 bytes of memory for each
+    entry. Records without a class get the field's name as that of their class, enums are integers, and a
+    ``RNTupleCardinality`` is an unsigned integer. Of a file that `fb.export` wrote, the products are what they were in
+    the store; see also `above`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def chunks(
     tree : str, optional
         Name of the ntuple or tree, where there are several; by default "Events", if there is one.
     fields, drop : str or list of str, optional
-        Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters. What
+        Names of fields that become products, and of fields that do not; ``*`` and ``?`` stand for any characters. What
         counts the items of `fields`, as ``nMuon`` of ``Muon_pt``, comes along.
     run, subrun, event : str
         The fields that say which event an entry is: integers that are not negative. A run or subrun that the file does
@@ -79,13 +79,13 @@ def chunks(
         Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
         this name with the members ``pt``, ``eta``, ….
     namespace : str
-        The namespace in which the file's classes, and those of collections, are put.
+        The namespace for the file's classes, and for classes of collections.
     step : str or int
         Memory that a chunk may take, about, or a number of entries.
     threads : int, optional
         Number of threads for reading.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for the server, as in `open`.
     left_out : dict, optional
         Gets the fields that were wanted and cannot be read, and why.
     notes : list of str, optional
@@ -99,7 +99,7 @@ def chunks(
     Raises
     ------
     KeyNotFoundError
-        If a field is not there.
+        If a field does not exist.
     UsageError
         If the numbers are none of events, or a field is of a type that no product has.
 
@@ -158,7 +158,7 @@ def classes_of(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What of an ntuple becomes what."""
+    """Mapping of an ntuple's fields to products."""
 
     ntuple: NTuple
     numbers: list[str]
@@ -236,7 +236,7 @@ class _Column:
     label: str
     type: ColumnType
     why: str | None  # why it cannot
-    number: str | None = None  # which number of the event it is, as the file itself says
+    number: str | None = None  # the kind of event number, as recorded in the file
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def _ntuples(url: str, storage_options: Mapping[str, Any] | None) -> list[str]:
 
 
 def _level(url: str, name: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what an ntuple of an exported file says of itself; None of any other."""
+    """Return the record in an exported ntuple; None of any other."""
     with open_pairs([(url, name)], storage_options=storage_options) as ntuple:
         found = noted("level", ntuple.description)
     return found if isinstance(found, dict) else None
@@ -302,7 +302,7 @@ def _described(ntuple: NTuple) -> list[_Column]:
 
 
 def _labels(names: list[str]) -> dict[str, str]:
-    """Return the labels of fields: their names, in which what is no part of a label is an underscore.
+    """Return the labels of fields: their names, with underscores for characters that labels cannot have.
 
     A second branch ``Particle`` of a tree is the field ``Particle#2``, and a ``#`` ends a label.
     """
@@ -353,7 +353,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
 
 
 def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
-    """Return what is said of a field of run, subrun or event that is not there: its name, and those that are near."""
+    """Return the name of a missing field for run, subrun or event, with similar names."""
     there = list(known)
     near = _core.nearest(name, there)[:3]
     near += [one for one in there if argument in one.lower() and one not in near][:3]
@@ -361,7 +361,7 @@ def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
 
 
 def _without_numbers(ntuple: NTuple, missing: Mapping[str, str]) -> KeyNotFoundError:
-    """Return the error which says what has not the numbers of events, all at once."""
+    """Return the error that lists all missing fields of event numbers."""
     fields = "; ".join(f"no field {name} for the number of the {one}" for one, name in missing.items())
     ways = {
         "run": "a number for all entries",
@@ -373,7 +373,7 @@ def _without_numbers(ntuple: NTuple, missing: Mapping[str, str]) -> KeyNotFoundE
 
 
 def _fields(numbers: Iterable[str]) -> list[str]:
-    """Return those of run, subrun and event that are fields; others are numbers."""
+    """Return the sources of run, subrun and event that are fields; others are numbers."""
     return [name for name in numbers if not name.isdecimal()]
 
 
@@ -489,7 +489,7 @@ def _chosen(
 
 
 def _with_counters(ntuple: NTuple, columns: list[_Column], known: list[_Column], collections: bool) -> list[_Column]:
-    """Return columns with those that count the items of collections of which some are among them."""
+    """Return columns, with the counters of collections if some of their members are included."""
     own = {column.field for column in columns}
     counters = set(ntuple._core.counters([column.field for column in columns]))
     if collections:  # these go by their names
@@ -629,17 +629,17 @@ def _zipped(ntuple: NTuple, one: _Collection, arrays: Mapping[str, Any], start: 
     return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), record))
 
 
-# -- what is above events ----------------------------------------------------------------------------------------
+# -- containers above events ----------------------------------------------------------------------------------------
 
 
 @dataclass
 class Above:
-    """Datasets, runs or subruns of an exported file, with what is stored for each of them.
+    """Datasets, runs or subruns of an exported file, with their products.
 
     Attributes
     ----------
     numbers : tuple of array of uint64
-        None for the dataset; the numbers of runs; or those of runs and subruns.
+        None for the dataset; the numbers of runs; or products of runs and subruns.
     products : dict
         For each label, an array with the value of each.
     types : dict
@@ -664,7 +664,7 @@ def above(
     Parameters
     ----------
     path : str or path
-        The file; of others, this gives nothing.
+        The file; for others, this yields nothing.
     tree, step, threads, storage_options
         As of `chunks`.
 
@@ -694,7 +694,7 @@ def above(
 
 
 def store_above(batch: WriteBatch, dataset: DataSet, some: Above) -> None:
-    """Store what `above` gives.
+    """Store the results of `above`.
 
     Parameters
     ----------

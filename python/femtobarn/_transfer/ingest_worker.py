@@ -39,7 +39,7 @@ class Options:
     Attributes
     ----------
     choice : Choice
-        What is wanted of HDF5 files.
+        The selection for HDF5 files.
     root : dict
         Arguments of the reader of ROOT files.
     """
@@ -59,7 +59,7 @@ class Source:
     path : str
         Its path or URL.
     name : str or None
-        The name of what is read in it.
+        The name of the ntuple or tree in it.
     kind : str
         "hdf5" or "root".
     """
@@ -72,7 +72,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """Some events of a file, or what it has of runs, subruns and the dataset, and how much of it is read then."""
+    """Some events of a file, or its products of runs, subruns and the dataset, and the progress."""
 
     number: int
     what: Chunk | Any
@@ -81,7 +81,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a file: what of it was left out, and why, and what is to be known of it."""
+    """The end of a file: parts that were left out, with reasons, and notes."""
 
     number: int
     left_out: dict[str, str]
@@ -95,7 +95,7 @@ def kind_of(path: str) -> str:
     Parameters
     ----------
     path : str
-        A path; files of servers are taken for ROOT files, but for those that are called as HDF5 files are.
+        A path; files on servers are assumed to be ROOT files, unless their names end like HDF5 files.
 
     Returns
     -------
@@ -105,11 +105,11 @@ def kind_of(path: str) -> str:
     Raises
     ------
     NotFoundError
-        If it is not there.
+        If it does not exist.
     FormatError
         If it is neither.
     UsageError
-        If it is a folder, or HDF5 on a server.
+        If it is a directory, or HDF5 on a server.
     """
     if _core.is_remote(path) or "://" in path:
         public = _core.public_url(path)
@@ -126,7 +126,7 @@ def kind_of(path: str) -> str:
                 file.seek(at)
                 return file.read(n)
 
-            # the first object of a ROOT file is at 100; a text may begin with "root" as well
+            # the first object of a ROOT file is at 100; a text file may begin with "root" as well
             if head(0, 4) == b"root" and int.from_bytes(head(8, 4)) <= 1 << 16:
                 return "root"
             if is_hdf5(head):
@@ -222,12 +222,12 @@ def messages(sources: list[Source], options: Options, n_workers: int, *, in_orde
     n_workers : int
         Processes that read; with 1, this one does.
     in_order : bool
-        Whether what is read comes file by file in their order.
+        Whether files are read one after the other.
 
     Yields
     ------
     Part or Done
-        What is read; of one file in its order.
+        The read data; of one file in its order.
     """
     if n_workers <= 1 or len(sources) <= 1:
         for source in sources:
@@ -281,7 +281,7 @@ class _Readers:
 
     def _give(self, connection: Connection, source: Source) -> None:
         self._has[connection] = source
-        with contextlib.suppress(OSError):  # it has died: its answer says so
+        with contextlib.suppress(OSError):  # it has died: its answer confirms it
             connection.send(source)
 
     def _answer(self, connection: Connection) -> Part | Done:
@@ -314,10 +314,10 @@ def serve(descriptor: int) -> None:
     descriptor : int
         Of the connection.
     """
-    # who started this hears of Ctrl-C, and ends it
+    # the parent process gets Ctrl-C, and ends it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(descriptor)
-    with contextlib.suppress(EOFError, OSError):  # nobody is there any more
+    with contextlib.suppress(EOFError, OSError):  # the parent is gone
         options = connection.recv()
         while True:
             _serve_one(connection, connection.recv(), options)
@@ -335,7 +335,7 @@ def _serve_one(connection: Connection, source: Source, options: Options) -> None
 
 
 def _packed(error: BaseException) -> bytes:
-    """Return an error as it is sent; one that cannot be sent is told in words."""
+    """Return an error as it is sent; an error that cannot be sent is sent as a message."""
     try:
         packed = pickle.dumps(error)
         pickle.loads(packed)

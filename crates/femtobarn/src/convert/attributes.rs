@@ -1,4 +1,4 @@
-//! Attribute sets: what is said of ranges of entries goes along where the entries stay where they are.
+//! Attribute sets: attributes of ranges of entries are kept if the entries keep their positions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Attributes {
     pub values: RecordBatch,
 }
 
-/// The attribute sets that are carried over, and those that are not.
+/// The attribute sets that are copied, and those that are not.
 pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<LeftBehind>) {
     let (mut found, mut left): (Vec<Attributes>, Vec<LeftBehind>) = Default::default();
     let obstacle = match (ntuple.readers(), output) {
@@ -66,13 +66,13 @@ pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<Lef
     (found, left)
 }
 
-/// An attribute set that is left behind.
+/// An attribute set that is not copied.
 pub(crate) fn left_set(reader: &Reader, link: &LinkedAttributeSet, reason: &str) -> LeftBehind {
     let name = format!("{} {}", reader.path(), link.name);
     LeftBehind::object(&name, "attribute set", reason)
 }
 
-/// An error if what was written is not what was read.
+/// An error if the written data differ from the read data.
 pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<(), RNTupleError> {
     let is_equal = |given: &Attributes| {
         let found = found.iter().find(|found| found.name == given.name);
@@ -137,7 +137,7 @@ impl Attributes {
         })
     }
 
-    /// Writes it beside the ntuple that it belongs to, which has all of its entries.
+    /// Writes it next to its ntuple, which has all of the entries.
     pub fn write(
         &self,
         file: &mut FileWriter,
@@ -151,7 +151,7 @@ impl Attributes {
     }
 }
 
-/// What it says of each range.
+/// The attributes of each range.
 fn data_fields(set: &Reader) -> Result<Vec<FieldModel>, String> {
     let descriptor = set.descriptor();
     if let Some(skipped) = descriptor.skipped.first() {

@@ -18,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the ending of the name; ROOT's if it is none of the others.
+    /// By the ending of the name; ROOT if it is none of the others.
     pub fn of(path: &Path) -> Self {
         let name = shown(path)
             .file_name()

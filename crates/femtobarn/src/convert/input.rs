@@ -1,4 +1,4 @@
-//! Opening what is converted: ntuples, trees and tables.
+//! Opens inputs: ntuples, trees and tables.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -30,7 +30,7 @@ use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 
 impl Source {
-    /// Opens files of one kind, of which names and patterns fit something.
+    /// Opens files of one format that match names and patterns.
     pub fn open(
         inputs: &[Input],
         output: Format,
@@ -43,7 +43,8 @@ impl Source {
         }
     }
 
-    /// Opens files of one kind; several are one ntuple, which may be open already. What is known to be unreadable is left out.
+    /// Opens files of one kind; several are one ntuple, which may be open already. Fields known as unreadable are left
+    /// out.
     pub fn open_part(
         inputs: &[Input],
         ntuple: Option<NTuple>,
@@ -91,7 +92,7 @@ impl Source {
         if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
             (chosen, skipped, unmatched) = choose(&ntuple, &reader, options)?;
         }
-        // a table has no views: what they show is a column, and what only they show is none
+        // a table has no views: the field that they show becomes a column; a field that only they show does not
         if output != Format::Root {
             chosen.retain(|&id| !descriptor.is_behind_views(id));
         }
@@ -152,7 +153,7 @@ impl Source {
         }
     }
 
-    /// A tree, in the shape that ROOT's importer gives it.
+    /// A tree, in the layout of ROOT's importer.
     fn tree(
         ntuple: &Arc<NTuple>,
         model: &TreeModel,
@@ -245,7 +246,7 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     }
 }
 
-/// Leaves out views of other types than what they show, which ROOT makes: a value that may be missing of a list.
+/// Leaves out views with a type other than their source, which ROOT can create: a value that may be missing of a list.
 fn leave_out_odd_views(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(String, String)>) {
     while let Err(RNTupleError::Unwritable { name, reason }) = Digest::new(fields) {
         let is_odd = |field: &FieldModel| field.name == name && !has_data(field);
@@ -264,7 +265,8 @@ fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
         .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
 }
 
-/// The top-level fields to convert, those that cannot be, with the reasons, and the names and patterns that no field fits.
+/// The top-level fields to convert, fields that cannot be converted with the reasons, and the names and patterns that
+/// match nothing.
 #[expect(clippy::type_complexity, reason = "used once")]
 fn choose(
     ntuple: &NTuple,
@@ -331,7 +333,7 @@ fn paths(reader: &Reader, fields: &[FieldId]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Whether a field is a view that stays one: what it shows is converted, too, and it shows the same in all files.
+/// Whether a field is a view that stays one: its source is converted, too, and is the same in all files.
 fn shows_what_is_there(
     ntuple: &NTuple,
     first: &Reader,
@@ -359,8 +361,8 @@ fn shows_what_is_there(
         && ntuple.readers().iter().skip(1).all(is_same)
 }
 
-/// The fields that are fractions of a range in the input and whole numbers in the output: what was read of fractions need
-/// not be one again.
+/// The fields that are fractions of a range in the input and whole numbers in the output: values that were stored as
+/// fractions need not be stored as such again.
 fn no_longer_quantized(descriptor: &Descriptor, chosen: &[FieldId]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for column in &descriptor.columns {

@@ -1,5 +1,5 @@
-//! Classes that have a base twice: their bases become records, as those of split objects are, so that no two members of a
-//! record have one name.
+//! Classes that have a base twice: their bases become records, like bases of split objects, so that the members of a
+//! record have unique names.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::fit::Fit;
 use super::reshape::{list, record};
 use super::source::refused;
 
-/// Which members of what is read are put into records of their bases.
+/// Members that are moved into records of their bases.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Levels {
     /// None.

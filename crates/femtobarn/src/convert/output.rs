@@ -1,4 +1,4 @@
-//! What is made.
+//! The output.
 
 use std::fs::File;
 
@@ -103,7 +103,7 @@ impl Sink {
         }
     }
 
-    /// Ends an ntuple, with what is said of its entries.
+    /// Finishes an ntuple, with the attributes of its entries.
     pub fn end(&mut self, attributes: &[Attributes]) -> Result<(), RNTupleError> {
         if let Self::Root { file, ntuple } = self
             && let Some(mut ntuple) = ntuple.take()
@@ -116,7 +116,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub fn finish(self) -> Result<(), RNTupleError> {
         match self {
             Self::Root { file, .. } => {
@@ -197,7 +197,7 @@ impl Table {
     }
 }
 
-/// Values of the longest of columns and of what is in their lists.
+/// Values of the longest column, including items of lists.
 fn most_values(columns: &[ArrayRef]) -> u64 {
     let each = columns.iter().map(|column| {
         let below = match column.data_type() {

@@ -30,7 +30,7 @@ pub(super) struct Columns {
     pub schema: SchemaRef,
     /// Names of columns that are not converted, with the reasons.
     pub skipped: Vec<(String, String)>,
-    /// Names of columns with what is to be said of them.
+    /// Names of columns with notes on them.
     pub notes: Vec<(String, String)>,
     /// For each, what its type was, if it was another.
     pub was: Vec<Option<String>>,
@@ -80,7 +80,7 @@ impl Columns {
             without_type: Vec::new(),
         };
         let mut name = plain.name(given);
-        // members are left alone: those of tuples have numbers
+        // members are left alone: names of tuple members are numbers
         if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert(0, '_');
         }
@@ -264,7 +264,7 @@ fn has_type(given: &DataType) -> bool {
     }
 }
 
-/// A name that can be used in C++, as RDataFrame wants it: what has no place in an identifier becomes an underscore.
+/// A name that can be used in C++, as RDataFrame wants it: characters that identifiers cannot have become underscores.
 fn identifier(name: &str) -> String {
     let is_base = name
         .strip_prefix(":_")

@@ -15,15 +15,15 @@ use crate::writable::is_there;
 
 /// What a ROOT file begins with.
 const ROOT_MAGIC: &[u8] = b"root";
-/// Versions are six digits, with another million for large files; a text would be a larger number.
+/// Versions are six digits, with another million for large files; other text would be a larger number.
 const LARGEST_VERSION: u32 = 10_000_000;
 
 impl Replace {
-    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end; `names`
-    /// are those of the ntuples.
+    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end;
+    /// `names` are the names of the ntuples.
     ///
     /// # Errors
-    /// If what is there may not be replaced.
+    /// If the existing file may not be replaced.
     pub(super) fn check(
         self,
         output: &Path,
@@ -68,7 +68,7 @@ impl Replace {
     }
 }
 
-/// What is where the output will be.
+/// The existing file at the output's path.
 enum Found {
     /// What a conversion makes.
     Own,

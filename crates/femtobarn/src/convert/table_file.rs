@@ -13,10 +13,10 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_header;
 use crate::inputs::Input;
 
-/// Bytes that are read at once of what is read piece by piece.
+/// Number of bytes read at once from data that are read in pieces.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// A file that is read from a place on.
+/// A file that is read from a position on.
 #[derive(Debug, Clone)]
 pub(super) struct TableFile {
     source: Arc<dyn ByteSource>,

@@ -58,7 +58,7 @@ pub(super) fn open(
             field.description = format!("{was} in the table");
         }
     }
-    // who writes a table must see its schema, be there entries or not
+    // a table writer needs the schema, also without entries
     let none = RecordBatch::new_empty(first.schema);
     let none = (n_entries == 0).then_some(Ok(none));
     let again = none.into_iter().chain(table(inputs, format)?.batches);

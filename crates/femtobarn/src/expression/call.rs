@@ -116,7 +116,7 @@ impl Evaluator<'_> {
         Ok(column.clone().with_data(data))
     }
 
-    /// Which values are there, or are not.
+    /// Mask of existing, or of missing values.
     fn presence(&self, column: &Column, argument: &Node, wanted: bool) -> Result<Column, Problem> {
         let n = match (&column.data, column.levels().last()) {
             (_, Some(inner)) => usize::try_from(inner.last()).unwrap_or(0),

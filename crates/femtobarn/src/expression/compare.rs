@@ -10,7 +10,7 @@ use super::column::{Column, Data, Integers, Shape, Side, map2};
 use super::shape::Pair;
 use super::tree::{Comparison, Constant};
 
-/// Compares the values of two sides, whatever is missing; or says why they cannot be compared.
+/// Compares the values of two sides, whatever is missing; or returns why they cannot be compared.
 pub(super) fn compare(operator: Comparison, pair: &Pair<'_>) -> Result<BooleanBuffer, String> {
     let (a, b) = (&pair.a, &pair.b);
     if let (Data::Text(left), Data::Text(right)) = (&a.data, &b.data) {

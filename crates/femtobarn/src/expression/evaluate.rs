@@ -16,7 +16,7 @@ use super::load::load;
 use super::shape::{Pair, align};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, Node, Unary};
 
-/// One truth for each entry.
+/// One boolean per entry.
 pub(super) fn evaluate(
     tree: &Node,
     text: &str,
@@ -142,7 +142,7 @@ impl<'a> Evaluator<'a> {
         Ok(column.with_data(data))
     }
 
-    /// The truths of a condition, or what is expected instead of another value.
+    /// The boolean values of a condition, or an error for other values.
     fn truths(&self, column: &Column, node: &Node) -> Result<BooleanBuffer, Problem> {
         column.truths().ok_or_else(|| {
             let (piece, kind) = (self.piece(node), column.data.kind());

@@ -128,7 +128,7 @@ impl Function {
         Err(format!("expected {wanted}, found {n}"))
     }
 
-    /// Whether it makes less of a list, so that it may stand behind a dot: `x.size()`.
+    /// Whether it reduces a list, so that it may follow a dot: `x.size()`.
     pub fn reduces(self) -> bool {
         matches!(self, Self::Reduce(_) | Self::Min | Self::Max)
     }

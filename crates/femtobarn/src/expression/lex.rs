@@ -1,17 +1,17 @@
-//! A text as tokens.
+//! An expression as tokens.
 
 use std::ops::Range;
 
 use super::Problem;
 use super::excerpt::shortened;
 
-/// A piece of a text that stands for itself.
+/// A token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     Int(i128),
     Float(f64),
     Text(String),
-    /// A name with the members behind its dots.
+    /// A name with the members after its dots.
     Name(String),
     /// A name in backticks: no function, and no word of the language.
     Quoted(String),
@@ -25,7 +25,7 @@ const SYMBOLS: [&str; 29] = [
     "!", "~", "&", "|", "(", ")", "[", "]", "{", "}", ",", ".",
 ];
 
-/// Takes a text apart. The last token is the end.
+/// Splits an expression into tokens. The last token is the end.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> {
     let mut lexer = Lexer { text, at: 0 };
     let mut out = Vec::new();
@@ -229,7 +229,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Passes over what C++ has behind its numbers.
+    /// Skips C++ suffixes of numbers.
     fn suffix(&mut self, start: usize) -> Result<(), Problem> {
         self.take_while(|c| matches!(c, 'f' | 'F' | 'u' | 'U' | 'l' | 'L'));
         match self.peek() {

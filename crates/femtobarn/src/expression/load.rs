@@ -13,7 +13,7 @@ use femtobarn_io::did_you_mean;
 use super::column::{Column, Data, Shape};
 use super::excerpt::shortened;
 
-/// A column, or a member of one, of a batch; or what is wrong with it.
+/// A column, or a member of one, of a batch; or the error.
 pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
     // a column may have dots in its name: the longest that fits is meant
     let cuts = name.rmatch_indices('.').map(|(at, _)| at);
@@ -158,7 +158,7 @@ fn values(array: &ArrayRef, valid: Option<&NullBuffer>, name: &str) -> Result<Da
     })
 }
 
-/// Integers; what is missing becomes 0, for arithmetic must not stumble over it.
+/// Integers; missing values become 0, so that arithmetic cannot fail on them.
 fn integers<T: ArrowPrimitiveType>(array: &ArrayRef, valid: Option<&NullBuffer>) -> Data
 where
     i64: From<T::Native>,

@@ -1,4 +1,4 @@
-//! Operands: constants, columns, calls, and the brackets behind them.
+//! Operands: constants, columns, calls, and brackets after them.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::parse::{OR, Parser};
 use super::tree::{Constant, Kind, Node};
 
 impl Parser<'_> {
-    /// A value with the brackets and calls behind it.
+    /// A value with brackets and calls after it.
     pub fn postfix(&mut self) -> Result<Node, Problem> {
         let mut node = self.primary()?;
         loop {
@@ -139,7 +139,7 @@ impl Parser<'_> {
     }
 }
 
-/// Makes of a column, or of what is taken of one, that of its member.
+/// Converts a column, or an element of one, to its member.
 fn add_member(node: &mut Node, member: &str) -> bool {
     match &mut node.kind {
         Kind::Column(name) => {

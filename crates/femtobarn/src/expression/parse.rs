@@ -10,7 +10,7 @@ use super::excerpt::shortened;
 use super::lex::{Token, tokens};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
 
-/// The tree of a text.
+/// The tree of an expression.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     let mut parser = Parser {
         text,
@@ -245,7 +245,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// Comparisons one behind the other, as Python has them.
+    /// Chained comparisons, as in Python.
     fn chain(&mut self, first: Node) -> Result<Node, Problem> {
         let start = first.span.start;
         let mut links: Vec<(Comparison, Node)> = Vec::new();

@@ -1,4 +1,4 @@
-//! One value of each list. What is missing in a list counts as not being in it.
+//! One value of each list. Missing values in a list are skipped.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) fn lengths(offsets: &OffsetBuffer<i64>) -> Column {
     }
 }
 
-/// What a reduction makes of the innermost lists, or what it wants instead. The column has lists.
+/// The result of reducing the innermost lists, or an error message. The column has lists.
 pub(super) fn reduce(reduction: Reduction, column: &Column) -> Result<Column, String> {
     if matches!(
         reduction,

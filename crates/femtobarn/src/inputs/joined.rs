@@ -33,20 +33,20 @@ pub struct JoinOptions {
     pub on: Vec<String>,
     /// What becomes of entries of the first that another one does not have.
     pub unmatched: Unmatched,
-    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is taken
-    /// of the first ntuple that is asked for it.
+    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is
+    /// taken from the first ntuple that has it selected.
     pub fields: Vec<Vec<String>>,
-    /// What is done with attribute sets, and with objects beside an ntuple that is not named.
+    /// Treatment of attribute sets, and of objects in files given without an ntuple.
     pub others: OtherObjects,
     /// Settings that all pages are to have; none: each keeps its own.
     pub compression: Option<u32>,
-    /// Whether the output replaces what is there.
+    /// Whether to replace an existing output.
     pub overwrite: bool,
     /// Whether the output is read and compared with the inputs before it appears.
     pub verify: bool,
     /// How metadata and new pages are written.
     pub write: WriteOptions,
-    /// Settings of how the server of the output is asked, before those of environment and file.
+    /// Settings for the server of the output, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -92,7 +92,8 @@ pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     Ok(Arc::new(reader))
 }
 
-/// The fields of each ntuple to take. Keys, which are the same in all, are taken of the first that is asked for them.
+/// The fields of each ntuple to take. Keys, which are equal in all ntuples, are taken from the first that has them
+/// selected.
 pub(crate) fn chosen(
     readers: &[Arc<Reader>],
     options: &JoinOptions,
@@ -144,7 +145,7 @@ pub(crate) fn chosen(
     Ok(out)
 }
 
-/// Adds the fields that count the items of those that are taken, unless one of that name is.
+/// Adds the counters of selected fields, unless a field with that name exists.
 fn add_counters(readers: &[Arc<Reader>], chosen: &mut [Vec<FieldId>]) {
     let mut taken: HashSet<String> = HashSet::new();
     let name = |reader: &Reader, id| reader.descriptor().field_name(id).to_owned();

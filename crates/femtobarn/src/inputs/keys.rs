@@ -1,4 +1,4 @@
-//! Which entries belong together: those whose keys, some fields of integers, are equal.
+//! Which entries belong together: entries with equal keys, which are some integer fields.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Keys {
 /// Reads the keys of an ntuple.
 ///
 /// # Errors
-/// If a field is not there, or holds no integers.
+/// If a field does not exist, or does not hold integers.
 pub(super) fn keys_of(
     reader: &Arc<Reader>,
     on: &[String],
@@ -124,13 +124,13 @@ fn integers(array: &ArrayRef) -> Option<Vec<i128>> {
     }
 }
 
-/// For each key its entry among others; none where it is not there.
+/// For each key its entry among others; none if it does not exist.
 ///
 /// # Errors
 /// If several of the others have one key.
 pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>>, RNTupleError> {
     if wanted.values == others.values {
-        // no order is needed, unless a key is there twice
+        // no sorting is needed, unless a key occurs twice
         let is_rising = others
             .values
             .chunks(others.names.len().max(1))
@@ -160,7 +160,7 @@ pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>
     Ok((0..wanted.n_entries()).map(find).collect())
 }
 
-/// Entries of the first ntuple, and those of the others that belong to them.
+/// Entries of the first ntuple, and the matching entries of the others.
 pub(super) struct Matches {
     n_entries: u64,
     others: Vec<(Vec<Option<u64>>, u64)>,
@@ -174,7 +174,7 @@ impl Matches {
         }
     }
 
-    /// Adds those of another ntuple, which has so many.
+    /// Adds entries of another ntuple of a given length.
     pub fn add(&mut self, found: Vec<Option<u64>>, n_entries: u64) {
         self.others.push((found, n_entries));
     }

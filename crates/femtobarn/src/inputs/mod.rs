@@ -1,4 +1,4 @@
-//! Files that are read by converting, merging, joining and proving: what is asked of them, and what they have.
+//! Files that are read by converting, merging, joining and proving: their selection, and their contents.
 
 mod entries;
 mod joined;
@@ -31,12 +31,12 @@ use crate::writable::{file_id, local};
 pub struct Input {
     pub url: String,
     pub path: Option<String>,
-    /// Settings of how its server is asked, before those of environment and file.
+    /// Settings for its server, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
 impl Input {
-    /// How its server is asked.
+    /// Settings for its server.
     pub(crate) fn all_settings(&self) -> Result<Settings, RNTupleError> {
         Ok(Settings::new(&self.url, self.settings.clone())?)
     }
@@ -52,7 +52,7 @@ impl Input {
     }
 }
 
-/// What is done with objects that are neither ntuples nor directories nor histograms.
+/// Treatment of objects that are neither ntuples nor directories nor histograms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherObjects {
     /// The first of each name is taken.
@@ -106,7 +106,7 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
     }
 }
 
-/// What was asked for makes no sense, whatever is in the files.
+/// The request is invalid, whatever the files contain.
 pub(crate) fn misused(what: &str, reason: impl std::fmt::Display) -> RNTupleError {
     RNTupleError::Usage {
         what: format!("cannot write {what:?}: {reason}"),

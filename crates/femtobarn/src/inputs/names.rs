@@ -11,7 +11,7 @@ use super::{Input, Opened, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 
-/// The top-level fields that are asked for by names and patterns, and those that count the items of these.
+/// The top-level fields that are selected by names and patterns, and their counters.
 pub(crate) struct Chosen<'o> {
     pub patterns: Patterns<'o>,
     counters: HashSet<String>,
@@ -49,7 +49,7 @@ pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     let first = inputs.first().map(Input::shown).unwrap_or_default();
     let (mut url, mut ntuple, mut names) = (first, String::new(), Vec::new());
     for input in inputs {
-        // what cannot be read was told before
+        // unreadable fields were reported before
         let Ok(found) = names_of(input) else { continue };
         let Some((path, _)) = found.first() else {
             continue;

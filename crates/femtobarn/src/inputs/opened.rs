@@ -18,7 +18,7 @@ use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
     pub file: RootFile,
-    /// What has the ntuples, if trees are among them.
+    /// The file with the ntuples, if it has trees.
     pub ntuples: Option<Box<Opened>>,
     infos: OnceCell<Arc<Infos>>,
     /// Whether the output has its descriptions of classes.

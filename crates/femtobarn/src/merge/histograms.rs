@@ -43,7 +43,7 @@ impl Sums {
         self.by_path.contains_key(path)
     }
 
-    /// Adds the histogram of `key` to those of the same path.
+    /// Adds the histogram of `key` to the histograms with the same path.
     pub fn add(
         &mut self,
         (input, output): (&Opened, &mut FileWriter),

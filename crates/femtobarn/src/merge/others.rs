@@ -1,4 +1,4 @@
-//! Objects that are no ntuples: histograms are added up, of others the first is taken.
+//! Objects that are not ntuples: histograms are added up, of others the first is taken.
 
 use femtobarn_histogram::{HistogramError, moved_object, named_classes};
 use femtobarn_rntuple::RNTupleError;
@@ -16,7 +16,7 @@ const OLD_RNTUPLE: &str = "it was written before version 1.0 of the format, and 
                            that wrote it: leave it out (others=\"drop\", --others drop)";
 
 impl Job<'_> {
-    /// Adds a histogram to those of its path.
+    /// Adds a histogram to the histograms with its path.
     pub(super) fn add_histogram(
         &mut self,
         opened: &Opened,
@@ -44,7 +44,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Takes an object of any other class, if it is asked for.
+    /// Takes an object of any other class, if requested.
     pub(super) fn add_other(
         &mut self,
         opened: &Opened,
@@ -111,7 +111,7 @@ pub(super) fn copy_object(
     Ok(())
 }
 
-/// Insists that an object that is no ntuple, directory or histogram can be treated as is asked for.
+/// Checks that an object that is not an ntuple, directory or histogram can be treated as requested.
 pub(super) fn check_other(
     opened: &Opened,
     path: &str,
@@ -125,7 +125,7 @@ pub(super) fn check_other(
     }
 }
 
-/// Insists that what is asked for by its name can be brought.
+/// Checks that a named object can be copied.
 pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
     let url = opened.source.url();
     let what = if key.is_directory() {
@@ -146,7 +146,7 @@ pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), 
     Err(RNTupleError::Usage { what })
 }
 
-/// Whether the data of the object are elsewhere in the file, as those of trees are, and would not come with it.
+/// Whether the data of the object are elsewhere in the file, like those of trees, and would not be copied.
 fn has_baskets(opened: &Opened, key: &Key) -> Result<bool, RNTupleError> {
     let class = std::iter::once(key.class_name.as_str());
     Ok(with_data_elsewhere(opened, class)?.is_some())
@@ -186,7 +186,7 @@ fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     }
 }
 
-/// The error of an object that has another one within whose data are elsewhere in the file.
+/// The error of an object that contains another one whose data are elsewhere in the file.
 fn nested(opened: &Opened, path: &str, key: &Key, within: &str) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {
@@ -197,7 +197,7 @@ fn nested(opened: &Opened, path: &str, key: &Key, within: &str) -> RNTupleError 
     }
 }
 
-/// The error of an object whose record would be another than that of the input.
+/// The error of an object whose record would differ from the input.
 fn cannot_move(opened: &Opened, path: &str, key: &Key, error: &HistogramError) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {

@@ -28,7 +28,7 @@ impl Paths {
     /// Adds a directory or object of a file, with the directories that lead to it.
     ///
     /// # Errors
-    /// If it cannot have that path. Objects of one path are no error.
+    /// If it cannot have that path. Objects with the same path are not an error.
     pub fn add(&mut self, url: &str, path: &str, key: &Key) -> Result<(), RNTupleError> {
         let (url, class) = (public(url), &key.class_name);
         let refused = |what: &str| RNTupleError::Usage {

@@ -1,4 +1,4 @@
-//! The proof that a merge made what it should, before its output has a name.
+//! The proof that a merge is correct, before its output gets its name.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub(super) fn staged_ntuple(staged: &StagedOutput, path: Option<&str>) -> Input 
     }
 }
 
-/// Reads a file that has no name yet, and compares it with what it was made of.
+/// Reads a file without a name, and compares it with its inputs.
 ///
 /// # Errors
 /// If it cannot be read, or anything is not as in the inputs.
@@ -81,7 +81,7 @@ pub(super) fn prove_staged(
     Ok(report)
 }
 
-/// Looks whether what is damaged came so from an input.
+/// Checks whether damage came from an input.
 fn check_inputs(
     proof: &NTupleProof,
     inputs: &[Input],

@@ -44,12 +44,12 @@ impl Form {
         known.map_or("value", |(_, name)| name)
     }
 
-    /// Whether the stored bytes are what there is.
+    /// Whether the stored bytes themselves are wanted.
     pub fn is_bytes(self) -> bool {
         matches!(self, Self::Bytes | Self::OptionalBytes)
     }
 
-    /// Whether it can say that there is no product.
+    /// Whether it can represent missing products.
     pub fn may_lack(self) -> bool {
         !matches!(self, Self::Value | Self::Bytes)
     }
@@ -69,12 +69,12 @@ impl FromStr for Form {
 }
 
 impl Types {
-    /// The form in which products of a type are columns, with the reason if it is bytes since it must be. `is_partial` says
-    /// that some entries have none.
+    /// The form in which products of a type are columns, with the reason if it is bytes since it must be. `is_partial`
+    /// tells whether some entries have none.
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// Errors of the store.
     pub fn form(
         &self,
         type_name: &str,
@@ -143,7 +143,7 @@ fn may_be_missing(model: &FieldModel) -> bool {
     }
 }
 
-/// Why a field's values are not all told apart where they are read, if that is so.
+/// Why a field's values are ambiguous when read, if they are.
 pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
     let missing =
         |model: &FieldModel| !matches!(model.kind, FieldKind::Variant(_)) && may_be_missing(model);
@@ -173,11 +173,11 @@ fn is_list(model: &FieldModel) -> bool {
 /// A column of an ntuple that a product becomes.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Which products it holds.
     pub product: ProductName,
-    /// And what of them.
+    /// And the reason.
     pub form: Form,
 }
 
@@ -211,7 +211,7 @@ impl Column {
     }
 }
 
-/// Products that were loaded as columns of an ntuple, behind the numbers of the events under these names.
+/// Products loaded as columns of an ntuple, after the event numbers with these names.
 ///
 /// # Errors
 ///
@@ -283,7 +283,7 @@ pub fn present(
     }
 }
 
-/// The ends of lists, and what is in them.
+/// The ends of lists, and their contents.
 fn lists(array: &ArrayRef) -> Option<(Vec<usize>, ArrayRef)> {
     let place = |end: i64| usize::try_from(end).ok();
     if let Some(lists) = array.as_list_opt::<i64>() {

@@ -21,7 +21,7 @@ pub struct Member {
     pub type_name: String,
 }
 
-/// Where the members of a class lie in memory, as a compiler of C++ says.
+/// Memory layout of the members of a class, as given by a C++ compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InMemory {
     pub size: u64,
@@ -43,7 +43,7 @@ impl ClassNote {
             .into_bytes()
     }
 
-    /// What a note says, or why it says nothing.
+    /// The content of a description, or why it is invalid.
     pub fn from_json(note: &[u8]) -> Result<Self, String> {
         let note: Value = serde_json::from_slice(note).map_err(|error| error.to_string())?;
         let text = |of: &Map<String, Value>, name: &str| {

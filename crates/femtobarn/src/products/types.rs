@@ -16,8 +16,8 @@ use super::{ClassNote, Described, OPAQUE};
 /// How deep classes may lie in classes.
 const DEEPEST: usize = 64;
 
-/// For how long what a class consists of is not looked up again: nobody gives it other members so soon after it was
-/// forgotten.
+/// For how long what a class consists of is not looked up again: no program stores it with other members soon after it
+/// was forgotten.
 pub const CLASSES_KNOWN_FOR: Duration = Duration::from_secs(5);
 
 /// The types of a store's products, each looked up now and then.
@@ -47,7 +47,7 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Type`] if the name is none, or has classes of which the store has no note.
+    /// [`EventsError::Type`] if the name is invalid, or has classes without a description in the store.
     pub fn of(&self, type_name: &str, column: &str) -> Result<Arc<RowType>, EventsError> {
         let key = (type_name.to_owned(), column.to_owned());
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,8 @@ impl Types {
         Ok(rows)
     }
 
-    /// The classes that a type's name names, as the store has noted them, those of members before those that have them.
+    /// The classes in a type's name, as described in the store, sorted so that members precede the classes that use
+    /// them.
     ///
     /// # Errors
     ///
@@ -94,7 +95,7 @@ impl Types {
         Ok((model, !classes.is_empty()))
     }
 
-    /// Adds the classes that a type's name names, those of their members before them.
+    /// Adds the classes in a type's name, after the classes of their members.
     fn collect(
         &self,
         type_name: &str,
@@ -135,7 +136,7 @@ impl Types {
         Ok(())
     }
 
-    /// Raises if members do not lie where they do without those that a description has left out.
+    /// Raises if the layout of members does not match because a description has left out members.
     fn check_places(&self, model: &FieldModel, there: &InMemory) -> Result<(), EventsError> {
         let bad = |why: String| self.bad(&model.type_name, why);
         let rows = RowType::new(model.clone()).map_err(|error| bad(error.to_string()))?;
@@ -207,7 +208,7 @@ impl Types {
     }
 }
 
-/// Why a type is none whose values are read.
+/// Why values of a type cannot be read.
 fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> String {
     let reason = match error {
         RNTupleError::Unwritable { reason, .. } => reason,
@@ -226,7 +227,7 @@ fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> Strin
     }
 }
 
-/// The names in a type's name that may be those of classes, a template's with its arguments and then each of these.
+/// The names in a type's name that may be classes, a template's with its arguments and then each of these.
 pub(super) fn class_names(type_name: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
     let mut names = Vec::new();

@@ -16,7 +16,7 @@ use super::runs::{Run, behind_one_another};
 use super::{Difference, Job, ProofOptions, ProofReport, open};
 use crate::inputs::{Entries, Input, JoinOptions, check_joined, chosen, matched, open_joined};
 
-/// Compares an ntuple with those that were joined.
+/// Compares an ntuple with the joined ntuples.
 ///
 /// # Errors
 /// If something cannot be opened, the entries of the inputs do not belong together, or one of the other options is given.
@@ -52,7 +52,7 @@ pub(super) fn prove(
     })
 }
 
-/// Insists that no two ntuples were asked for a field of one name, of which one would not be in the output.
+/// Checks that no two ntuples have a selected field with the same name, of which one would be missing in the output.
 fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), RNTupleError> {
     let mut known: HashMap<&str, &Reader> = HashMap::new();
     for (reader, fields) in readers.iter().zip(fields) {
@@ -123,7 +123,7 @@ impl Job<'_> {
         let (ours, theirs) = (self.output.descriptor(), input.descriptor());
         let (own, known) = (by_name(ours), by_name(theirs));
         let mut pairs = Vec::new();
-        // what is behind views may have another name, and is compared by them
+        // sources of views may have another name, and are compared through the views
         for &id in fields.iter().filter(|&&id| !theirs.is_behind_views(id)) {
             let field = theirs.field_name(id).to_owned();
             let found = own.get(field.as_str());
