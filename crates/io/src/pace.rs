@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::IoError;
 
-/// Work for a source, which may take as long as the setting `total_timeout` says.
+/// Work for a source, limited by the setting `total_timeout`.
 pub(crate) async fn within<T>(
     url: &str,
     longest: Duration,

@@ -9,7 +9,7 @@ use crate::meter::{Meter, Metered, Span, Traffic};
 use crate::units::{bytes, decimals};
 use crate::{ByteSource, SourceInfo};
 
-/// What was read of one source.
+/// The reads of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     /// Its URL, without secrets.
@@ -18,7 +18,7 @@ pub struct Usage {
     pub size: u64,
     /// Counters of its reads.
     pub metered: Metered,
-    /// What its server was asked; of sources that nobody counts, each range is a request.
+    /// What its server was asked; for sources without counters, each range is a request.
     pub traffic: Traffic,
     /// The reads, the first ones of very many.
     pub spans: Vec<Span>,
@@ -58,13 +58,13 @@ type Opened = (String, u64, Arc<Meter>);
 
 static WATCHED: Mutex<Option<Vec<Opened>>> = Mutex::new(None);
 
-/// From now on, it is remembered what is read of each source that is opened; see [`watched`].
+/// From now on, reads of each opened source are recorded; see [`watched`].
 pub fn watch_all() {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.get_or_insert_default();
 }
 
-/// What was read of all sources that were opened since [`watch_all`], in their order.
+/// The reads of all sources opened since [`watch_all`], in order.
 #[must_use]
 pub fn watched() -> Vec<Usage> {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,13 +83,13 @@ pub(crate) fn watch(url: &str, size: u64, meter: &Arc<Meter>) {
 /// Bars of a histogram in a line.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How many times what was used may have been read beside it for a percentage to say something.
+/// Limit of the ratio of read to used bytes for a meaningful percentage.
 const MOST_MORE: u64 = 10;
 
 /// Bins of the histogram over time.
 const BINS: usize = 40;
 
-/// What was read of sources in some lines, for people; `real` and `processor` are the times that it took.
+/// A summary of reads in some lines, for people; `real` and `processor` are the times taken.
 #[must_use]
 pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String {
     let sum = |of: fn(&Usage) -> u64| usages.iter().map(of).sum::<u64>();
@@ -114,7 +114,7 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
     if used > 0 {
         let _ = write!(out, ", {} of it used", bytes(used));
         let more = read.saturating_sub(used);
-        // where little but the ends of files was read, as by opening them, a percentage says nothing
+        // if little but the ends of files was read, as at opening, a percentage is meaningless
         if more / MOST_MORE < used {
             let _ = write!(out, " ({} more read)", percent(more, used));
         }

@@ -7,7 +7,7 @@ use crate::url::{Protocol, protocol, public};
 
 pub(crate) use crate::url::Store as Kind;
 
-/// An object, or a folder of them: what begins with its name.
+/// An object, or a prefix that acts as a directory: what begins with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     /// As people see it, without what may be secret.
@@ -18,12 +18,13 @@ pub(crate) struct Address {
     /// The host of an account of Azure, where the URL names it.
     pub host: Option<String>,
     pub key: Path,
-    /// Whether it ends as a folder does, and can be no object.
+    /// Whether it ends with a slash, and cannot be an object.
     pub is_folder: bool,
 }
 
 impl Address {
-    /// Takes a URL apart, as fsspec and the crate `object_store` write them. A key is taken as it is: `%20` in it is no space.
+    /// Takes a URL apart, as fsspec and the crate `object_store` write them. A key is taken as it is: `%20` in it is
+    /// not a space.
     pub fn parse(url: &str) -> Result<Self, IoError> {
         let failed = |why: &str| IoError::Remote {
             url: public(url),

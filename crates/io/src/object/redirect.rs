@@ -19,7 +19,7 @@ const PUBLIC: [reqwest::header::HeaderName; 6] = [
     RANGE,
 ];
 
-/// The place that a redirect names; none for other answers. The crate `object_store` reports a redirect without a place.
+/// The target of a redirect; none for other answers. The crate `object_store` reports a redirect without a target.
 pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.headers().get(LOCATION).filter(|_| is_redirect)?;

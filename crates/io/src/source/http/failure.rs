@@ -12,7 +12,7 @@ use femtobarn_xrootd::TooSlow;
 use super::client::Limits;
 use super::target::Target;
 
-/// One try that failed: who was asked for what, and what came of it.
+/// One try that failed: the server, the request, and the failure.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub server: String,
@@ -25,31 +25,31 @@ pub(super) struct Failure {
 /// Why a try failed.
 #[derive(Debug)]
 pub(super) enum Why {
-    /// There is no connection, and the reason is not one that passes.
+    /// The connection fails, for a permanent reason.
     NoTrust(String),
-    /// There is no connection.
+    /// The connection fails.
     Unreachable(String),
     /// Nothing came for too long.
     Silent(Duration),
-    /// Bytes come more slowly than the setting `least_rate` says.
+    /// The data rate is below the setting `least_rate`.
     Slow(TooSlow),
     /// The connection ended.
     Lost(String),
-    /// The server says that it cannot or will not.
+    /// The server has answered with an error.
     Status(StatusCode),
-    /// What it sent is not what was asked for.
+    /// The answer does not match the request.
     Lied(String),
     /// It is another file now.
     Changed(String),
     /// Servers send us from one to another.
     Redirects(usize),
-    /// It names a folder.
+    /// It is a directory.
     Folder,
-    /// There is something of the name of what is to be made.
+    /// The name of the new file is taken.
     Taken,
     /// The server does not list directories.
     NoLists,
-    /// The server gives whole files only, and this one is too large for that.
+    /// The server only sends whole files, and this one is too large for that.
     OnlyWhole(Option<u64>),
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What was tried, in its order, and what each server said.
+/// The attempts in order, with the answer of each server.
 #[derive(Debug)]
 pub struct HttpError {
     failures: Vec<Failure>,
@@ -130,7 +130,7 @@ impl fmt::Display for HttpError {
         let mut said: Vec<(String, usize)> = Vec::new();
         for failure in self.failures.iter().map(ToString::to_string) {
             match said.last_mut() {
-                // the same again is told by its number
+                // repeated failures are counted
                 Some((last, times)) if *last == failure => *times += 1,
                 _ => said.push((failure, 1)),
             }
@@ -239,13 +239,13 @@ impl HttpError {
     }
 }
 
-/// What has failed so far of one thing that is done, and when it is given up.
+/// The failures of one request so far, and the time limit.
 #[derive(Debug)]
 pub(super) struct Patience<'a> {
     limits: &'a Limits,
     failures: Vec<Failure>,
     waited: Duration,
-    /// Whether the server was there before: then one that cannot be reached may be starting again.
+    /// Whether the server answered before: then one that cannot be reached may be starting again.
     is_known: bool,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// The same with a server that was there before.
+    /// The same for a server that answered before.
     pub fn of_known_server(limits: &'a Limits) -> Self {
         Self {
             is_known: true,
@@ -277,7 +277,7 @@ impl<'a> Patience<'a> {
     /// Waits until it is time to try again.
     ///
     /// # Errors
-    /// If it is not to be tried again; then with all that was said.
+    /// If it is not to be tried again; then with all failures.
     pub async fn after(&mut self, failure: Failure) -> Result<(), HttpError> {
         let pause = self.pause(&failure);
         self.failures.push(failure);

@@ -1,4 +1,4 @@
-//! What a server says when it is asked for a file's first byte, and for two: for those who look for what is wrong.
+//! The answers of a server to requests for a file's first byte, and for two ranges: for diagnosis.
 
 use std::path::PathBuf;
 
@@ -26,17 +26,17 @@ pub(crate) struct HttpStart {
     pub authorities: Option<PathBuf>,
 }
 
-/// What a server says.
+/// The answers of a server.
 #[derive(Debug)]
 pub(crate) struct HttpProbe {
     /// The version of HTTP, and the name of the program.
     pub protocol: String,
-    /// Who was said to ask.
+    /// The credentials that were sent.
     pub credentials: &'static str,
     /// Where redirects have led to.
     pub moved_to: Option<String>,
     pub gives_ranges: bool,
-    /// Whether it gives several ranges by one request.
+    /// Whether it supports several ranges per request.
     pub gives_many: bool,
 }
 

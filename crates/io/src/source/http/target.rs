@@ -1,4 +1,4 @@
-//! A URL, where it leads at the moment, and who may see the credentials for it.
+//! A URL, its current redirect target, and the rules for credentials.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,22 +12,22 @@ use crate::redirect::{Refused, redirected};
 use crate::url::public;
 use crate::{IoError, Settings, scheme};
 
-/// What is wrong with a redirect that names no place.
+/// Error of a redirect without a valid target.
 pub(super) const NOWHERE: &str = "a redirect without a valid target";
 
-/// What to do where a server wants to know who asks.
+/// Advice if a server requires authentication.
 const ADVICE: &str = "give a token (setting bearer_token, or variable BEARER_TOKEN; only sent with TLS), or user and \
                       password in the URL";
 
-/// How long it is believed that a redirect leads to the same place: what was signed for a client is often valid for some
-/// minutes only, and a server that is asked again may know a better place.
+/// Time that a redirect is reused: signed URLs are often valid for some minutes only, and the server may know a better
+/// target later.
 const REDIRECT_LASTS: Duration = Duration::from_secs(120);
 
 /// Where tokens come from if none is given.
 pub(super) trait FindToken: Send + Sync {
-    /// The one that a variable says or names.
+    /// The token in a variable, or in the file of a variable.
     fn named(&self) -> Option<Token>;
-    /// The one that is found as WLCG's profile says.
+    /// The token found by the rules of WLCG's profile.
     fn any(&self) -> Option<Token>;
     /// Which of them was found, or why none was, in words.
     fn described(&self, is_dav: bool) -> String;
@@ -39,7 +39,7 @@ pub(super) struct Discover;
 impl FindToken for Discover {
     fn named(&self) -> Option<Token> {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        // with these, nothing else is looked at
+        // if these are set, nothing else is searched
         let is_named = is_set("BEARER_TOKEN") || is_set("BEARER_TOKEN_FILE");
         is_named.then(Token::discover).flatten()
     }
@@ -108,7 +108,7 @@ impl Target {
         })
     }
 
-    /// Something else of its server, by its path, with what was learned of the server.
+    /// Another path of its server, with the knowledge about the server.
     pub fn with_path(&self, path: &str) -> Self {
         let mut start = self.start.clone();
         start.set_path(path);
@@ -130,7 +130,7 @@ impl Target {
         self.start.path()
     }
 
-    /// The URL as the place where something is to go (`Destination`): without what is for who asks.
+    /// The URL as a target (`Destination`): without the part for authentication.
     pub fn destination(&self) -> String {
         let mut out = self.start.clone();
         out.set_query(None);
@@ -139,12 +139,12 @@ impl Target {
         out.into()
     }
 
-    /// Whether it names a folder.
+    /// Whether it is a directory.
     pub fn is_folder(&self) -> bool {
         self.start.path().ends_with('/')
     }
 
-    /// Makes it name a folder.
+    /// Makes it a directory.
     pub fn into_folder(mut self) -> Self {
         if !self.is_folder() {
             let path = format!("{}/", self.start.path());
@@ -172,7 +172,7 @@ impl Target {
         }
     }
 
-    /// Goes back to where it begins; false if it is there.
+    /// Goes back to where it begins; false if it exists.
     pub fn forget(&self, place: &Url) -> bool {
         *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *place != self.start
@@ -181,7 +181,8 @@ impl Target {
     /// Where a redirect leads to. The user and password of the URL stay with its server.
     ///
     /// # Errors
-    /// If it leads nowhere, or out of TLS, also for doors of the grid (`davs`): who is on the way could put other bytes there.
+    /// If it leads nowhere, or out of TLS, also for doors of the grid (`davs`): an attacker on the way could replace
+    /// the bytes.
     pub fn next(&self, place: &Url, location: &str) -> Result<Url, &'static str> {
         let mut next = redirected(place, location).map_err(|refused| match refused {
             Refused::Nowhere => NOWHERE,
@@ -197,9 +198,9 @@ impl Target {
         Ok(next)
     }
 
-    /// The token that is sent to a place: only to the server that the URL names, only where nobody can listen, and, unless it
-    /// was given for this purpose or the URL's scheme is the grid's, only after the server has asked for it. So a variable that
-    /// is set for one site is not told to every server that has a file.
+    /// The token for a server: only for the server of the URL, only over private connections, and only after the server
+    /// has asked for it, unless it was given explicitly or the URL has a scheme of the grid. So a variable for one site
+    /// is not sent to every server.
     pub fn token(&self, place: &Url) -> Option<Token> {
         let has_login = !self.start.username().is_empty() || self.start.password().is_some();
         if has_login || place.origin() != self.start.origin() || !is_private(place) {
@@ -213,7 +214,7 @@ impl Target {
         self.given.clone().or_else(found)
     }
 
-    /// Who has asked, in words, for who was refused.
+    /// The credentials that were used, for a refused request.
     fn asker(&self) -> String {
         if !self.start.username().is_empty() || self.start.password().is_some() {
             return "user and password of the URL were refused".to_owned();
@@ -228,7 +229,7 @@ impl Target {
         }
     }
 
-    /// What was tried and what to do, for who was refused.
+    /// The attempts and advice, for a refused request.
     pub fn advice(&self) -> String {
         let mut out = format!("{}: {ADVICE}", self.asker());
         // what follows may be a part of a signature: it is not shown
@@ -260,7 +261,7 @@ pub(super) fn is_dav(url: &str) -> bool {
     scheme(url).is_some_and(|scheme| scheme.starts_with("dav"))
 }
 
-/// A URL in its parts; else what is wrong with it.
+/// A URL in its parts; else the error.
 fn parsed(url: &str) -> Result<Url, String> {
     let with_http = with_http(url).ok_or("the scheme is not supported")?;
     let rest = with_http.split_once("://").map_or("", |(_, rest)| rest);
@@ -289,7 +290,7 @@ fn with_http(url: &str) -> Option<String> {
     Some(format!("{scheme}://{rest}"))
 }
 
-/// Whether what is sent there can be read by nobody else: by TLS, or because it does not leave this machine.
+/// Whether the connection is private: by TLS, or because it does not leave this machine.
 fn is_private(place: &Url) -> bool {
     let host = place.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();

@@ -1,5 +1,5 @@
-//! Files of HTTP servers that are made: beside their names and then moved there by servers that speak WebDAV (RFC 4918),
-//! at once by others.
+//! Files of HTTP servers that are made: next to their names, then renamed, by servers with WebDAV (RFC 4918); directly
+//! by others.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ const DAV: HeaderName = HeaderName::from_static("dav");
 const DESTINATION: HeaderName = HeaderName::from_static("destination");
 const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 
-/// How often it is said how much was sent.
+/// Interval of progress reports.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// How often it is tried to remove a file that nobody wants.
+/// Number of attempts to remove an unwanted file.
 const REMOVALS: usize = 20;
 
 /// What a server makes of `MOVE`.
@@ -37,7 +37,7 @@ const REMOVALS: usize = 20;
 enum Moving {
     /// Nothing.
     Unknown,
-    /// What WebDAV says.
+    /// WebDAV status codes.
     Known,
     /// The same, but names are taken as they stand in `Destination`, percent signs and all: XRootD's server, which speaks
     /// WebDAV and does not say that it moves.
@@ -55,7 +55,7 @@ pub(crate) struct HttpUpload {
     replaces: bool,
     /// Whether anything was sent.
     is_begun: AtomicBool,
-    /// Whether the server has not said what became of what was sent: it may make the file also when nobody waits for it.
+    /// Whether the result of sending is unknown: the server may create the file even without a waiting client.
     is_uncertain: AtomicBool,
     traffic: TrafficCounters,
 }
@@ -130,7 +130,7 @@ impl HttpUpload {
         }
     }
 
-    /// Insists that the server has so many bytes, and gives them their name.
+    /// Checks that the server has all bytes, and renames the file.
     ///
     /// # Errors
     /// If it has not, something else has the name, or the server refuses.
@@ -164,7 +164,7 @@ impl HttpUpload {
         })
     }
 
-    /// Removes what stands beside the name, if anything was sent there.
+    /// Removes the temporary file, if anything was sent.
     pub fn remove(&self) {
         let Some(sibling) = self
             .sibling
@@ -179,7 +179,7 @@ impl HttpUpload {
         clear_up(async {
             let question = question("DELETE", "removing the incomplete file");
             for _ in 0..REMOVALS {
-                // nobody is left to tell
+                // no caller is left for the error
                 let removed = self.call(&client, sibling).ask(&question).await;
                 let is_missing = matches!(
                     removed,
@@ -216,7 +216,8 @@ impl HttpUpload {
         self.call(client, target).insist(&question).await
     }
 
-    /// Insists that nothing has the name, if it is not to be replaced. Who may replace it need not be able to look.
+    /// Insists that nothing has the name, if it is not to be replaced. A user who may replace it need not be able to
+    /// read it.
     async fn check_free(&self, client: &Client) -> Result<(), HttpError> {
         match self.head(client, &self.target).await {
             Ok(answer) if !self.replaces => Err(answer.failure(Why::Taken).into()),
@@ -247,7 +248,7 @@ impl HttpUpload {
         }
     }
 
-    /// The size of what is there, if the server says it.
+    /// The size of the existing file, if the server reports it.
     async fn size(&self, client: &Client, target: &Target) -> Result<Option<u64>, HttpError> {
         let answer = self.head(client, target).await?;
         let length = answer::text(answer.headers(), CONTENT_LENGTH);
@@ -277,8 +278,8 @@ impl HttpUpload {
         sent.map(drop)
     }
 
-    /// Makes the folders of the name, if they are not there. A server that says nothing about them would not say more of what
-    /// it is sent then.
+    /// Creates the parent directories, if they do not exist. A server that does not report them would not give details
+    /// for sent data either.
     async fn make_folders(&self, client: &Client) -> Result<(), HttpError> {
         let path = self.target.path();
         let folders: Vec<&str> = path
@@ -297,7 +298,7 @@ impl HttpUpload {
         for folder in folders {
             let folder = self.target.with_path(folder);
             let question = question("MKCOL", "creating its directory (MKCOL)");
-            // that of one that is there fails; what matters is whether the file can be sent then
+            // creating an existing one fails; what matters is whether the file can be sent then
             let _ = self.call(client, &folder).ask(&question).await;
         }
         Ok(())
