@@ -1,7 +1,7 @@
-"""Values that users store in an event store, and the forms in which they get them back.
+"""Conversion of values to and from products of an event store.
 
-What a value is is said by the type in its product's name. Numbers, texts, arrays and dataclasses have types of C++, so
-that programs of C++ load them, and products of many events become columns.
+The type in a product's name describes its value. Numbers, strings, arrays and dataclasses have C++ types, so that C++
+programs can load them, and products of many events become columns.
 """
 
 from __future__ import annotations
@@ -87,18 +87,18 @@ _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
 def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
-    """Return the name of the type of a value, and the bytes that are stored.
+    """Return the type name of a value, and its stored bytes.
 
     Parameters
     ----------
     store : DataStore
-        Where it is to be stored.
+        The store that gets it.
     label : str
-        The product's label, which names classes that have no name.
+        The product's label, which becomes the name of unnamed classes.
     value : object
         The value.
     kind : str, type or None
-        Its type, if the user has said it.
+        Its type, if given.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
     Raises
     ------
     UsageError
-        If it is nothing that can be stored.
+        If it cannot be stored.
     """
     try:
         with of_product(label):
@@ -119,7 +119,7 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
 
 @contextlib.contextmanager
 def of_product(label: str) -> Iterator[None]:
-    """Have errors of values that no field can have, as which they are encoded, say that they are a product's.
+    """Convert errors of fields, as which values are encoded, to errors of the product.
 
     Parameters
     ----------
@@ -144,14 +144,14 @@ def of_product(label: str) -> Iterator[None]:
 
 
 def told_how(error: UsageError, by: str) -> UsageError:
-    """Return an error which says of a class that the store has with other members how it gets another name.
+    """Add to the error of a class with other members how to give it another name.
 
     Parameters
     ----------
     error : UsageError
         Any error.
     by : str
-        By what the name is given.
+        How the name is given.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def told_how(error: UsageError, by: str) -> UsageError:
 
 
 def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
-    """Return the name of the type of a value, and the bytes that are stored."""
+    """Return the type name of a value, and its stored bytes."""
     checked_text(label, "label")
     name = None if kind is None else type_name_of(kind)
     if name in (None, BYTES) and isinstance(value, bytes | bytearray | memoryview):
@@ -224,7 +224,7 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
 
 
 def _encoded_as(store: DataStore, label: str, kind: Any, value: Any, name: str) -> bytes:
-    """Return a value of a type of Python as it is stored."""
+    """Return the stored form of a value of a Python type."""
     layout = layout_of(store, kind, [value], f"product {label!r}")
     return _encode(store, label, to_batches({label: optional("awkward", "all").Array(layout)}), name)
 
@@ -244,7 +244,7 @@ def _pickled(label: str, value: Any) -> bytes:
 
 
 def _bytes_within(label: str, value: bytes, name: str) -> bytes:
-    """Return bytes as they are stored where they are to be of a type, which must be one of lists of them."""
+    """Return the stored form of bytes with a given type, which must be a list of bytes."""
     if name in ("std::vector<std::uint8_t>", "std::vector<std::byte>"):
         return len(value).to_bytes(8, "little") + value
     how = (
@@ -256,7 +256,7 @@ def _bytes_within(label: str, value: bytes, name: str) -> bytes:
 
 
 def _packed(label: str, value: Any) -> bytes:
-    """Return an object in MessagePack, if what comes back is one as well; numbers of NumPy are those of Python."""
+    """Return an object in MessagePack, if it can be restored; NumPy numbers become Python numbers."""
     msgpack = optional("msgpack", "msgpack")
 
     def plain(one: Any) -> Any:
@@ -277,7 +277,7 @@ def _packed(label: str, value: Any) -> bytes:
 
 
 def _check_no_names(label: str, values: Any) -> None:
-    """Raise for named tuples, or a list of them, which would be stored without the names."""
+    """Raise for named tuples or lists of them, which would lose their names."""
     one = values[0] if isinstance(values, list) and values else values
     if isinstance(one, tuple) and hasattr(one, "_fields"):
         members = "; ".join(f"{name}: …" for name in one._fields)
@@ -296,7 +296,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _layout_of(value: Any) -> Any:
-    """Return the layout of an Awkward Array or Record; None of anything else."""
+    """Return the layout of an Awkward Array or Record; None for anything else."""
     if not type(value).__module__.startswith("awkward.") or not hasattr(value, "layout"):
         return None
     layout = value.layout
@@ -304,7 +304,7 @@ def _layout_of(value: Any) -> Any:
 
 
 def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
-    """Note the class that a type's name names, as values have it; that of references is known."""
+    """Store the description of the class in a type's name, from the values; the class of references is known."""
     own = _innermost(name)
     if own == PTR:
         note_ptr(store)
@@ -315,18 +315,18 @@ def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
 
 
 def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
-    """Return the name of the type of many values, and the values as the core takes them.
+    """Return the type name of many values, and the values in the core's form.
 
     Parameters
     ----------
     store : DataStore
-        Where they are to be stored.
+        The store that gets them.
     label : str
         The product's label.
     values : array
-        One value for each event.
+        One value per event.
     kind : str, type or None
-        Their type, if the user has said it.
+        Their type, if given.
 
     Returns
     -------
@@ -365,7 +365,7 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
 
 
 def _kind_of_rows(values: Any) -> Any:
-    """Return the type of a column of dataclasses or references, or of lists of them; None for others."""
+    """Return the type of a column of dataclasses or references, or of lists of them; None for other columns."""
     if not isinstance(values, list | tuple):
         return None
     one = next((value for value in values if value is not None and not (isinstance(value, list) and not value)), None)
@@ -373,12 +373,12 @@ def _kind_of_rows(values: Any) -> Any:
 
 
 def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
-    """Return a stored value as the user wants it.
+    """Return a stored value in the requested form.
 
     Parameters
     ----------
     store : DataStore
-        Where it is stored.
+        Its store.
     label : str
         The product's label.
     type_name : str
@@ -386,9 +386,9 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
     stored : bytes
         The stored bytes.
     form : As, type or None
-        What the user wants; None for what is natural for the type.
+        The requested form; None for the natural one of the type.
     unpickle : bool
-        Whether pickled values are unpickled, which runs what is in them.
+        Whether to unpickle pickled values. Unpickling can run any code.
 
     Returns
     -------
@@ -398,7 +398,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
     Raises
     ------
     UsageError
-        If it cannot be had in this form.
+        If it cannot be loaded in this form.
     """
     if form is bytes:
         return stored
@@ -415,12 +415,12 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
 
 
 def element(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, index: int) -> Any:
-    """Return an element of a stored value as the user wants it.
+    """Return an element of a stored value in the requested form.
 
     Parameters
     ----------
     store : DataStore
-        Where it is stored.
+        Its store.
     label : str
         The product's label.
     type_name : str
@@ -428,9 +428,9 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
     stored : bytes
         The stored bytes.
     form : As, type or None
-        What the user wants; None for what is natural for the type.
+        The requested form; None for the natural one of the type.
     index : int
-        Which element.
+        Index of the element.
 
     Returns
     -------
@@ -440,9 +440,9 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
     Raises
     ------
     IndexError
-        If it has fewer.
+        If it has fewer elements.
     UsageError
-        If it has no elements, or cannot be had in this form.
+        If it has no elements, or cannot be loaded in this form.
     """
     if is_opaque(type_name) or form is bytes:
         what = "an element cannot be loaded as bytes" if form is bytes else "it has no elements to refer to"
@@ -456,13 +456,13 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
     Parameters
     ----------
     store : DataStore
-        Where they are stored.
+        Their store.
     label : str
         The products' label.
     type_name : str
         The type in their names.
     stored : list of bytes or None
-        What is stored of each, or none.
+        The stored bytes of each, or None.
 
     Returns
     -------
@@ -483,7 +483,7 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
 
 @contextlib.contextmanager
 def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
-    """Have errors of reading products say that Boost may have written them.
+    """Add to errors of reading products that Boost may have written them.
 
     Parameters
     ----------
@@ -513,7 +513,7 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
         ) from None
     except FormatError as error:
         if isinstance(error, ChecksumError) or error._object is not None:
-            raise  # it is not what was stored, whoever has
+            raise  # it is damaged, whichever program has stored it
         others = [label for label, kind in names if may_be_of_boost(kind)]
         if not others:
             raise
@@ -526,7 +526,7 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
 
 
 def may_be_of_boost(type_name: str) -> bool:
-    """Return whether hepnos.hpp may store values of a type by Boost: all but numbers, and vectors of them.
+    """Return whether hepnos.hpp may store values of a type with Boost: all except numbers and vectors of numbers.
 
     Parameters
     ----------
@@ -542,7 +542,7 @@ def may_be_of_boost(type_name: str) -> bool:
 
 
 def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, form: Any) -> Any:
-    """Return what is read without a detour; `NOTHING` if the value is something else, or damaged."""
+    """Return a value that can be read directly; `NOTHING` for other values, or if it is damaged."""
     dtype, numbers = DTYPES.get(type_name), numbers_of(type_name)
     if form is None and (type_name in ("std::string", PTR) or dtype is not None):
         form = _NATURAL.get(type_name, object)
@@ -565,7 +565,7 @@ def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, f
     if form is NumPy:
         return array
     ak = optional("awkward", "all")
-    return ak.Array(ak.contents.NumpyArray(array))  # what it would make of it, without looking what it is
+    return ak.Array(ak.contents.NumpyArray(array))  # the same result as ak.Array, without inspecting the argument
 
 
 def _is_none(label: str, type_name: str, form: Any, error: NotMadeError) -> UsageError:
@@ -596,7 +596,7 @@ def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool
 
 
 def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None:
-    """Return plain numbers and texts without a detour; None if the value is something else."""
+    """Return the stored form of simple numbers and strings; None for other values."""
     if type(value) in SCALARS and name in (None, SCALARS[type(value)]):
         own = SCALARS[type(value)]
         if isinstance(value, str):
@@ -617,7 +617,7 @@ def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None
 
 
 def _quick_array(value: np.ndarray[Any, Any], name: str | None) -> tuple[str, bytes] | None:
-    """Return an array of numbers of NumPy as it is stored; None if it is to be of a type with other ones."""
+    """Return the stored form of a NumPy array of numbers; None if the type has other numbers."""
     own = numbers_name(value.dtype, value.shape)
     if name in (None, own):
         return own, len(value).to_bytes(8, "little") + value.astype(value.dtype.newbyteorder("<")).tobytes()
@@ -627,7 +627,7 @@ def _quick_array(value: np.ndarray[Any, Any], name: str | None) -> tuple[str, by
 
 
 def _quick_list(value: list[Any] | tuple[Any, ...], name: str | None) -> tuple[str, bytes] | None:
-    """Return a list of numbers as it is stored; None if it is of something else."""
+    """Return the stored form of a list of numbers; None for other lists."""
     wanted = None if name is None else numbers_of(name)
     if name is None or wanted is None or wanted.ndim != 1:
         quick = numbers_bytes(value, None) if name is None else None
@@ -658,7 +658,7 @@ def _one(label: str, value: Any) -> Batches:
 
 
 def _check_index(label: str, value: Any) -> None:
-    """Raise if a frame of pandas has an index that would be lost: one without a name that is not just a count."""
+    """Raise if the index of a pandas DataFrame would be lost: it has no name and is not a plain count."""
     if type(value).__name__ != "DataFrame" or type(value).__module__.split(".")[0] != "pandas":
         return
     index = value.index
@@ -672,7 +672,7 @@ def _check_index(label: str, value: Any) -> None:
 
 
 def _innermost(name: str | None) -> str | None:
-    """Return ``Track`` of ``std::vector<Track>``: the class that records without a name are to be."""
+    """Return ``Track`` of ``std::vector<Track>``: the class for unnamed records."""
     if name is None:
         return None
     inner = name.rpartition("<")[2].strip("> ")
@@ -687,12 +687,12 @@ def _awkward(batch: Batch, label: str) -> Any:
 
 
 class Column:
-    """Values of one type that are decoded together, which each event has one of, or none.
+    """Values of one type that are decoded together; each event has one or none.
 
     Parameters
     ----------
     store : DataStore
-        Where they are stored.
+        Their store.
     label : str
         The products' label.
     type_name : str
@@ -716,12 +716,12 @@ class Column:
         return layout_to_numpy(self._array.layout)
 
     def elements(self, n: int) -> Column:
-        """Return the elements of one of the values.
+        """Return the elements of a value.
 
         Parameters
         ----------
         n : int
-            Which.
+            Index of the value.
 
         Returns
         -------
@@ -731,7 +731,7 @@ class Column:
         Raises
         ------
         UsageError
-            If it has none by its type.
+            If its type has no elements.
         """
         if self._array.ndim < 2:
             raise UsageError(f"product {self._label!r} is a {self._type_name}, which has no elements to refer to")
@@ -739,14 +739,14 @@ class Column:
         return Column(self._store, self._label, item, self._array[n])
 
     def at(self, n: int, form: Any) -> Any:
-        """Return one of the values, which is there.
+        """Return an existing value.
 
         Parameters
         ----------
         n : int
-            Which.
+            Index of the value.
         form : As, type or None
-            What the user wants; None for what is natural for the type.
+            The requested form; None for the natural one of the type.
 
         Returns
         -------
@@ -756,9 +756,9 @@ class Column:
         Raises
         ------
         IndexError
-            If there are fewer.
+            If there are fewer values.
         UsageError
-            If it cannot be had in this form.
+            If it cannot be loaded in this form.
         """
         if n >= len(self._array):
             raise IndexError(f"it has {len(self._array)} elements")
@@ -780,7 +780,7 @@ class Column:
 
 
 def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
-    """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
+    """Return a value as a Python type: a number, a string, a dataclass, or a list of these."""
     check_form(label, form)
     try:
         make = maker_for(kind_in(store, type_name), form)
