@@ -55,7 +55,7 @@ public:
     bool load(std::size_t product, std::size_t i, T &value) const {
         const std::string &name = check_place(product, i);
         if (!ends_with(name, type_name<T>())) {
-            throw Error("type-differs", "product " + std::to_string(product) + " has type " + name +
+            throw Error("class-differs", "product " + std::to_string(product) + " has type " + name +
                                             ", not " + type_name<T>());
         }
         const fb_bytes bytes = values(product)[i];

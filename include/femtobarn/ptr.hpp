@@ -107,7 +107,7 @@ private:
     }
 
     [[noreturn]] void other_type(const Store &store, const std::string &wanted) const {
-        throw Error("type-differs", store.url() + ": not a reference to a " + wanted + ": " + text());
+        throw Error("class-differs", store.url() + ": not a reference to a " + wanted + ": " + text());
     }
 
     template <class T>

@@ -369,7 +369,7 @@ public:
             try {
                 check();
             } catch (const Error &error) {
-                if (error.kind() == "type-differs") {
+                if (error.kind() == "class-differs") {
                     throw;
                 }
             }
@@ -464,7 +464,7 @@ private:
     template <class Type>
     static void check_whole() {
         if (!detail::is_whole<Type>()) {
-            throw Error("type-differs",
+            throw Error("class-differs",
                         type_name<Type>() +
                             ": FB_DESCRIBE leaves out members, or changes their order; name all "
                             "members in the order of the struct");
@@ -474,7 +474,7 @@ private:
     template <class T>
     void check_unknown() const {
         if_undescribed<T>([this](const std::string &there) {
-            throw Error("type-differs", url() + ": " + detail::undescribed<T>(there));
+            throw Error("class-differs", url() + ": " + detail::undescribed<T>(there));
         });
     }
 
@@ -492,7 +492,7 @@ private:
         }
         const auto noted = detail::members(there), own = detail::members(here);
         if (noted != own) {
-            throw Error("type-differs",
+            throw Error("class-differs",
                         url() + ": class " + type + " is stored with other members: noted with " +
                             detail::declared(noted) + ", described here with " + detail::declared(own) +
                             "; use the members of the store, in their order, or another name");

@@ -327,6 +327,24 @@ def test_the_tree_is_said_where_there_are_several(dataset: fb.DataSet, tmp_path:
     assert sum(map(len, chunks(shared / "ttree" / "nano_dy.root", fields="Muon_pt"))) == 40
 
 
+def test_other_trees_of_a_file_are_told_where_none_is_named(dataset: fb.DataSet, tmp_path: Path) -> None:
+    """The tree Runs of NanoAOD was left behind, and no report said so."""
+    path = write(tmp_path / "a.root", {"x": [0.5, 1.5, 2.5]})
+    with fb.update(path) as out:
+        out.write("Runs", {"run": [1, 2]})
+        out.write("LuminosityBlocks", {"run": [1]})
+    named = fb.ingest(f"{path}:Events", dataset)
+    assert (named.events, named.left_out) == (3, {})
+    report = fb.ingest(path, dataset, again=True)
+    reason = "it is a ROOT::RNTuple beside 'Events'; only one ntuple or tree is ingested"
+    assert report.left_out == {"Runs": (reason, 1), "LuminosityBlocks": (reason, 1)}
+    assert f"left out: LuminosityBlocks, Runs: {reason}" in str(report)
+    exported = tmp_path / "exported.root"
+    dataset.create_run(8).store("of", "run")
+    fb.export(dataset, exported)
+    assert fb.ingest(exported, dataset, again=True).left_out == {}
+
+
 def test_chunks_are_as_large_as_is_said(tmp_path: Path) -> None:
     n = 10_000
     numbers = {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n, dtype="u8")[::-1]}

@@ -102,3 +102,37 @@ def test_a_process_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: P
     fb.DataStore.compact(url)
     assert not (tmp_path / "store/compacting").exists()
     check(url)
+
+
+def test_a_full_disk_is_an_error_and_the_store_stays(tmp_path: Path) -> None:
+    """LMDB mapped a lock file that the disk had no blocks for, and the process ended with SIGBUS."""
+    script = f"""
+mount -t tmpfs -o size=2m none {tmp_path} || exit 77
+{sys.executable} -c "
+import femtobarn as fb, os, sys
+with fb.DataStore.connect('dir:{tmp_path}/st') as store:
+    store.create_dataset('a').create_run(1).store('x', 1)
+with open('{tmp_path}/fill', 'wb', 0) as fill:
+    try:
+        while True:
+            fill.write(bytes(4096))
+    except OSError:
+        pass
+try:
+    fb.DataStore.compact('{tmp_path}/st')
+    sys.exit('no error')
+except fb.FileError as error:
+    assert error.kind == 'store-full', error
+assert 'compacting' not in os.listdir('{tmp_path}/st')
+with fb.DataStore.connect('dir:{tmp_path}/st', mode='r') as store:
+    assert store['a'][1].load('x') == 1
+os.remove('{tmp_path}/fill')
+fb.DataStore.compact('{tmp_path}/st')
+"
+"""
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script], capture_output=True, text=True
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr

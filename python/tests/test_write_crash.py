@@ -233,6 +233,8 @@ def test_two_updates_at_the_same_time_are_refused(tmp_path):
 
 
 def test_a_file_system_that_is_full_is_an_error(tmp_path):
+    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere.root"
+    fb.write(elsewhere, {"x": np.random.default_rng(1).random(100_000)})
     script = f"""
 mount -t tmpfs -o size=256k none {tmp_path} || exit 77
 {sys.executable} -c "
@@ -248,6 +250,13 @@ for way in (fb.recreate, fb.update):
         assert error.kind == 'write-failed', error
     assert os.listdir('{tmp_path}') == ['small.root']
     assert fb.open('{tmp_path}/small.root')['x'].array().to_list() == [1.0]
+for suffix in ('root', 'parquet', 'arrow'):
+    try:
+        fb.convert('{elsewhere}', '{tmp_path}/big.' + suffix)
+        sys.exit('no error')
+    except fb.FileError as error:
+        assert error.kind == 'write-failed', error
+    assert os.listdir('{tmp_path}') == ['small.root']
 "
 """
     done = subprocess.run(

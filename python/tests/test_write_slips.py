@@ -313,8 +313,11 @@ def test_a_file_that_is_read_is_not_replaced(path, monkeypatch):
 def test_an_index_of_pandas_is_a_column_if_it_has_a_name(path, need):
     pd = need("pandas")
     frame = pd.DataFrame({"x": [1, 2, 3]}, index=[7, 8, 9])
-    fb.write(path, frame)
-    assert fb.open(path).keys() == ["x"]
+    with pytest.warns(UserWarning, match=r"unnamed index .* is not written; name it with rename_axis") as caught:
+        fb.write(path, frame)
+    assert (len(caught), fb.open(path).keys()) == (1, ["x"])
+    # one that counts the rows says nothing
+    fb.write(path, frame.reset_index(drop=True))
     fb.write(path, frame.rename_axis("event"))
     assert fb.open(path).arrays().tolist()[0] == {"event": 7, "x": 1}
     with pytest.raises(fb.UsageError, match="rename_axis"):

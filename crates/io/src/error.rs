@@ -194,6 +194,14 @@ pub enum IoError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// A stream could not be written.
+    #[error("cannot write {url}")]
+    WriteStream {
+        /// The sink.
+        url: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// The range is longer than this machine can address.
     #[error(
         "range too large for memory in {url} at {offset}: expected at most {expected} bytes, found {found}"
@@ -335,7 +343,7 @@ impl IoError {
             | Self::NoFolder { .. }
             | Self::Create { .. }
             | Self::NotWritten { .. } => "create-failed",
-            Self::Write { .. } | Self::Replaced { .. } => "write-failed",
+            Self::Write { .. } | Self::WriteStream { .. } | Self::Replaced { .. } => "write-failed",
             Self::Delete { .. } => "delete-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
@@ -386,6 +394,7 @@ impl IoError {
             | Self::NoFolder { url, .. }
             | Self::Create { url, .. }
             | Self::Write { url, .. }
+            | Self::WriteStream { url, .. }
             | Self::Delete { url, .. }
             | Self::TooLarge { url, .. }
             | Self::WrongAnswer { url, .. }

@@ -65,7 +65,7 @@ void check_undescribed(Store &store) {
         if (!is_plain<Type>) {
             what += "; this program stores it by Boost, but only plain data can be described";
         } else if (store.store.class_size(fb::type_name<Type>()) != sizeof(Type)) {
-            throw fb::Error("type-differs", what);
+            throw fb::Error("class-differs", what);
         }
         if (store.told.insert(typeid(Type)).second) {
             std::cerr << "femtobarn: " + what + "\n";

@@ -82,7 +82,7 @@ def iterate(
     NotFoundError
         If a file does not exist.
     KeyNotFoundError
-        If a file has no such ntuple or field, unless `allow_missing`.
+        If a file has no such field; or no such ntuple, unless `allow_missing`.
 
     See Also
     --------

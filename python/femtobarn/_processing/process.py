@@ -381,7 +381,7 @@ def _run(
 ) -> ProcessResult:
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
-    pieces = _pieces(work, sizes, state, loads=pool.shares_memory, goes_on=on_error != "raise")
+    pieces = _pieces(work, sizes, state, loads=pool.shares_memory)
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
@@ -409,10 +409,8 @@ def _run(
     return ProcessResult(value, state.n_events - n_failed, state.failures, statistics)
 
 
-def _pieces(
-    work: Work, sizes: tuple[int, int], state: State, *, loads: bool, goes_on: bool
-) -> Generator[Piece, None, None]:
-    """Iterate over unfinished pieces; workers load pieces that cannot be loaded together, if errors are not raised."""
+def _pieces(work: Work, sizes: tuple[int, int], state: State, *, loads: bool) -> Generator[Piece, None, None]:
+    """Iterate over unfinished pieces; workers load pieces that cannot be loaded together, and report where that fails."""
     number, after = state.n_pieces, state.after
     try:
         for piece in work.pieces(sizes, number, after, loads=loads):
@@ -420,7 +418,7 @@ def _pieces(
             yield piece
         return
     except Exception as error:
-        if not (loads and goes_on) or is_of_a_store(error):
+        if not loads or is_of_a_store(error):
             raise
     yield from work.pieces(sizes, number, after, loads=False)
 

@@ -693,6 +693,36 @@ def above(
             yield Above(own, *_of_labels(columns, arrays))
 
 
+def other_objects(
+    path: str | os.PathLike[str], *, tree: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """Return the objects of a file that `chunks` and `above` do not read.
+
+    Parameters
+    ----------
+    path, tree, storage_options
+        As of `chunks`.
+
+    Returns
+    -------
+    dict
+        The reasons by the paths of the objects; empty if an ntuple or tree is named.
+    """
+    url, named = resolve(path, storage_options)[0]
+    if tree is not None or named is not None:
+        return {}
+    events = _open(path, None, None, storage_options)
+    name = events._core.origins()[0][1]
+    read = {name}
+    if noted("level", events.description) is not None:
+        read |= {f"{name}_{level}" for level in ("dataset", "runs", "subruns")}
+    return {
+        found["path"]: f"it is a {found['class']} beside {name!r}; only one ntuple or tree is ingested"
+        for found in _core.list_objects(url, settings_of(storage_options or {}))
+        if found["path"] not in read
+    }
+
+
 def store_above(batch: WriteBatch, dataset: DataSet, some: Above) -> None:
     """Store the results of `above`.
 

@@ -173,6 +173,7 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
         yield Part(source.number, chunk, 0.0)
     for above in _ingest_root.above(source.path, **file):
         yield Part(source.number, above, 0.0)
+    left_out |= _ingest_root.other_objects(source.path, **file)
     yield Done(source.number, left_out, {}, notes)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from femtobarn import _core
 from femtobarn._files.ntuple import NTuple
 from femtobarn._shared.optional import optional
+from femtobarn._shared.warning import warn_outside
 from femtobarn._writing.nested_nodes import nested_node
 from femtobarn._writing.numpy_nodes import bytes_of, items_node, no_counterpart, numpy_node, unwritable
 from femtobarn.errors import UsageError
@@ -167,12 +168,24 @@ def _check_once(columns: Iterable[str]) -> list[str]:
 def _with_named_index(frame: Any) -> Any:
     """Return a pandas data frame whose named index levels are columns, and without its unnamed ones."""
     nameless = [level for level, name in enumerate(frame.index.names) if name is None]
+    if nameless and not _is_count(frame.index):
+        warn_outside(
+            "the unnamed index of the DataFrame is not written; name it with rename_axis to write it, or drop it with "
+            "reset_index(drop=True)",
+            UserWarning,
+        )
     if len(nameless) == frame.index.nlevels:
         return frame.reset_index(drop=True)
     try:
         return (frame.reset_index(level=nameless, drop=True) if nameless else frame).reset_index()
     except ValueError as error:
         raise UsageError(f"the index of the DataFrame cannot be written: {error}; rename it with rename_axis") from None
+
+
+def _is_count(index: Any) -> bool:
+    """Whether an index counts the rows, and says nothing else."""
+    whole = index.nlevels == 1 and index.dtype.kind in "iu"
+    return whole and bool((index.to_numpy() == np.arange(len(index))).all())
 
 
 def _pairs(values: Any) -> Any:

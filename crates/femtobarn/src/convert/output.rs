@@ -1,12 +1,13 @@
 //! The output.
 
 use std::fs::File;
+use std::io;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use arrow_schema::DataType;
-use femtobarn_io::TempSibling;
+use femtobarn_io::{IoError, TempSibling};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{NTupleWriter, all_or_none};
 use femtobarn_rootfile::FileWriter;
@@ -129,7 +130,21 @@ impl Sink {
 }
 
 impl Table {
-    fn failed(&self, error: impl ToString) -> RNTupleError {
+    /// The error of what the writer of a table says: of the disk, or of values that the format does not have.
+    fn failed(&self, error: impl std::error::Error + 'static) -> RNTupleError {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        while let Some(next) = cause {
+            if let Some(found) = next.downcast_ref::<io::Error>() {
+                return RNTupleError::Io(IoError::WriteStream {
+                    url: self.name.clone(),
+                    source: found.raw_os_error().map_or_else(
+                        || io::Error::new(found.kind(), found.to_string()),
+                        io::Error::from_raw_os_error,
+                    ),
+                });
+            }
+            cause = next.source();
+        }
         refused(&self.name, error.to_string())
     }
 
@@ -183,7 +198,8 @@ impl Table {
 
     fn finish(mut self) -> Result<(), RNTupleError> {
         if self.file.is_some() {
-            return Err(self.failed("a table needs at least one entry to determine its types"));
+            let reason = "a table needs at least one entry to determine its types";
+            return Err(refused(&self.name, reason));
         }
         if let Some(writer) = self.parquet.take() {
             let file = writer.into_inner().map_err(|error| self.failed(error))?;

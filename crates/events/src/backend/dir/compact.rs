@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use super::file::{
     DATA, FolderLock, LAYOUT, LAYOUT_NOTE, WriterLock, check_there, environment, in_use,
 };
+use super::full;
 use super::open::is_open;
 use super::pages::Damage;
 use super::snapshot::{Map, Snapshot};
@@ -91,7 +92,7 @@ fn check_unused(path: &Path, url: &str) -> Result<(), EventsError> {
 
 /// Writes what a store has into a new file, and syncs it.
 fn write(path: &Path, made: &Path, url: &str) -> Result<(), EventsError> {
-    let failed = |error: heed::Error| EventsError::engine(url, "compact it", error);
+    let failed = |error: heed::Error| full::failed(url, "compact it", made, error);
     let damaged = |damage: Damage| damage.error(url);
     let old = environment(path, EnvFlags::READ_ONLY, Name::ALL.len()).map_err(failed)?;
     let file = File::open(path.join(DATA)).map_err(|error| failed(error.into()))?;

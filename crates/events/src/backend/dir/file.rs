@@ -113,6 +113,30 @@ impl DataFile {
     }
 }
 
+/// Bytes of LMDB's lock file for all readers: 64 for each, after its header.
+const LOCK_FILE: u64 = 64 * READERS as u64 + 4096;
+
+/// Gives the lock file its blocks on the disk. LMDB maps the file, and a block that a full disk cannot give would end the
+/// process with SIGBUS.
+fn allocate_lock(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let Ok(file) = options.open(path.join("lock.mdb")) else {
+        return Ok(()); // a read-only directory has no lock
+    };
+    // processes that have it mapped know only the size that it has
+    let size = match file.metadata()?.len() {
+        0 => LOCK_FILE,
+        size => size,
+    };
+    match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size) {
+        Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => {
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        }
+        _ => Ok(()), // not every file system can
+    }
+}
+
 /// Opens LMDB in a directory.
 pub fn environment(
     path: &Path,
@@ -123,6 +147,7 @@ pub fn environment(
     let mut size = wanted
         .and_then(|text| text.parse().ok())
         .unwrap_or(MAP_SIZE);
+    allocate_lock(path)?;
     loop {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options
