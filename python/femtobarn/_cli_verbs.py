@@ -103,7 +103,7 @@ _LIST = re.compile(r"""(--[\w-]+) \[(['"])(.*?\2)\]""")
 
 def _as_options(message: str) -> str:
     """Return a message with options of the command line instead of arguments of Python."""
-    message = message.replace("overwrite=True, or -f in the shell, replaces", "-f replaces")
+    message = message.replace("overwrite=True, or -f in the shell", "-f")
     message = message.replace("again=True", "--again")
     message = _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)
     return _LIST.sub(lambda found: f"{found[1]} {found[2]}{found[3].replace(f'{found[2]}, {found[2]}', ',')}", message)

@@ -620,7 +620,7 @@ def test_twins_are_one_store() -> None:
         assert ref == event.sync.ref("n")
         assert await aio.Ptr(ref).load() == 5
         assert aio.Ptr(ref).container == event
-        with pytest.raises(KeyError, match="refers to nothing"):
+        with pytest.raises(KeyError, match="null reference"):
             await aio.Ptr(fb.Ptr()).load()
         with pytest.raises(fb.UsageError, match="threads must be 1 or more"):
             await aio.DataStore.connect("memory:", threads=0)
@@ -717,7 +717,7 @@ def test_files_go_in_and_come_out_with_asyncio(tmp_path: Path) -> None:
             dataset = await store.root.create_dataset("a")
             async with store.write_batch() as batch:
                 await batch.store_arrays(dataset, {"n": [5, 7]}, run=1, subrun=1, event=[1, 2])
-                with pytest.raises(fb.UsageError, match="dataset is a DataSet"):
+                with pytest.raises(fb.UsageError, match="dataset must be a DataSet"):
                     await batch.store_arrays("a", {"n": [5]}, run=1, subrun=1, event=[1])  # type: ignore[arg-type]
             path = tmp_path / "out.root"
             assert (await aio.export(dataset, path)).events == 2

@@ -158,7 +158,7 @@ def test_baskets_may_have_sizes_instead_of_places(run_root, made, tmp_path):
 def test_a_negative_counter_keeps_its_values(run_root, made, tmp_path):
     """As the number of items of a collection it became zero, and nobody was told."""
     ntuple, report = converted(run_root, f"{made}:odd", tmp_path / "out.root")
-    note = 'is a vector of its own: "n" is negative in 2 entries, where it has no items'
+    note = 'is a separate vector: "n" is negative in 2 entries, where the list is empty'
     assert report.notes == {"x": note, "y": note}
     assert ntuple["n"].array().to_list() == [0, 1, 2, -3, -3, 5]
     assert [len(x) for x in ntuple["x"].array()] == [0, 1, 2, 0, 0, 5]

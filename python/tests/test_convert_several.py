@@ -279,7 +279,7 @@ def test_trees_that_do_not_go_together_are_told(trees, tmp_path):
         with pytest.raises(fb.UsageError, match=rf'{b}\.root: field "i" .* does not fit .*{a}\.root: "std::.*" here'):
             fb.convert(files, tmp_path / "one.root")
     for name in ("only_a", "only_b"):
-        with pytest.raises(fb.FormatError, match=rf'"{name}" .* not in .*\.root; convert without it'):
+        with pytest.raises(fb.FormatError, match=rf'"{name}" .* not in .*\.root; leave it out'):
             fb.convert([f"{trees}/a.root:Events", f"{trees}/b.root:Events"], tmp_path / "one.root", fields=["i", name])
     fb.convert(f"{trees}/b.root:Events", tmp_path / "ntuple.root")
     files = [f"{trees}/a.root:Events", f"{tmp_path}/ntuple.root:Events"]

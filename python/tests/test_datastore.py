@@ -154,7 +154,7 @@ def test_containers_know_their_dataset(store: fb.DataStore) -> None:
     container = event.load("ref").container
     assert container.dataset.path == "fermilab/nova"
     dataset.delete()
-    with pytest.raises(KeyError, match="is in no dataset of this store"):
+    with pytest.raises(KeyError, match="belongs to no dataset of this store"):
         container.dataset  # noqa: B018
 
 
@@ -192,7 +192,7 @@ def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
     assert len(event.products("n")) == 1
     with pytest.raises(fb.UsageError, match="the root of a store holds no products"):
         store.root.store("n", 1)
-    with pytest.raises(fb.UsageError, match="a # ends a label"):
+    with pytest.raises(fb.UsageError, match="'#' separates label and type"):
         event.store("a#b", 1)
 
 
@@ -237,7 +237,7 @@ def test_a_store_that_must_be_there_is_not_made(tmp_path: Path) -> None:
     with fb.DataStore.connect(url, mode="r+") as store:
         store.root.create_dataset("a")
         assert "a" in pickle.loads(pickle.dumps(store)).root
-    with pytest.raises(fb.UsageError, match=r"'r\+' \(read and write what is there\)"):
+    with pytest.raises(fb.UsageError, match=r"'r\+' \(read and write an existing store\)"):
         fb.DataStore.connect(url, mode="w")
 
 
@@ -246,29 +246,29 @@ def test_errors_say_what_there_is(store: fb.DataStore) -> None:
     event.store("tracks", [Track(1, 2)])
     with pytest.raises(KeyError, match=r"has no product 'trakcs'; did you mean 'tracks'\? it has 'tracks'"):
         event.load("trakcs")
-    with pytest.raises(KeyError, match="there is no run 44; the first there is 43"):
+    with pytest.raises(KeyError, match="there is no run 44; the first is 43"):
         store["fermilab/nova"][44]
     with pytest.raises(KeyError, match='there is no dataset "fermilab/minos"; "fermilab" has nova'):
         store["fermilab/minos"]
-    with pytest.raises(FileExistsError, match="not to be written over"):
+    with pytest.raises(FileExistsError, match="must not be overwritten"):
         event.store("tracks", [Track(3, 4)], overwrite=False)
     assert event.load("tracks", list[Track]) == [Track(1, 2)]
     event.store("tracks", 5)
-    with pytest.raises(fb.UsageError, match=r"has several products 'tracks', of types .*: say which by typename="):
+    with pytest.raises(fb.UsageError, match=r"has several products 'tracks', of types .*: select one with typename="):
         event.load("tracks")
     assert event.load("tracks", typename=int) == 5
     assert event.load("tracks", typename=list[Track]).n.tolist() == [2]
-    with pytest.raises(fb.UsageError, match="is a std::int64_t, which is no Track"):
+    with pytest.raises(fb.UsageError, match="has type std::int64_t and cannot be loaded as Track"):
         event.load("tracks", Track, typename=int)
     other = dataclasses.make_dataclass("Track", [("phi", float)])
-    with pytest.raises(fb.UsageError, match="only there: pt, n, good; only here: phi; give the class"):
+    with pytest.raises(fb.UsageError, match="only there: pt, n, good; only here: phi; rename the class"):
         event.store("others", other(1.5))
-    with pytest.raises(fb.UsageError, match="cannot be stored: object is no array"):
+    with pytest.raises(fb.UsageError, match="cannot be stored: object is not an array"):
         event.store("x", object())
     for number in (-1, 2**64 - 1, "1", 1.5):
         with pytest.raises(fb.UsageError, match="number"):
             event.subrun.create_event(number)  # type: ignore[arg-type]
-    with pytest.raises(fb.UsageError, match="is no name of a dataset"):
+    with pytest.raises(fb.UsageError, match="invalid dataset name"):
         store.root.create_dataset("/")
     with pytest.raises(fb.UsageError, match="mode is"):
         fb.DataStore.connect("memory:", mode="w")
@@ -304,7 +304,7 @@ def test_batches_write_by_event_and_by_column(store: fb.DataStore) -> None:
     assert some.run.tolist() == [1] * 4 + [3] * 4
     assert some.hits.tolist() == hits.tolist() * 2
     assert dataset.arrays("pt", runs=[1, 3]).tolist() == [None] * 4 + [0.0, 1.0, 2.0, 3.0]
-    with pytest.raises(fb.UsageError, match="has a number, not True"):
+    with pytest.raises(fb.UsageError, match="invalid number True"):
         dataset.create_run(True)
     with pytest.raises(KeyError, match="there is no run 5"):
         dataset.arrays("hits", runs=[1, 5])
@@ -316,7 +316,7 @@ def test_batches_write_by_event_and_by_column(store: fb.DataStore) -> None:
         batch.store_arrays(dataset, {"pt": [9.0, 9.0]}, run=3, subrun=1, event=[3, 4])
     assert [(kept[0], kept[1].label) for kept in batch.kept] == [(dataset[3][1][3], "pt")]
     assert dataset.arrays("pt", runs=3, library="np").tolist() == [0, 1, 2, 3, 9]
-    with pytest.raises(fb.UsageError, match="not of one length"):
+    with pytest.raises(fb.UsageError, match="differ in length"):
         store.write_batch().store_arrays(dataset, {"pt": [1.0, 2.0]}, run=1, subrun=[1, 2, 3], event=[1, 2])
     with pytest.raises(fb.UsageError, match="2 values for 3 events"):
         store.write_batch().store_arrays(dataset, {"pt": [1.0, 2.0]}, run=1, subrun=1, event=[1, 2, 3])
@@ -348,7 +348,7 @@ def test_products_of_one_label_and_several_types_are_not_mixed(store: fb.DataSto
     event.store("v", np.ones(2, "f4"), typename="ROOT::VecOps::RVec<float>")
     subrun[2].store("v", np.ones(2, "f4"))
     dataset.create_run(3).store("e", "of a run")
-    several = r"'double' \(1 event\), 'std::int64_t' \(2 events\); say which: \('e', 'double'\)"
+    several = r"'double' \(1 event\), 'std::int64_t' \(2 events\); select one: \('e', 'double'\)"
     for holder in (dataset, dataset[1], subrun):
         with pytest.raises(fb.UsageError, match=several):
             holder.arrays("e")
@@ -602,7 +602,7 @@ def test_a_folder_that_was_removed_is_another_store_when_it_is_made_anew(tmp_pat
     assert list(new.root) == []
     new.root.create_dataset("new").create_run(1)
     for use in (old.flush, lambda: old.root["old"], lambda: old.root.create_dataset("b")):
-        with pytest.raises(fb.FemtobarnError, match="its folder was removed while it was open"):
+        with pytest.raises(fb.FemtobarnError, match="its directory was removed while it was open"):
             use()
     program = f"import femtobarn as fb; print(fb.DataStore.connect('dir:{tmp_path}/s', mode='r')['new'].n_events())"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "0\n"
@@ -619,7 +619,7 @@ def test_products_are_taken_as_they_are_listed(store: fb.DataStore) -> None:
     [batch] = store.prefetcher([product]).batches(dataset)
     assert len(batch) == 1
     assert fb.process(dataset, lambda event: event.load("x"), preload=[product], reduce=max).value == 1.5
-    with pytest.raises(fb.UsageError, match="no dict"):
+    with pytest.raises(fb.UsageError, match="not as a dict"):
         dataset.arrays({"x": "double"})
     with pytest.raises(fb.UsageError, match=r"table\.columns"), store.write_batch() as wb:
         wb.store_arrays(dataset, pd.DataFrame({"x": [1]}), run=1, subrun=1, event=[1])  # type: ignore[arg-type]
@@ -709,11 +709,11 @@ def test_a_deletion_that_was_killed_leaves_nothing_that_looks_whole_and_can_be_e
             os.kill(deleter.pid, signal.SIGKILL)
         assert list(reader.root) == []
         assert "a/999" not in reader.root
-        with pytest.raises(KeyError, match=r"deletion of .* has begun and not ended"):
+        with pytest.raises(KeyError, match=r"its deletion was interrupted"):
             reader["a/999/b"]
     with fb.DataStore.connect(url) as store:
         for name in ("a", "a/999/b", "a/new"):
-            with pytest.raises(FileExistsError, match="delete it again"):
+            with pytest.raises(FileExistsError, match="deleting the dataset again"):
                 store.root.create_dataset(name)
         store.root.delete_dataset("a")
         with pytest.raises(KeyError, match="there is no dataset"):
@@ -782,7 +782,7 @@ def test_stores_say_whether_they_are_durable(tmp_path: Path, redis: Any, redis_w
 
 def test_folders_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(fb.FormatError, match="a folder with file"):
+    with pytest.raises(fb.FormatError, match="a directory with file"):
         fb.DataStore.connect(f"dir:{tmp_path}")
     with pytest.raises(KeyError, match="there is no event store"):
         fb.DataStore.connect(f"dir:{tmp_path / 'nothing'}", mode="r")
@@ -797,7 +797,7 @@ def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None
     image = np.arange(40_000, dtype="f4")
     for n_store, url in enumerate((f"dir:{tmp_path}/store", f"redis://127.0.0.1:{redis()}?prefix=objects:")):
         large = tmp_path / f"large{n_store}"
-        with pytest.raises(fb.UsageError, match="not where"):
+        with pytest.raises(fb.UsageError, match="needs a location"):
             fb.DataStore.connect(url, objects_over="64kB")
         store = fb.DataStore.connect(url, objects=large, objects_over="64kB")
         assert (store.objects, store.objects_over) == (str(large), 64_000)
@@ -839,7 +839,7 @@ def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None
             dataset.arrays("image", runs=1)
         assert "Boost" not in str(raised.value)
         damaged.unlink()
-        with pytest.raises(fb.FormatError, match="cannot be loaded from the object") as raised:
+        with pytest.raises(fb.FormatError, match=r"cannot load .* from its object") as raised:
             dataset.arrays("image", runs=1)
         assert str(damaged) in str(raised.value)
         assert "Boost" not in str(raised.value)
@@ -902,7 +902,7 @@ store.flush()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     (tmp_path / "large").rename(tmp_path / "moved")
-    assert "are looked for in" in run("moved", url, tmp_path / "moved")
+    assert "are now read from" in run("moved", url, tmp_path / "moved")
     used = _objects(tmp_path / "moved")
     orphan = used[0].with_name("0" * 32)
     orphan.write_bytes(b"x" * 10)
@@ -1064,15 +1064,15 @@ def test_optional_members_come_back(store: fb.DataStore) -> None:
     assert event.load("loose", Loose) == rows[0]  # of the several, that which the form is
     assert event.subrun.arrays(("loose", list[Loose])).a.tolist() == [[1.5, None, None]]
     for kind, advice in {
-        np.ndarray: "write list",
-        dict: "write a dataclass",
-        tuple[int, float]: "are a dataclass",
-        list: "does not say",
+        np.ndarray: "use list",
+        dict: "use a dataclass",
+        tuple[int, float]: "use a dataclass",
+        list: "the type of the items is missing",
     }.items():
         refused = dataclasses.make_dataclass("Refused", [("member", kind)])
         with pytest.raises(fb.UsageError, match=f"member 'member' of Refused: .*{advice}"):
             event.store("refused", refused(None))
-    with pytest.raises(fb.UsageError, match="None is no float"):
+    with pytest.raises(fb.UsageError, match="None is not of type float"):
         event.store("t", Track(None, 1))  # type: ignore[arg-type]
 
 
@@ -1103,7 +1103,7 @@ def test_dicts_come_back_or_are_refused(store: fb.DataStore) -> None:
 def test_stores_of_all_kinds_are_opened_to_be_read(store: fb.DataStore, tmp_path: Path) -> None:
     event_of(store).store("x", 1.5)
     if store.url == "memory:":
-        with pytest.raises(fb.UsageError, match="a store in memory is not opened to be read only"):
+        with pytest.raises(fb.UsageError, match="a store in memory cannot be opened read-only"):
             fb.DataStore.connect("memory:", mode="r")
         return
     url = store.url
@@ -1113,10 +1113,10 @@ def test_stores_of_all_kinds_are_opened_to_be_read(store: fb.DataStore, tmp_path
         with fb.DataStore.connect(place, mode="r") as reader:
             event = reader["fermilab/nova"][43][56][25]
             assert event.load("x") == 1.5
-            with pytest.raises(fb.UsageError, match="was opened to be read"):
+            with pytest.raises(fb.UsageError, match="was opened for reading"):
                 event.store("x", 2.5)
     config.write_text(json.dumps({"url": url.replace("prefix=", "prefix=other") if "?" in url else f"{url}-other"}))
-    with pytest.raises(fb.KeyNotFoundError, match="no event store"):
+    with pytest.raises(fb.KeyNotFoundError, match="event store"):
         fb.DataStore.connect(config, mode="r")
 
 
@@ -1127,7 +1127,7 @@ def test_a_class_that_no_product_has_is_forgotten(store: fb.DataStore) -> None:
     outer = dataclasses.make_dataclass("Outer", [("of", list[inner])])  # type: ignore[valid-type]
     event.store("many", [outer([inner(0.5)])])
     other = dataclasses.make_dataclass("Inner", [("x", int), ("y", float)])
-    said = r"class Inner is noted there with other members: x is double there and std::int64_t here; only here: y; give"
+    said = r"class Inner is stored with other members: x is double there and std::int64_t here; only here: y; rename"
     with pytest.raises(fb.UsageError, match=said):
         event.store("other", other(1, 2.5))
     with pytest.raises(fb.UsageError, match='in dataset "a/b", run 1, subrun 2, there are products "many" of the type'):
@@ -1164,7 +1164,7 @@ def test_others_do_not_take_a_class_for_what_it_was() -> None:
         assert whose.load("t").tolist() == [{"a": 7, "b": 8}]
         assert whose.load("t", list[new]) == [new(7, 8)]
         assert whose.subrun.dataset.arrays("t").tolist() == [[{"a": 7, "b": 8}]]
-    with pytest.raises(fb.UsageError, match="class T is noted there with other members"):
+    with pytest.raises(fb.UsageError, match="class T is stored with other members"):
         there.store("t", [old(1.5, 2)])
 
 

@@ -173,9 +173,9 @@ def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
             fb.export(dataset, tmp_path / "b.root", products=wanted)
     with pytest.raises(fb.KeyNotFoundError, match="there is no run 77"):
         fb.export(dataset, tmp_path / "b.root", runs=[1, 77])
-    with pytest.raises(fb.UsageError, match="runs are of a dataset"):
+    with pytest.raises(fb.UsageError, match="runs can only be selected in a dataset"):
         fb.export(dataset[1], tmp_path / "b.root", runs=[1])
-    with pytest.raises(fb.UsageError, match="a dataset, run or subrun is exported"):
+    with pytest.raises(fb.UsageError, match="expected a dataset, run or subrun"):
         fb.export(dataset.datastore, tmp_path / "b.root")  # type: ignore[arg-type]
     assert not (tmp_path / "b.root").exists()
 
@@ -183,9 +183,9 @@ def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
 def test_products_that_are_none_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     dataset.create_run(1).create_subrun(1).create_event(1).store("best", 0.5)
     for products, words in [
-        ([], "names none"),
+        ([], "selects none"),
         ([("best", float, 1)], "or \\(label, type\\)"),
-        ([5], "is a text, not 5"),
+        ([5], "must be a string, not 5"),
     ]:
         with pytest.raises(fb.UsageError, match=words):
             fb.export(dataset, tmp_path / "a.root", products=products)  # type: ignore[arg-type]
@@ -211,7 +211,7 @@ def test_labels_with_several_types_are_told(dataset: fb.DataSet, tmp_path: Path)
 
 def test_datasets_in_it_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     dataset.create_dataset("b")
-    assert fb.export(dataset, tmp_path / "a.root").warnings == ("dataset 'a/b' is not part of it: export it by itself",)
+    assert fb.export(dataset, tmp_path / "a.root").warnings == ("dataset 'a/b' is not included: export it by itself",)
 
 
 def test_notes_that_files_are_in_a_dataset_stay_there(dataset: fb.DataSet, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_an_empty_label_comes_back_with_several_types(dataset: fb.DataSet, tmp_p
 
 
 def test_the_root_has_no_events(dataset: fb.DataSet, tmp_path: Path) -> None:
-    with pytest.raises(fb.UsageError, match="the root of a store holds no events: export a dataset in it, as 'a'"):
+    with pytest.raises(fb.UsageError, match="the root of a store has no events: export a dataset in it, as 'a'"):
         fb.export(dataset.datastore.root, tmp_path / "a.root")
 
 
@@ -313,12 +313,12 @@ def test_no_two_columns_have_one_name() -> None:
 
 def test_only_root_files_are_made(dataset: fb.DataSet, tmp_path: Path) -> None:
     dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
-    with pytest.raises(fb.UsageError, match=r"would be a ROOT file: call it \.root, and not \.txt"):
+    with pytest.raises(fb.UsageError, match=r"would be a ROOT file: use the ending \.root instead of \.txt"):
         fb.export(dataset, tmp_path / "m.txt")
-    with pytest.raises(fb.UsageError, match=r"is a folder: give the file that is to be written, as '.*/events.root'"):
+    with pytest.raises(fb.UsageError, match=r"is a directory: give the file to write, e\.g\. '.*/events.root'"):
         fb.export(dataset, tmp_path, overwrite=True)
     fb.export(dataset, tmp_path / "m.v2")
-    with pytest.raises(fb.FileError, match="overwrite=True, or -f in the shell, replaces it"):
+    with pytest.raises(fb.FileError, match="overwrite=True, or -f in the shell"):
         fb.export(dataset, tmp_path / "m.v2")
 
 
@@ -326,7 +326,7 @@ def test_a_file_that_is_there_stays(dataset: fb.DataSet, tmp_path: Path) -> None
     dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
     fb.export(dataset, tmp_path / "a.root")
     before = (tmp_path / "a.root").read_bytes()
-    with pytest.raises(fb.FileError, match="is there already"):
+    with pytest.raises(fb.FileError, match="already exists"):
         fb.export(dataset, tmp_path / "a.root")
     # neither does an error replace it
     store_raw(dataset[1][1][1], "x", "std::vector<float>", b"short")
@@ -347,7 +347,7 @@ def test_what_changes_meanwhile_is_told(dataset: fb.DataSet, tmp_path: Path, mon
         return begin(*given)
 
     monkeypatch.setattr(_export._Exporting, "_begin", another)
-    with pytest.raises(fb.FileError, match="had 200 events when its products were counted, and 201"):
+    with pytest.raises(fb.FileError, match="had 200 events when its products were counted, but 201"):
         fb.export(dataset, tmp_path / "a.root")
     assert not (tmp_path / "a.root").exists()
 
@@ -355,11 +355,11 @@ def test_what_changes_meanwhile_is_told(dataset: fb.DataSet, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda run: run[1][3].store("late", 1.5), "had 0 products 'late' of type double of events .* and 1 when"),
-        (lambda run: run[1][3].store("sometimes", 3), "had 1 products 'sometimes' of type .* of events .* and 2 when"),
-        (lambda run: run.store("late", 1.5), "had 0 products 'late' of type double of runs .* and 1 when"),
+        (lambda run: run[1][3].store("late", 1.5), "had 0 products 'late' of type double of events .* but 1 when"),
+        (lambda run: run[1][3].store("sometimes", 3), "had 1 products 'sometimes' of type .* of events .* but 2 when"),
+        (lambda run: run.store("late", 1.5), "had 0 products 'late' of type double of runs .* but 1 when"),
         (lambda run: run.datastore["a"].store("late", 1.5), "had 0 products 'late' of type double of the dataset"),
-        (lambda run: run.create_subrun(2), "had 0 subruns that hold nothing .* and 1 when"),
+        (lambda run: run.create_subrun(2), "had 0 subruns without events or products .* but 1 when"),
     ],
 )
 def test_products_that_come_meanwhile_are_told(
@@ -395,7 +395,7 @@ def test_references_are_said_to_be_followed_by_nobody(dataset: fb.DataSet, tmp_p
     store_raw(event, "old", "hepnos::Ptr<float,std::vector<float>>", b"22 serialization")
     told = [warning for warning in fb.export(dataset, tmp_path / "a.root").warnings if "references" in warning]
     assert len(told) == 1
-    assert told[0].startswith("'best', 'first', 'old', 'pair': these are references")
+    assert told[0].startswith("'best', 'first', 'old', 'pair': references are exported")
     report = fb.export(dataset, tmp_path / "b.root", products="pt")
     assert report.warnings == ()
 
@@ -605,7 +605,7 @@ def test_what_may_be_missing_is_read_by_rdataframe_as_lists(dataset: fb.DataSet,
     run_root(FRAME, path, tmp_path / "found")
     assert json.loads((tmp_path / "found").read_text()) == {"entries": 5, "some": 2, "sum": 15.0}
     assert everything(again(path)) == everything(dataset)
-    with pytest.raises(fb.UsageError, match="missing is 'optional' or 'list', not 'vector'"):
+    with pytest.raises(fb.UsageError, match="missing must be 'optional' or 'list', not 'vector'"):
         fb.export(dataset, path, missing="vector", overwrite=True)
 
 

@@ -223,7 +223,7 @@ def test_the_program_reads_them(archive, dimuon, tmp_path):
 def test_they_are_inputs_of_merges(memory, tmp_path, dimuon):
     fb.merge(["memory://d/dimuon.root", dimuon], tmp_path / "merged.root", verify=True)
     assert fb.open(tmp_path / "merged.root").num_entries == 24_000
-    with pytest.raises(fb.FileError, match="files are written to"):
+    with pytest.raises(fb.FileError, match="cannot write there"):
         fb.recreate("memory://d/new.root")
 
 
@@ -250,7 +250,7 @@ def test_options_are_those_of_the_file_system(memory, nginx, dimuon):
     """What femtobarn's own clients do not know is an error there, and an option here."""
     options = {"client_kwargs": {"headers": {"Authorization": "Bearer good"}}}
     url = f"{nginx.url}/token/dimuon.root"
-    with pytest.raises(fb.UsageError, match='there is no setting "client_kwargs"'):
+    with pytest.raises(fb.UsageError, match='unknown setting "client_kwargs"'):
         fb.open(url, storage_options=options)
     assert fb.open(url, storage_options={**options, "handler": "fsspec"}).num_entries == 12_000
     found = fb.open(f"simplecache::{url}", storage_options={"http": options, "largest_gap": 0})
@@ -259,7 +259,7 @@ def test_options_are_those_of_the_file_system(memory, nginx, dimuon):
         fb.open(url, storage_options={"handler": "fsspec", "client": threading.Lock()})
     with pytest.raises(fb.UsageError, match='handler is femtobarn or fsspec, not "uproot"'):
         fb.open(url, storage_options={"handler": "uproot"})
-    with pytest.raises(fb.UsageError, match="largest_gap is a number of bytes"):
+    with pytest.raises(fb.UsageError, match="invalid largest_gap"):
         fb.open("memory://d/dimuon.root", storage_options={"largest_gap": "much"})
     with pytest.raises(fb.UsageError, match="'largest_gap' is not"):
         fb.open("memory://d/a.root", storage_options={"largest_gap": [1]})

@@ -105,7 +105,7 @@ def test_collections_are_gathered(dataset: fb.DataSet, shared: Path, name: str) 
 def test_arrays_of_other_lengths_are_no_collection(dataset: fb.DataSet, tmp_path: Path) -> None:
     fields = {"nMuon": np.array([1, 0, 2], "u4"), "Muon_pt": ak.Array([[0.5], [], [1.5, 2.5]])}
     path = write(tmp_path / "a.root", {**fields, "Muon_idx": ak.Array([[0], [1], [1, 2]])})
-    with pytest.raises(fb.UsageError, match=r"Muon_idx has 1 items in entry 1, and nMuon is 0"):
+    with pytest.raises(fb.UsageError, match=r"Muon_idx has 1 items in entry 1, but nMuon is 0"):
         bring(path, dataset, collections=True)
     bring(path, dataset, collections=True, drop="Muon_idx")
     assert dataset.arrays("Muon").tolist() == [[], [{"pt": 0.5}], [{"pt": 1.5}, {"pt": 2.5}]]
@@ -124,22 +124,22 @@ def test_collections_take_their_counters_along(dataset: fb.DataSet, tmp_path: Pa
 def test_that_nothing_is_collected_is_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     """There were 50 products for each event in place of some collections, and nothing said why."""
     path = write(tmp_path / "a.root", {"Muon_pt": ak.Array([[0.5], [], []])})
-    with pytest.warns(UserWarning, match="has collected nothing: no integer field nX"):
+    with pytest.warns(UserWarning, match="has found no collections: no integer field nX"):
         report = fb.ingest(path, dataset, collections=True)
-    assert any("has collected nothing" in warning for warning in report.warnings)
+    assert any("has found no collections" in warning for warning in report.warnings)
     assert sorted(dataset.arrays("Muon_pt").tolist()) == [[], [], [0.5]]
 
 
 def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path) -> None:
     fb.write(tmp_path / "a.root", {"x": [1.5, 2.5, 3.5]})
-    with pytest.raises(fb.KeyNotFoundError, match="event=, or give that of the first entry"):
+    with pytest.raises(fb.KeyNotFoundError, match="event=, or give the number of the first entry"):
         fb.ingest(tmp_path / "a.root", dataset, run=1, subrun=2)
     fb.ingest(tmp_path / "a.root", dataset, run=1, subrun=2, event=0)
     fb.ingest(tmp_path / "a.root", dataset, run=1, subrun=2, event="3")
     assert [event._numbers() for event in dataset.events()] == [(1, 2, n) for n in range(6)]
     assert [dataset[1][2][n].load("x") for n in range(6)] == [1.5, 2.5, 3.5, 1.5, 2.5, 3.5]
     fb.write(tmp_path / "b.root", {"x": [1.5]})
-    with pytest.raises(fb.UsageError, match="events of several files would have the same numbers"):
+    with pytest.raises(fb.UsageError, match="events of several files would get the same numbers"):
         fb.ingest(str(tmp_path / "*.root"), dataset, run=1, subrun=2, event=0)
     fb.write(tmp_path / "c.root", {"x": np.arange(50_000), "run": np.arange(50_000)})
     several = list(chunks(tmp_path / "c.root", subrun=0, event=10, step=20_000))
@@ -150,7 +150,7 @@ def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path
 
 def test_names_have_no_sets_of_characters(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
-    with pytest.raises(fb.KeyNotFoundError, match=r"no field is '\[x\]'"):
+    with pytest.raises(fb.KeyNotFoundError, match=r"no field matches '\[x\]'"):
         fb.ingest(path, dataset, fields="[x]")
     fb.ingest(path, dataset, fields="?")
     with pytest.raises(fb.KeyNotFoundError, match=r"no product '\[x\]'"):
@@ -164,14 +164,14 @@ def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp
     for n, name in enumerate(["b.root", "c.root"], 1):
         new = {**old, "Muon_pt": ak.Array([[1], [], [2]]), "Muon_eta": old["Muon_pt"]}
         paths.append(write(tmp_path / name, {**new, "event": np.arange(3) + 3 * n}))
-    with pytest.raises(fb.UsageError, match="class Muon is noted there with other members") as caught:
+    with pytest.raises(fb.UsageError, match="class Muon is stored with other members") as caught:
         fb.ingest([str(path) for path in paths], dataset, collections=True)
     said = str(caught.value)
     assert said.startswith(f"{paths[1]}: product 'Muon': ")
-    assert "pt is double there and std::int64_t here; only here: eta; give" in said
-    assert f"Of 3 files that were looked at, 2 files have it so, {paths[1]}, {paths[2]}: ingest these by" in said
+    assert "pt is double there and std::int64_t here; only here: eta; rename" in said
+    assert f"Of 3 checked files, 2 files have these members, {paths[1]}, {paths[2]}: ingest these sep" in said
     assert "namespace='v2'" in said
-    assert "was brought in with" not in said
+    assert "was ingested with" not in said
     assert "drop=['nMuon', 'Muon_*']" in said
     report = fb.ingest([str(path) for path in paths[1:]], dataset, collections=True, namespace="v2")
     assert report.events == 6
@@ -188,7 +188,7 @@ def test_a_class_that_differs_as_other_fields_were_chosen_is_told_so(dataset: fb
     fb.ingest(first, dataset, fields="Muon_pt", collections=True)
     with pytest.raises(fb.UsageError, match="only here: eta") as caught:
         fb.ingest(second, dataset, fields=["Muon_*"], collections=True)
-    assert f"{first} was brought in with fields=['Muon_pt'], which may be why. " in str(caught.value)
+    assert f"{first} was ingested with fields=['Muon_pt'], which may be the reason. " in str(caught.value)
 
 
 def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path: Path) -> None:
@@ -211,34 +211,39 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
 @pytest.mark.parametrize(
     ("numbers", "options", "error", "message"),
     [
-        ({"event": None}, {}, fb.KeyNotFoundError, "no field 'event', which would be the number of the event"),
+        ({"event": None}, {}, fb.KeyNotFoundError, "no field 'event' for the number of the event"),
         (
             {"luminosityBlock": None, "LumiBlockNum": [7, 7, 1]},
             {},
             fb.KeyNotFoundError,
-            "by subrun=",
+            "with subrun=",
         ),
         ({}, {"subrun": "luminosityBlok"}, fb.KeyNotFoundError, "did you mean 'luminosityBlock'"),
         (
             {"event": [1.0, 2.0, 3.0]},
             {},
             fb.UsageError,
-            "field 'event' is double, and",
+            "field 'event' is double, but",
         ),
-        ({"run": [1, -4, 2]}, {}, fb.UsageError, "field 'run' holds -4: no run is negative"),
-        ({"event": np.array([1, 2, 2**64 - 1], "u8")}, {}, fb.UsageError, "which stands for no event"),
+        ({"run": [1, -4, 2]}, {}, fb.UsageError, "field 'run' holds -4: numbers of runs must not be negative"),
+        ({"event": np.array([1, 2, 2**64 - 1], "u8")}, {}, fb.UsageError, "which is reserved for a missing event"),
         ({"event": np.array([3, 3, 3], "u8")}, {}, fb.UsageError, "entries 0 and 1 are both event 3 of run 1"),
         ({}, {"subrun": "run", "event": "event"}, fb.UsageError, "three fields"),
-        ({}, {"event": 2**64 - 2}, fb.UsageError, "stands for no event"),
-        ({}, {"subrun": 2**64 - 1}, fb.UsageError, "stands for no subrun"),
-        ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field is 'Jet_\*'"),
-        ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field is 'xx'"),
-        ({}, {"drop": "x,y"}, fb.KeyNotFoundError, r"no field is 'x,y'; pass several as a list: drop=\['x', 'y'\]"),
+        ({}, {"event": 2**64 - 2}, fb.UsageError, "is reserved for a missing event"),
+        ({}, {"subrun": 2**64 - 1}, fb.UsageError, "is reserved for a missing subrun"),
+        ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field matches 'Jet_\*'"),
+        ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field matches 'xx'"),
+        (
+            {},
+            {"drop": "x,y"},
+            fb.KeyNotFoundError,
+            r"no field matches 'x,y'; pass several as a list: drop=\['x', 'y'\]",
+        ),
         (
             {"run": None, "luminosityBlock": None, "event": None},
             {},
             fb.KeyNotFoundError,
-            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* by run=,.* by subrun=,.* by event=,",
+            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* run=,.* subrun=,.* event=,",
         ),
     ],
 )
@@ -275,12 +280,17 @@ def test_fields_are_chosen_and_dropped(dataset: fb.DataSet, tmp_path: Path) -> N
 def test_slips_with_numbers_and_files_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
     for given in (-1, "-1", np.int32(-1)):
-        with pytest.raises(fb.UsageError, match="run=-1: no run is negative: give another number, or the name of"):
+        with pytest.raises(
+            fb.UsageError, match="run=-1: run numbers must not be negative: give another number, or the name of"
+        ):
             fb.ingest(path, dataset, run=given)
-    with pytest.raises(fb.UsageError, match=r"event= is the name of a field, or a number .*, not 1\.5"):
+    with pytest.raises(fb.UsageError, match=r"event must be the name of a field, or a number .*, not 1\.5"):
         fb.ingest(path, dataset, event=1.5)  # type: ignore[arg-type]
     for argument, name, what in [("drop", "luminosityBlock", "subrun"), ("fields", "run", "run")]:
-        with pytest.raises(fb.UsageError, match=f"field '{name}' says the {what} of each event, .*out of {argument}="):
+        with pytest.raises(
+            fb.UsageError,
+            match=f"field '{name}' is the {what} of each event and cannot be a product: .*out of {argument}=",
+        ):
             fb.ingest(path, dataset, **{argument: name})  # type: ignore[arg-type]
     with uproot.open(path) as file:
         for opened in (file, file["ntuple" if "ntuple" in file else file.keys()[0]]):
@@ -307,7 +317,7 @@ def test_the_tree_is_said_where_there_are_several(dataset: fb.DataSet, tmp_path:
         for n, name in enumerate(("one", "two")):
             numbers = {"run": [n], "luminosityBlock": [n], "event": [n]}
             file[name] = {**numbers, "x": [n]}
-    with pytest.raises(fb.UsageError, match=r"name one of them: one, two.*or say tree="):
+    with pytest.raises(fb.UsageError, match=r"name one of them: one, two.*or give tree="):
         list(chunks(path))
     bring(path, dataset, tree="two")
     assert dataset.arrays("x").tolist() == [1]

@@ -110,7 +110,7 @@ def test_trees_without_a_field_that_is_asked_for_are_left_behind(nano, tmp_path)
     report = fb.convert(nano, tmp_path / "out.root", fields="Jet_*")
     assert report.ntuples == {"Events": 50}
     reasons = {it.name: it.reason for it in report.left_behind}
-    assert reasons["Runs"] == reasons["deep/my tree"] == "no field of it is asked for"
+    assert reasons["Runs"] == reasons["deep/my tree"] == "no field of it is selected"
     with pytest.raises(fb.KeyNotFoundError, match="nothing_of_that_name"):
         fb.convert(nano, tmp_path / "none.root", fields=["number", "nothing_of_that_name"])
 

@@ -89,7 +89,7 @@ def test_an_append_goes_on_with_the_sets_of_the_output(files, tmp_path):
     for path in (none, two, three):
         fb.merge(path, output, append=True)
     assert {name: rows(output, name) for name in ALL} == ALL
-    with pytest.raises(fb.FemtobarnError, match="other fields"):
+    with pytest.raises(fb.FemtobarnError, match="its fields differ"):
         fb.merge(make(tmp_path / "odd.root", 1, {"lumi": ({"l": "double"}, [])}), output, append=True)
     assert {name: rows(output, name) for name in ALL} == ALL
 
@@ -122,7 +122,7 @@ def test_skims_say_of_ranges_what_is_left_of_them(files, tmp_path):
 def test_other_fields_are_an_error_that_names_both_files(files, tmp_path):
     odd = make(tmp_path / "odd.root", 1, {"made": ({"input": "int32"}, [])})
     output = tmp_path / "out.root"
-    with pytest.raises(fb.UsageError, match=r"odd\.root.*other fields.*one\.root") as error:
+    with pytest.raises(fb.UsageError, match=r"odd\.root.*its fields differ from .*one\.root") as error:
         fb.merge([files[0], odd], output)
     assert "--others drop" in str(error.value)
     assert not output.exists()

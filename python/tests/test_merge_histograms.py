@@ -388,7 +388,7 @@ def test_directories_and_names_are_keys(folder, tmp_path):
     report = fb.merge([folder / "0.root", folder / "2.root"], tmp_path / "own.root", others="drop")
     found = [one["histograms"] for one in report.inputs]
     assert found[1] == found[0] + 1 == report.histograms
-    with pytest.raises(fb.UsageError, match="is there already"):
+    with pytest.raises(fb.UsageError, match="already exists"):
         fb.merge([folder / "0.root"], tmp_path / "own.root")
 
 
@@ -497,14 +497,14 @@ def test_better_than_hadd(run_root, seen, tmp_path):
 def test_others_of_the_same_name(run_root, tmp_path):
     first, second = tmp_path / "first.root", tmp_path / "second.root"
     run_root(ONE, first, "ROOT.TH1F('', '', 2, 0, 2)", "x", second, "ROOT.TNamed('', 'text')", "x")
-    with pytest.raises(fb.UsageError, match="is no RNTuple"):
+    with pytest.raises(fb.UsageError, match="is not an RNTuple"):
         fb.merge([first, second], tmp_path / "out.root")
     report = fb.merge([first, second], tmp_path / "out.root", others="first")
     assert left_behind(report) == [("x", "TNamed")]
-    with pytest.raises(fb.UsageError, match="something else of that name"):
+    with pytest.raises(fb.UsageError, match="a different object with this name"):
         fb.merge([second, first], tmp_path / "other.root", others="first")
     fb.write(tmp_path / "ntuple.root", {"a": [1]}, name="x")
-    with pytest.raises(fb.UsageError, match="something else of that name"):
+    with pytest.raises(fb.UsageError, match="a different object with this name"):
         fb.merge([tmp_path / "ntuple.root", first], tmp_path / "other.root")
 
 

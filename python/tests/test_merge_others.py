@@ -154,11 +154,13 @@ def test_what_is_named_must_be_something_to_bring(run_root, tmp_path):
     with fb.recreate(path) as file:
         file["folder/t"] = {"x": [1]}
     run_root(TREE, path, "TTree")
-    with pytest.raises(fb.UsageError, match=r"in\.root:folder is a directory: name what is in it"):
+    with pytest.raises(fb.UsageError, match=r"in\.root:folder is a directory: name an object in it"):
         fb.clone(f"{path}:folder", output)
     with fb.recreate(tmp_path / "empty.root") as file:
         file.mkdir("folder")
-    with pytest.raises(fb.UsageError, match=r"nothing to bring in .*empty\.root: no RNTuple, TTree or histogram"):
+    with pytest.raises(
+        fb.UsageError, match=r"nothing to merge in .*empty\.root: it has no RNTuple, TTree or histogram"
+    ):
         fb.clone(tmp_path / "empty.root", output)
 
 
@@ -345,7 +347,7 @@ def test_what_cannot_be_moved_is_refused(run_root, tmp_path):
     fb.write(output, {"x": np.arange(3)}, name="t")
     grown(output)
     fb.write(tmp_path / "more.root", {"x": np.arange(10)}, name="t")
-    with pytest.raises(fb.UsageError, match=r'TCanvas "canvas" .*cannot be put where its key has another length'):
+    with pytest.raises(fb.UsageError, match=r'cannot copy the TCanvas "canvas" .*key of another length'):
         fb.merge([tmp_path / "more.root", path], output, append=True, others="first")
 
 

@@ -95,7 +95,7 @@ def test_a_file_of_settings_counts_after_the_environment(dimuon, tmp_path):
     settings.write_text("['/nowhere']\nlargest_gap = '1 MiB'\n")
     assert requests() != "1"
     settings.write_text("largest_gpa = 1\n")
-    assert "there is no setting" in requests()
+    assert "unknown setting" in requests()
     assert "settings.toml" in requests()
 
 

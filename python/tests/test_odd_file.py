@@ -1,4 +1,4 @@
-"""Several files that do not go together: the error names the one that is unlike the others."""
+"""Several files that do not go together: the error names the one that differs from the others."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_the_file_without_a_common_field_is_named(tmp_path: Path, order: tuple[i
 
 
 def is_named(message: str, name: str) -> bool:
-    """Whether a message is about a file, or says which one is unlike the others."""
+    """Whether a message is about a file, or says which one differs from the others."""
     last = message.rpartition("; ")[2]
-    return name in message.partition(" ")[0] or (name in last.partition(" ")[0] and "is unlike the others" in last)
+    return name in message.partition(" ")[0] or (name in last.partition(" ")[0] and "differs from the others" in last)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -113,7 +113,7 @@ def test_the_home_folder_is_expanded(monkeypatch):
 def test_a_glob_without_matches_is_not_found(tmp_path):
     with pytest.raises(fb.NotFoundError, match=r"no file matches .*none_\*"):
         fb.open(f"{tmp_path}/none_*.root")
-    with pytest.raises(FileNotFoundError, match="there is no directory"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         fb.open(f"{tmp_path}/nowhere/*.root")
 
 

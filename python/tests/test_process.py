@@ -231,7 +231,7 @@ def test_events_of_processes_that_die_are_done_again(
     result = process(dataset, dies_once, executor="processes")
     assert len(list(tmp_path.iterdir())) == 3
     assert result.value == list(range(N))
-    with pytest.raises(fb.WorkerDiedError, match=r"3 processes died over run \d+, subrun \d+, event"):
+    with pytest.raises(fb.WorkerDiedError, match=r"3 processes died while they processed run \d+, subrun \d+, event"):
         process(dataset, always_dies, executor="processes")
 
 
@@ -598,12 +598,12 @@ def test_checkpoints_that_cannot_be_used_are_told(dataset: fb.DataSet, tmp_path:
         process(dataset, number, checkpoint=path)
     path.unlink()
     called: list[int] = []
-    with pytest.raises(fb.UsageError, match="there is no folder"):
+    with pytest.raises(fb.UsageError, match="does not exist"):
         process(dataset, called.append, checkpoint=tmp_path / "missing" / "checkpoint")
-    with pytest.raises(fb.UsageError, match="this is a folder"):
+    with pytest.raises(fb.UsageError, match="found a directory"):
         process(dataset, called.append, checkpoint=tmp_path)
     assert called == []
-    with pytest.raises(fb.UsageError, match="the results cannot be pickled"):
+    with pytest.raises(fb.UsageError, match="needs results that can be pickled"):
         process(dataset, lambda event: lambda: event, checkpoint=path)
     assert list(tmp_path.iterdir()) == []
 
@@ -755,17 +755,20 @@ class Yields:
 
 def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
     for options, message in [
-        ({"by": "run"}, "by is"),
-        ({"on_error": "ignore"}, "on_error is"),
+        ({"by": "run"}, "by must be"),
+        ({"on_error": "ignore"}, "on_error must be"),
         ({"output_batch_size": 0}, "must be 1 or more"),
-        ({"executor": "gpu"}, "executor is"),
+        ({"executor": "gpu"}, "executor must be"),
         ({"workers": -1}, "workers must be"),
         ({"workers": 0}, "workers must be"),
-        ({"reduce": 5}, "reduce is a function of two results, not 5"),
+        ({"reduce": 5}, "reduce must be a function of two results, not 5"),
         ({"function": 5}, "called for each event"),
-        ({"function": awaited}, r"the function <function awaited .* awaited: `await femtobarn.aio.process"),
-        ({"function": partial(awaited, 1)}, "takes a function that is defined by `async def`"),
-        ({"function": Yields()}, r"the function <.*Yields object .*> yields, .*: return a list"),
+        (
+            {"function": awaited},
+            r"the function <function awaited .* coroutine function: use `await femtobarn.aio.process",
+        ),
+        ({"function": partial(awaited, 1)}, "takes a function defined with `async def`"),
+        ({"function": Yields()}, r"the function <.*Yields object .*> is a generator, .*: return a list"),
         ({"function": Yields().__call__}, "return a list"),
         ({"reduce": awaited}, "reduce is never awaited"),
         ({"executor": "processes", "reduce": lambda a, b: a}, "reduce <function .* cannot be sent to other processes"),
@@ -773,7 +776,7 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
         with pytest.raises(fb.UsageError, match=message):
             process(dataset, **{"function": number, **options})
     pytest.importorskip("distributed")
-    with pytest.raises(fb.UsageError, match="takes the client of this process"):
+    with pytest.raises(fb.UsageError, match="needs a client in this process"):
         process(dataset, number, executor="dask")
     with pytest.raises(fb.UsageError, match=r"the function .* cannot be sent to other processes"):
         process(dataset, lambda event: 1, executor="processes")
@@ -781,7 +784,7 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
     memory.create_run(1)
     with pytest.raises(fb.UsageError, match="store in memory cannot be pickled"):
         process(memory, number, executor="processes", preload=[])
-    with pytest.raises(fb.UsageError, match="events are those of"):
+    with pytest.raises(fb.UsageError, match="events must come from"):
         process([1, 2], number)
     with pytest.raises(KeyError, match="no event of dataset 'a' has a product 'm'"):
         process(dataset, number, preload=["m"])
@@ -796,11 +799,11 @@ def test_what_was_deleted_is_no_work_without_events(store: fb.DataStore) -> None
     deleted = run.create_subrun(2)
     deleted.delete()
     assert process(dataset, len, preload=[], by="batch").value == [1]
-    with pytest.raises(fb.KeyNotFoundError, match=r"run 1, subrun 2.* is not there: it was deleted"):
+    with pytest.raises(fb.KeyNotFoundError, match=r"run 1, subrun 2.* does not exist: it was deleted"):
         process(deleted, number)
     store["a"].delete()
     for source in (dataset, run, subrun):
-        with pytest.raises(KeyError, match="is not there: it was deleted"):
+        with pytest.raises(KeyError, match="does not exist: it was deleted"):
             process(source, number, preload=[])
     assert process(store.root, number, preload=[]).n_events == 0
 
@@ -852,7 +855,7 @@ def stores_by_itself(event: Any) -> None:
 def test_processes_that_would_write_to_a_folder_are_told_how(tmp_path: Path) -> None:
     dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}").root.create_dataset("a")
     dataset.create_run(1).create_subrun(1).create_event(2).store("n", 2)
-    advice = "one process at a time writes to a store in a folder: return what is to be stored"
+    advice = "only one process at a time can write to a store in a directory: return values"
     with concurrent.futures.ProcessPoolExecutor(1) as pool:
         for executor in ("processes", pool):
             for function in (stores_beside, stores_by_itself):
@@ -929,9 +932,7 @@ def check_what_cannot_be_written(shared: fb.DataSet, executor: Any) -> None:
     url = shared.datastore.url
     try:
         for on_error in ("raise", "skip", "retry"):
-            with pytest.raises(
-                fb.ProcessError, match=r"writing what was put into batches failed for run 1.* says .OOM"
-            ):
+            with pytest.raises(fb.ProcessError, match=r"writing batches failed for run 1.* says .OOM"):
                 process(shared, collects_too_much, **options, on_error=on_error)
             configure(url, "maxmemory 0")
     finally:
@@ -1020,7 +1021,7 @@ def stores_by_the_parents(event: Any) -> None:
 
 def test_pools_that_break_tell_how_to_go_on(dataset: fb.DataSet) -> None:
     with concurrent.futures.ProcessPoolExecutor(1) as pool:
-        with pytest.raises(fb.FemtobarnError, match="with checkpoint='path', another call goes on") as raised:
+        with pytest.raises(fb.FemtobarnError, match="with checkpoint='path', another call continues") as raised:
             process(dataset, always_dies, executor=pool)
         assert type(raised.value).__name__ == "WorkerDiedError"
 
@@ -1127,7 +1128,7 @@ def test_errors_that_cannot_be_sent_name_the_event(dataset: fb.DataSet) -> None:
                 process(dataset, raises_two, executor=executor, workers=1)
             with pytest.raises(fb.ProcessError, match=r"event 3000: SystemExit\('out'\)"):
                 process(dataset, exits, executor=executor, workers=1, on_error="skip")
-        for function, message in [(gives_unloadable, "cannot be had from"), (gives_lambda, "cannot be sent to")]:
+        for function, message in [(gives_unloadable, "cannot be received from"), (gives_lambda, "cannot be sent to")]:
             for executor in ("processes", pool):
                 with pytest.raises(fb.ProcessError, match=rf"run \d+, subrun \d+, event .*{message} another process"):
                     process(dataset, function, executor=executor, workers=1)
@@ -1174,7 +1175,7 @@ def test_events_that_kill_or_cannot_be_loaded_are_skipped(
 ) -> None:
     skipped = process(dataset, dies_at_3000, executor="processes", workers=2, on_error="skip", output_batch_size=8)
     (failure,) = skipped.failures
-    assert "3 processes died over" in failure.error
+    assert "3 processes died while they processed" in failure.error
     first = 3000 // 8 * 8
     assert skipped.value == [n for n in range(N) if not first <= n < first + 8]
     assert (skipped.n_events, skipped.n_failed) == (N - 8, 8)
@@ -1286,8 +1287,8 @@ def test_scripts_without_a_guard_are_told(url: str, tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == code, done.stderr
         if code:
-            assert "must be under `if __name__ == '__main__':`" in done.stderr.splitlines()[-1]
-            assert "UsageError: a process has ended before it could begin" in done.stderr.splitlines()[-1]
+            assert "under `if __name__ == '__main__':`" in done.stderr.splitlines()[-1]
+            assert "UsageError: a process ended before it could start" in done.stderr.splitlines()[-1]
         else:
             assert done.stdout == f"{N}\n"
 
@@ -1385,7 +1386,7 @@ def test_failures_of_any_rank_end_the_job_on_all(url: str, ranks: int, tmp_path:
     for what in (
         "corrupt: .*not a checkpoint",
         "workers: .*workers must be 1 or more",
-        "folder: .*there is no folder",
+        "folder: .*does not exist",
         "one rank: .*'other'",
         "exit: .*event 3000: SystemExit",
         "two: .*event 3000: .*1 and 2",

@@ -139,7 +139,7 @@ def test_entries_are_what_a_slice_takes(written, tmp_path, entries):
 def test_entries_that_make_no_sense_are_told(written, tmp_path, entries, message):
     with pytest.raises(fb.UsageError, match=message):
         fb.clone(written[0], tmp_path / "out.root", entries=entries)
-    with pytest.raises(fb.UsageError, match="counted in one file, and there are 2"):
+    with pytest.raises(fb.UsageError, match="counted in one file, but there are 2"):
         fb.clone([written[0]] * 2, tmp_path / "out.root", entries=slice(5))
     assert not (tmp_path / "out.root").exists()
 
@@ -410,14 +410,14 @@ def test_misuse_is_told_before_anything_is_written(written, tmp_path):
         (lambda: fb.reshape(path, output, page_size=0), "page_size is at least one byte"),
         (lambda: fb.reshape(path, output, cluster_size="0 B"), "cluster_size is at least one byte"),
         (lambda: fb.reshape(path, output, page_size=-5), "page_size"),
-        (lambda: fb.clone(path, output, level="L2"), "give the compression"),
-        (lambda: fb.clone(path, path, overwrite=True), "it is the input, too"),
+        (lambda: fb.clone(path, output, level="L2"), "give a compression"),
+        (lambda: fb.clone(path, path, overwrite=True), "also an input"),
     ]:
         with pytest.raises(fb.UsageError, match=re.escape(message)):
             call()
     with pytest.raises(fb.KeyNotFoundError, match='has no field "none"'):
         fb.clone(path, output, fields="none")
-    with pytest.raises(fb.KeyNotFoundError, match=r'has no field "i,x"; several names are a list'):
+    with pytest.raises(fb.KeyNotFoundError, match=r'has no field "i,x"; give several names as a list'):
         fb.clone(path, output, fields="i,x")
     with pytest.raises(TypeError, match="did you mean 'overwrite'"):
         fb.clone(path, output, force=True)

@@ -184,5 +184,5 @@ def test_a_name_stands_in_front_of_the_question_mark(server):
     assert "sig=x" in asked
     assert "sig=x:" not in asked
     done = subprocess.run([*PROGRAM, "info", url(server, "two.root")], capture_output=True, text=True, check=False)
-    assert "in front of the question mark: `http://me@127.0.0.1" in done.stderr
+    assert "before the question mark: `http://me@127.0.0.1" in done.stderr
     assert "/two.root:NAME?…`" in done.stderr

@@ -66,16 +66,16 @@ def test_a_product_is_named_by_label_and_type_wherever_by_its_label(store: fb.Da
 def test_what_names_no_product_is_told(store: fb.DataStore, event: fb.Event) -> None:
     dataset = store["a"]
     uses: list[tuple[Any, str]] = [
-        (lambda: event.load("x"), r"say which by typename=, or as \('x', 'float'\)"),
-        (lambda: event.load(("x", "float"), typename="int"), r"given twice, by \('x', 'float'\) and typename='int'"),
+        (lambda: event.load("x"), r"select one with typename=, or as \('x', 'float'\)"),
+        (lambda: event.load(("x", "float"), typename="int"), r"given twice: \('x', 'float'\) and typename='int'"),
         (lambda: event.load(("x",)), r"\(label, type\), not \('x',\)"),  # type: ignore[arg-type]
-        (lambda: event.load(5), "a text, not 5"),  # type: ignore[arg-type]
-        (lambda: event.store(("x", "float"), 1), "its type is given by typename="),  # type: ignore[arg-type]
+        (lambda: event.load(5), "must be a string, not 5"),  # type: ignore[arg-type]
+        (lambda: event.store(("x", "float"), 1), "give its type with typename="),  # type: ignore[arg-type]
         (lambda: dataset.arrays(["x"], typename="float"), r"several products as \(label, type\)"),
-        (lambda: dataset.arrays(["x", 5]), "a text, not 5"),  # type: ignore[list-item]
+        (lambda: dataset.arrays(["x", 5]), "must be a string, not 5"),  # type: ignore[list-item]
         (lambda: dataset.arrays(5), r"labels, or \(label, type\), not 5"),  # type: ignore[arg-type]
         (lambda: store.prefetcher(5), r"labels, or \(label, type\), not 5"),  # type: ignore[arg-type]
-        (lambda: list(store.prefetcher(("x", "y", "z"))(dataset)), "pass several as a list"),  # type: ignore[arg-type]
+        (lambda: list(store.prefetcher(("x", "y", "z"))(dataset)), "give several as a list"),  # type: ignore[arg-type]
     ]
     for n, (use, message) in enumerate(uses):
         with pytest.raises(fb.UsageError, match=message):
@@ -126,11 +126,11 @@ def test_defaults_stand_for_members_that_a_class_has_got_since(event: fb.Event) 
     assert event.load("named", later) == later([new(-1.0, 2, [])], "b")
     required = make_dataclass("Hit", [("n", int), ("t", float)])
     for label, form in (("hit", required), ("hits", list[required])):
-        with pytest.raises(fb.UsageError, match="it has no t; a default of t in Hit would stand for what is not there"):
+        with pytest.raises(fb.UsageError, match="it has no t; to load it anyway, give t in Hit a default"):
             event.load(label, form)
     other = make_dataclass("Other", [("q", float, 0.0)])  # nothing of it is there: another product was meant
     for label, form in (("hit", other), ("hits", list[other]), ("named", other)):
-        with pytest.raises(fb.UsageError, match=r"which is no (list\[)?Other\]?: it has no q$"):
+        with pytest.raises(fb.UsageError, match=r"cannot be loaded as (list\[)?Other\]?: it has no q$"):
             event.load(label, form)
 
 
@@ -144,14 +144,14 @@ def test_a_class_with_other_members_gets_another_name_as_the_error_says(store: f
         "table": pd.DataFrame({"b": [1]}),
     }
     for label, value in values.items():
-        with pytest.raises(fb.UsageError, match=r"another name is given by typename='NEW', or of a list") as caught:
+        with pytest.raises(fb.UsageError, match=r"to give another name, use typename='NEW', or of a list") as caught:
             event.store(label, value)
         assert caught.value.kind == "class-differs"
         event.store(label, value, typename="std::vector<New>" if label == "hits" else f"std::vector<New{label}>")
         assert len(event.products(label)) == 2
     columns = {"records": ak.Array([[{"b": 1}], []])}
     with store.write_batch() as batch:
-        with pytest.raises(fb.UsageError, match=r"another name is given by types=\{label: 'NEW'\}"):
+        with pytest.raises(fb.UsageError, match=r"to give another name, use types=\{label: 'NEW'\}"):
             batch.store_arrays(store["a"], columns, run=1, subrun=5, event=[1, 2])
         types = {"records": "std::vector<Newer>"}
         batch.store_arrays(store["a"], columns, run=1, subrun=5, event=[1, 2], types=types)
@@ -160,7 +160,7 @@ def test_a_class_with_other_members_gets_another_name_as_the_error_says(store: f
 
 def test_what_would_lose_something_is_not_stored(store: fb.DataStore, event: fb.Event) -> None:
     for value in (Pair(1, 2.5), [Pair(1, 2.5)]):
-        with pytest.raises(fb.UsageError, match="names in a namedtuple would be lost: make Pair a dataclass"):
+        with pytest.raises(fb.UsageError, match="names of a namedtuple would be lost: make Pair a dataclass"):
             event.store("pair", value)
     with store.write_batch() as batch, pytest.raises(fb.UsageError, match="namedtuple"):
         batch.store_arrays(store["a"], {"pair": [Pair(1, 2.5)]}, run=1, subrun=2, event=[3])

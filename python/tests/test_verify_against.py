@@ -522,7 +522,7 @@ def test_the_report_says_first_what_is_not_as_in_the_inputs(tmp_path):
     report = fb.open(output).verify(against=tmp_path / "short.root")
     lines = repr(report).splitlines()
     assert lines[0].startswith("VerifyReport: not as in the inputs, and no page damaged; ")
-    assert "differs: 8 entries, and 5 in the inputs" in lines
+    assert "differs: 8 entries, but 5 in the inputs" in lines
     assert "input entry" not in repr(report)
     assert "all is good" not in report._repr_html_()
     assert repr(fb.open(output).verify(against=path)).startswith("VerifyReport: all is good; ")

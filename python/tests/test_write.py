@@ -409,7 +409,7 @@ def test_an_ntuple_needs_a_name_that_is_free_and_possible(path):
 def test_create_does_not_replace(path):
     with fb.create(path) as file:
         file["a"] = {"n": [1]}
-    with pytest.raises(fb.FileError, match="exists already"):
+    with pytest.raises(fb.FileError, match="already exists"):
         fb.create(path)
 
 
@@ -419,14 +419,14 @@ def test_of_two_that_create_a_file_one_wins(path):
     second["b"] = {"n": [2]}
     first["a"] = {"n": [1]}
     second.close()
-    with pytest.raises(fb.FileError, match="is there already, and is not replaced"):
+    with pytest.raises(fb.FileError, match="already exists and is not replaced"):
         first.close()
     assert fb.open(path).name == "b"
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(fb.FileError, match=r"cannot create .*no/new.root: there is no folder .*no$"):
+    with pytest.raises(fb.FileError, match=r"cannot create .*no/new.root: directory .*no does not exist$"):
         fb.write(tmp_path / "no/new.root", {"n": [1]})
 
 

@@ -192,7 +192,7 @@ def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "FileError" in done.stderr
     assert "permission denied: cannot create" in done.stderr
-    assert f"the folder {folder}" in done.stderr
+    assert f"directory {folder}" in done.stderr
     assert files(folder) == []
 
 
@@ -315,6 +315,6 @@ def test_what_is_added_to_is_not_replaced(tmp_path):
     file["again"] = {"y": [3]}
     path.rename(tmp_path / "moved.root")
     fb.write(path, {"z": [5]}, "New")
-    with pytest.raises(OSError, match="was replaced by another file while it was added to"):
+    with pytest.raises(OSError, match="was replaced by another file during an append"):
         file.close()
     assert fb.open(path).keys() == ["z"]

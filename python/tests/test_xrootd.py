@@ -279,7 +279,7 @@ def test_files_are_written_to_servers(server, tmp_path):
     with pytest.raises(fb.FileError) as raised:
         fb.create(url)
     assert raised.value.kind == "create-failed"
-    with pytest.raises(fb.FileError, match="not added to"):
+    with pytest.raises(fb.FileError, match="cannot add to files on servers"):
         fb.update(url)
     fb.write(f"{server.url}/written/other.root", {"n": [1, 2, 3]})
     assert fb.open(f"{server.url}/written/other.root").num_entries == 3

@@ -63,7 +63,7 @@ static void nothing_is_created_in_a_dataset_that_was_deleted() {
     DataSet gone = store.root().createDataSet("deleted");
     const auto &own = detail::Access::store_of(store)->store;
     own.dataset("deleted").remove();
-    THROWS(Exception, "no dataset \"deleted\" as it was", gone.createDataSet("b"));
+    THROWS(Exception, "no dataset \"deleted\" any more", gone.createDataSet("b"));
     CHECK(store.root().find("deleted") == store.root().end());
 }
 
@@ -80,7 +80,7 @@ static void containers_are_found_by_numbers() {
     CHECK(dataset[5].next().number() == 9 && !dataset[9].next().valid());
     CHECK(runs.upper_bound(InvalidRunNumber) == runs.end() && runs.find(InvalidRunNumber) == runs.end());
     THROWS(Exception, "no run 6", dataset[6]);
-    THROWS(Exception, "stands for none", dataset.createRun(InvalidRunNumber));
+    THROWS(Exception, "is reserved", dataset.createRun(InvalidRunNumber));
     THROWS(Exception, "not valid", Run().number());
 
     SubRun subrun = dataset[5].createSubRun(7);
@@ -206,7 +206,7 @@ static void stores_are_connected_or_say_so() {
     CHECK(store.valid() && !DataStore().valid());
     THROWS(Exception, "not connected", DataStore().root());
     THROWS(Exception, "not connected", DataStore().numTargets(ItemType::EVENT));
-    THROWS(Exception, "no event store", DataStore::connect("na+sm", "no://where"));
+    THROWS(Exception, "not an event store", DataStore::connect("na+sm", "no://where"));
     store.shutdown();
     setenv("FEMTOBARN_STORE", "memory:", 1);
     CHECK(DataStore::connect("na+sm", "no://where").valid());

@@ -433,7 +433,7 @@ static void queues_have_a_type() {
     to.push(Track("a", {1}));
     to.push(Track("b", {}));
     THROWS(Exception, "other values", to.push(std::string("c")));
-    THROWS(Exception, "not open to be pushed", from.push(Track()));
+    THROWS(Exception, "not open for pushing", from.push(Track()));
     to.close();
     Track track;
     CHECK(from.pop(track) && track.name == "a" && from.pop(track) && track.name == "b" && !from.pop(track));

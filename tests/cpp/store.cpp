@@ -83,7 +83,7 @@ static void a_dataset_that_was_deleted_is_none() {
     const fb::Item run = gone.create(1);
     CHECK(gone.exists());
     store.dataset("deleted/a").remove();
-    const char *what = "there is no dataset \"deleted/a\" as it was";
+    const char *what = "there is no dataset \"deleted/a\" any more";
     CHECK(!gone.exists());
     THROWS(fb::Error, what, gone.create_dataset("b"));
     THROWS(fb::Error, what, gone.remove());
@@ -106,7 +106,7 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     dataset.create(1).create(2).create(3);
     CHECK(dataset.events().next() && dataset.begin() != dataset.end());
     other.dataset("a").remove();
-    const char *what = "there is no dataset \"a\" as it was";
+    const char *what = "there is no dataset \"a\" any more";
     THROWS(fb::Error, what, dataset.events());
     THROWS(fb::Error, what, dataset.children(1));
     THROWS(fb::Error, what, for (const fb::Item &run : dataset) { run.exists(); });
@@ -168,7 +168,7 @@ static void products_of_events_are_counted() {
     using Counts = std::map<std::string, std::uint64_t>;
     CHECK((dataset.event_products() == Counts{{"n#std::int32_t", 6}, {"w#double", 2}}));
     CHECK((dataset[1][1].event_products() == Counts{{"n#std::int32_t", 3}, {"w#double", 1}}));
-    THROWS(fb::Error, "an event holds no events", dataset[1][1][0].event_products());
+    THROWS(fb::Error, "an event has no events", dataset[1][1][0].event_products());
 }
 
 static void items_are_made_found_and_removed() {
@@ -250,7 +250,7 @@ static void a_product_of_all_events_is_removed() {
            dataset.remove_event_products("cut"));
     THROWS(fb::Error, "no product \"n#float\" of an event of run 1; they have n#std::int32_t",
            dataset[1].remove_event_products<float>("n"));
-    THROWS(fb::Error, "an event holds no events", event.remove_event_products("n"));
+    THROWS(fb::Error, "an event has no events", event.remove_event_products("n"));
 }
 
 static void vectors_of_texts_and_of_vectors_come_back() {
@@ -455,7 +455,7 @@ static void queues_give_each_value_once_and_end() {
     }
     fb::Queue from(store, "q", fb::QueueMode::consumer);
     CHECK(from.pop() == "a" && from.pop() == "" && !from.pop());
-    THROWS(fb::Error, "not open to be pushed", from.push("c"));
+    THROWS(fb::Error, "not open for pushing", from.push("c"));
     CHECK(fb::Queue::destroy(store, "q") && !fb::Queue::destroy(store, "q"));
     THROWS(fb::Error, "no queue", fb::Queue(store, "q", fb::QueueMode::consumer));
 }
@@ -520,14 +520,14 @@ static void stores_are_opened_as_they_are_wanted() {
         fb::Store::connect(there, fb::Mode::update).create_dataset("b");
         const fb::Store read = fb::Store::connect(there, fb::Mode::read);
         CHECK(read.dataset("b").exists());
-        THROWS(fb::Error, "opened to be read", read.create_dataset("c"));
-        THROWS(fb::Error, "opened to be read", read.dataset("b").remove_event_products("n"));
+        THROWS(fb::Error, "opened for reading", read.create_dataset("c"));
+        THROWS(fb::Error, "opened for reading", read.dataset("b").remove_event_products("n"));
     }
     std::filesystem::remove_all(folder);
 }
 
 static void stores_say_what_is_wrong() {
-    THROWS(fb::Error, "no event store", fb::Store::connect("ftp://somewhere"));
+    THROWS(fb::Error, "not an event store", fb::Store::connect("ftp://somewhere"));
     const fb::Store store = connect();
     CHECK(store.n_targets() == 1 && store.target(store.root().descriptor()) == 0);
     CHECK(store == fb::Store(store) && store != fb::Store());

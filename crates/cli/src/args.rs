@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line arguments.
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
@@ -7,38 +7,40 @@ use crate::units::parse_bytes;
 
 /// Printed below `fb --help`.
 const AFTER_HELP: &str = "\
-An ntuple is named FILE:NAME, NAME being its path in the file, with a cycle if wanted: data.root:dir/Events;2. \
-A file that holds one ntuple needs no NAME.
+An ntuple is named FILE:NAME. NAME is its path in the file, optionally with a cycle: data.root:dir/Events;2. \
+If the file holds only one ntuple, NAME can be left out.
 
-ls, info and verify take any number of files, and patterns (* ? [] **), also in quotes. Where files are brought together, @LIST is the files that a text file names, one a line. What is wrong with one is said, and the others are still done; the exit \
-code is then 1 if any is damaged, else the highest. --json prints one document for each, also for what is wrong.
+ls, info and verify take any number of files and patterns (* ? [] **), also in quotes. Where files are combined, @LIST reads file names from a text file, one per line. \
+If one file fails, fb reports it and continues with the others; the exit code is then 1 if any file is damaged, else the highest code. \
+--json prints one document per file, also for errors.
 
 Exit codes:
   0  fine
-  1  the data are bad: verify found damage, or values that are not those of the inputs; or doctor or store found what fails
-  2  wrong usage: what was asked for makes no sense, or the files do not go together
-  3  the file, the object or the field is not there, or cannot be read or written
-  4  the file is corrupt, or of a kind that this version does not read
-  130  ended with Ctrl-C
+  1  the data are bad: verify found damage or values that differ from the inputs, or a check of doctor or store failed
+  2  wrong usage: invalid arguments, or files that do not fit together
+  3  the file, object or field does not exist, or cannot be read or written
+  4  the file is corrupt, or has a format that this version does not read
+  130  interrupted with Ctrl-C
 
-Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind\", \"message\", \"next\"}}.";
+Errors go to standard error: `fb: message`, or with --json {\"error\": {\"kind\", \"message\", \"next\"}}.";
 
 #[derive(Debug, Parser)]
 #[command(
     name = "fb",
     bin_name = "fb",
     version,
-    about = "Shows and checks what is in ROOT files; merges, joins, skims, clones and reshapes RNTuples, and converts into them",
+    about = "Shows and checks the contents of ROOT files; merges, joins, skims, clones and reshapes RNTuples; converts other formats to RNTuple",
     after_help = AFTER_HELP
 )]
 pub struct Cli {
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say on standard error what was read: bytes, requests, times, rates
+    /// Print I/O statistics on standard error: bytes, requests, times, rates
     #[arg(long, global = true)]
     pub stats: bool,
-    /// A setting of how servers are asked, as request_timeout=20, before those of environment and file; may be given several times; tokens and keys as bearer_token=@FILE
+    /// Setting for remote access, e.g. request_timeout=20; overrides environment variables and the settings file; may
+    /// be repeated. Read tokens and keys from a file with bearer_token=@FILE
     #[arg(long, global = true, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     #[command(subcommand)]
@@ -47,7 +49,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// List everything in a file, or in a folder of a server (URL/): ntuples, trees, histograms, directories, with all cycles
+    /// List all objects in a file, or in a directory on a server (URL/): ntuples, trees, histograms, directories, with
+    /// all cycles
     Ls(LsArgs),
     /// Show an ntuple's schema, sizes, compression, clusters and version
     Info(InfoArgs),
@@ -55,164 +58,169 @@ pub enum Verb {
     Head(HeadArgs),
     /// Read every page and compare every checksum; exit code 1 if anything is damaged
     Verify(VerifyArgs),
-    /// Show what a read would cost, without reading
+    /// Show the cost of a read without reading
     Explain(ExplainArgs),
-    /// Convert ntuples, trees, Parquet and Arrow IPC into each other, and prove that nothing was lost
+    /// Convert between ntuples, trees, Parquet and Arrow IPC, and check that nothing was lost
     Convert(ConvertArgs),
-    /// Merge files into one, sharing or copying their pages
+    /// Merge files into one by sharing or copying their pages
     Merge(MergeArgs),
-    /// Put the fields of ntuples side by side, by the numbers of their entries or by keys
+    /// Join the fields of ntuples side by side, by entry number or by keys
     Join(JoinArgs),
-    /// Copy a file with some of its fields or entries, without decompressing pages
+    /// Copy a file with selected fields or entries, without decompressing pages
     Clone(CloneArgs),
-    /// Copy a file with other pages, clusters, encodings, compression or precision
+    /// Copy a file with different pages, clusters, encodings, compression or precision
     Reshape(ReshapeArgs),
-    /// Copy the entries of which a condition is true
+    /// Copy the entries that fulfil a condition
     Skim(SkimArgs),
-    /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https://, s3://, gs://, az://
+    /// Copy files byte for byte between any of: paths, root://, https://, s3://, gs://, az://
     Cp(CopyArgs),
-    /// Remove what writers that were killed have left in folders: files .NAME.partial-PROCESS-NUMBER that no process writes
+    /// Remove temporary files that killed writers left in directories: .NAME.partial-PROCESS-NUMBER files that no
+    /// process writes
     Sweep(SweepArgs),
-    /// Look at each step of the way to a file: addresses, TLS, login, latency, throughput; exit code 1 if one fails
+    /// Diagnose access to a file: addresses, TLS, login, latency, throughput; exit code 1 if a step fails
     Doctor(DoctorArgs),
-    /// Bring HDF5 files, ntuples and trees into an event store, event by event
+    /// Load HDF5 files, ntuples and trees into an event store, event by event
     Ingest(IngestArgs),
-    /// Show what products the groups of HDF5 files become, and write a header of C++ with their classes
+    /// Show the products that groups of HDF5 files become, and write a C++ header with their classes
     #[command(name = "hdf5-schema")]
     Hdf5Schema(Hdf5SchemaArgs),
-    /// Write the events of an event store into a file, as an ntuple
+    /// Write the events of an event store to a file, as an ntuple
     Export(ExportArgs),
-    /// Event stores: list, delete and check what is in them; start and end a cluster of Redis servers on this machine
+    /// Event stores: list, delete and check their contents; start and stop a cluster of Redis servers on this machine
     #[command(subcommand)]
     Store(StoreAction),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
-    parse_bytes(text).ok_or_else(|| "a number of bytes, as 64MiB".to_owned())
+    parse_bytes(text).ok_or_else(|| "expected a number of bytes, e.g. 64MiB".to_owned())
 }
 
 #[derive(Debug, Subcommand)]
 pub enum StoreAction {
-    /// Start the servers in a folder, which is made if it is not there; they go on until `fb store down`
+    /// Start the servers of a directory, creating it if needed; they run until `fb store down`
     Up(StoreUpArgs),
-    /// End the servers in a folder; their data stay
+    /// Stop the servers of a directory; their data are kept
     Down(StorePathArgs),
-    /// Show what the servers in a folder do; exit code 1 if one does not answer, or not all of the store is served
+    /// Show the state of the servers of a directory; exit code 1 if a server does not answer or part of the store is
+    /// not served
     Status(StorePathArgs),
-    /// List the datasets of a store; or what is in one of them: datasets, runs, subruns, events and products
+    /// List the datasets of a store, or the contents of one dataset: datasets, runs, subruns, events and products
     Ls(StoreLsArgs),
-    /// Delete a dataset, or with --run, --subrun and --event one of those, with all that is in it; says what that was
+    /// Delete a dataset with all its contents, or one run, subrun or event (--run, --subrun, --event); prints what was
+    /// deleted
     Rm(StoreRmArgs),
-    /// Read everything in a store, and say what is damaged; exit code 1 if something is
+    /// Read everything in a store and report damage; exit code 1 if anything is damaged
     Verify(StoreVerifyArgs),
-    /// Write the file of a store in a folder anew, without the room of what was deleted; nobody may have it open
+    /// Rewrite the file of a store in a directory to free the space of deleted data; no program may have the store open
     Compact(StoreCompactArgs),
-    /// Delete objects beside a store that no product refers to, as crashes leave them, or what is left of deleted datasets
+    /// Delete orphans: objects of large products that no product refers to, left by crashes or deleted datasets
     Sweep(StoreSweepArgs),
-    /// Say that the objects beside a store were moved to another place, with their names
+    /// Record that the objects of a store's large products were moved, under the same names
     Moved(StoreMovedArgs),
-    /// Forget which members a class has that no product is of any more, so that it may get others
+    /// Forget the members of a class that no product uses any more, so that the class can be stored with other members
     ForgetClass(StoreForgetClassArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct StoreLsArgs {
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// A dataset in it, as fermilab/nova: its events and products are counted, which reads the names of all products
+    /// A dataset, e.g. fermilab/nova. Its events and products are counted, which reads the names of all products
     #[arg(value_name = "PATH")]
     pub path: Option<String>,
     #[command(flatten)]
     pub numbers: NumbersArgs,
-    /// How many bytes each dataset takes: of a Redis, the memory as it estimates it; of others, the keys and values of the
-    /// products. Large products beside the store do not count
+    /// Show the size of each dataset in bytes: for Redis, its memory as estimated by the server; else, the keys and
+    /// values of its products. Objects of large products are not counted
     #[arg(long, conflicts_with = "path")]
     pub sizes: bool,
 }
 
-/// Which of the containers in a dataset is meant.
+/// Selects a container in a dataset.
 #[derive(Debug, Args)]
 pub struct NumbersArgs {
-    /// Of the dataset, this run only
+    /// Only this run of the dataset
     #[arg(long, value_name = "N", requires = "path")]
     pub run: Option<u64>,
-    /// Of the run, this subrun only
+    /// Only this subrun of the run
     #[arg(long, value_name = "N", requires = "run")]
     pub subrun: Option<u64>,
-    /// Of the subrun, this event only
+    /// Only this event of the subrun
     #[arg(long, value_name = "N", requires = "subrun")]
     pub event: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreRmArgs {
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// The dataset in it, as fermilab/nova
+    /// The dataset, e.g. fermilab/nova
     #[arg(value_name = "PATH")]
     pub path: String,
     #[command(flatten)]
     pub numbers: NumbersArgs,
-    /// Only its products of this label: those of the dataset, run, subrun or event itself, not of what is in it
+    /// Delete only products with this label that belong to the dataset, run, subrun or event itself, not to its
+    /// contents
     #[arg(long, value_name = "LABEL")]
     pub product: Option<String>,
-    /// Of the products of this label, only the one of this type, as `fb store ls` shows it
+    /// Delete only the product with this label and this type, as shown by `fb store ls`
     #[arg(long = "type", value_name = "NAME", requires = "product")]
     pub type_name: Option<String>,
-    /// The products of this label of all events in the dataset, run or subrun, and not its own
+    /// Delete the products with this label of all events in the dataset, run or subrun, but not its own products
     #[arg(long, requires = "product", conflicts_with = "event")]
     pub events: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreVerifyArgs {
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreCompactArgs {
-    /// The store: dir:PATH, or its configuration
+    /// The store: dir:PATH, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreSweepArgs {
-    /// The store: its URL, or its configuration
+    /// The store: its URL, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// Seconds that an object must have been there: younger ones may be about to be referred to [default: 3600]
+    /// Minimum age in seconds of the objects to delete: a product may soon refer to a younger one [default: 3600]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub age: Option<f64>,
-    /// Also remove what is left of datasets that have no name, as whoever wrote while others deleted them leaves it: looks
-    /// through the whole store. Not after servers of a cluster were lost: the names may be what is missing
+    /// Also delete data of datasets without a name; they remain if one program writes into a dataset while another
+    /// deletes it. Scans the whole store. Do not use this after a cluster has lost servers: the names may be lost, not
+    /// the datasets deleted
     #[arg(long)]
     pub nameless: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreMovedArgs {
-    /// The store: its URL, or its configuration
+    /// The store: its URL, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// Where its objects are now: a folder, or s3://bucket/prefix
+    /// The new location of its objects: a directory, or s3://bucket/prefix
     #[arg(value_name = "OBJECTS", value_hint = ValueHint::AnyPath)]
     pub objects: String,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreForgetClassArgs {
-    /// The store: its URL, or its configuration
+    /// The store: its URL, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// The class, as hep::Track
+    /// The class, e.g. hep::Track
     #[arg(value_name = "CLASS")]
     pub class: String,
 }
@@ -222,19 +230,19 @@ fn seconds(text: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|age: &f64| (0.0..1e12).contains(age));
-    found.ok_or_else(|| "a number of seconds".to_owned())
+    found.ok_or_else(|| "expected a number of seconds".to_owned())
 }
 
 #[derive(Debug, Args)]
 pub struct IngestArgs {
-    /// The files, HDF5 and ROOT; * ? [] and ** stand for any characters, also in quotes. One that is wholly in the dataset is not read
-    /// again
+    /// The files, HDF5 and ROOT; * ? [] and ** are wildcards, also in quotes. Files that are already complete in the
+    /// dataset are skipped
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<String>,
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
     #[arg(long, value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub into: String,
-    /// The dataset in it, as fermilab/nova, which is made if it is not there
+    /// The dataset, e.g. fermilab/nova; created if it does not exist
     #[arg(long, value_name = "PATH")]
     pub dataset: String,
     #[command(flatten)]
@@ -242,126 +250,130 @@ pub struct IngestArgs {
     /// The ntuple or tree in ROOT files
     #[arg(long, value_name = "NAME")]
     pub tree: Option<String>,
-    /// What has the number of the run: a dataset of HDF5 files or a field of ROOT files, of these also a number for all events
-    /// [default: run]
+    /// Source of the run number: a dataset of HDF5 files, or a field of ROOT files. For ROOT files also one number for
+    /// all events [default: run]
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
-    /// What has the number of the subrun, likewise [default: subrun in HDF5 files, luminosityBlock in ROOT files]
+    /// Source of the subrun number, like --run [default: subrun in HDF5 files, luminosityBlock in ROOT files]
     #[arg(long, value_name = "NAME")]
     pub subrun: Option<String>,
-    /// What has the number of the event; of ROOT files also the number of the first, from which on they are counted [default: evt
-    /// in HDF5 files, event in ROOT files]
+    /// Source of the event number, like --run. For ROOT files, a number is the first event's and the others are counted
+    /// from it [default: evt in HDF5 files, event in ROOT files]
     #[arg(long, value_name = "NAME")]
     pub event: Option<String>,
-    /// Make one product of the fields of a collection, as nMuon, Muon_pt and Muon_eta
+    /// Make one product of the fields of a collection, e.g. nMuon, Muon_pt and Muon_eta
     #[arg(long)]
     pub collections: bool,
-    /// Processes that read [default: as many as there are processors]
+    /// Number of processes that read [default: number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
-    /// What is done if a product is there already with another value
+    /// Action if a product already exists with another value
     #[arg(long, value_name = "WHAT", default_value = "raise", value_parser = ["raise", "keep", "replace"])]
     pub on_conflict: String,
-    /// Read files that are wholly in the dataset, too
+    /// Read files again that are already complete in the dataset
     #[arg(long)]
     pub again: bool,
 }
 
-/// What of files becomes products, and of which classes.
+/// Selects the parts of files that become products, and names their classes.
 #[derive(Debug, Args)]
 pub struct ChoiceArgs {
-    /// Groups of HDF5 files, with commas between them; * and ? stand for any characters [default: all]
+    /// Groups of HDF5 files, separated by commas; * and ? are wildcards [default: all]
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub groups: Vec<String>,
-    /// Datasets of HDF5 files, as GROUP/DATASET, and fields of ntuples and trees [default: all]
+    /// Datasets of HDF5 files, as GROUP/DATASET, and fields of ntuples and trees, separated by commas [default: all]
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Groups and datasets of HDF5 files, as '*/batch', and fields of ntuples and trees that are left out
+    /// Groups and datasets of HDF5 files, e.g. '*/batch', and fields of ntuples and trees to leave out, separated by
+    /// commas
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// The namespace of the classes that groups of HDF5 files become, and into which those of ROOT files are put, as hep
+    /// Namespace for classes: of groups of HDF5 files, and prepended to classes of ROOT files, e.g. hep
     #[arg(long, value_name = "NAME", default_value = "")]
     pub namespace: String,
 }
 
 #[derive(Debug, Args)]
 pub struct Hdf5SchemaArgs {
-    /// The files; of several, a group must have the same datasets in all that have rows of it
+    /// The files. In several files, a group must have the same datasets wherever it has rows
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<String>,
-    /// The header of C++ to write
+    /// The C++ header to write
     #[arg(long, value_name = "HEADER", value_hint = ValueHint::FilePath)]
     pub cpp: Option<String>,
     #[command(flatten)]
     pub choice: ChoiceArgs,
-    /// The dataset with the number of the run [default: run]
+    /// The dataset that holds the run number [default: run]
     #[arg(long, value_name = "DATASET")]
     pub run: Option<String>,
-    /// The dataset with the number of the subrun [default: subrun]
+    /// The dataset that holds the subrun number [default: subrun]
     #[arg(long, value_name = "DATASET")]
     pub subrun: Option<String>,
-    /// The dataset with the number of the event [default: evt]
+    /// The dataset that holds the event number [default: evt]
     #[arg(long, value_name = "DATASET")]
     pub event: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// The file to make
+    /// The output file
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// The dataset in the store, as fermilab/nova
+    /// The dataset in the store, e.g. fermilab/nova
     #[arg(long, value_name = "PATH")]
     pub dataset: String,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Name of the ntuple that is made
+    /// Name of the new ntuple
     #[arg(long, default_value = "Events")]
     pub name: String,
-    /// Labels of products, with commas between them; * and ? stand for any characters [default: all]
+    /// Labels of products, separated by commas; * and ? are wildcards [default: all]
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub products: Vec<String>,
-    /// Events of these runs only, with commas between them
+    /// Only events of these runs, separated by commas
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub runs: Vec<u64>,
-    /// What columns of products are that not all events have: optional, or list, of one value or none, which RDataFrame reads
+    /// Type of columns for products that some events lack: optional, or list (with one value or none), which RDataFrame
+    /// can read
     #[arg(long, default_value = "optional", value_parser = ["optional", "list"])]
     pub missing: String,
-    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505
+    /// Compression: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
     pub compression: String,
 }
 
 #[derive(Debug, Args)]
 pub struct StorePathArgs {
-    /// The folder
+    /// The directory
     #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub path: String,
 }
 
 #[derive(Debug, Args)]
 pub struct StoreUpArgs {
-    /// The folder; its store.json is what programs connect by
+    /// The directory; programs connect through the store.json in it
     #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub path: String,
-    /// Servers among which the data are spread [default: 3, or as the folder has them]
+    /// Number of servers that share the data [default: 3, or the directory's setting]
     #[arg(long, value_name = "N")]
     pub nodes: Option<usize>,
-    /// Further servers for each of them that have the same data; programs that connect by store.json then wait until these
-    /// have what is written [default: 0, or as the folder has them]
+    /// Number of replicas of each server. Programs that connect through store.json then wait until the replicas have
+    /// each write [default: 0, or the directory's setting]
     #[arg(long, value_name = "N")]
     pub replicas: Option<usize>,
-    /// Memory that each server may use, as 4GiB [default: as much as there is]
+    /// Memory limit of each server, e.g. 4GiB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// When a server has its log written to the disk: after each change, each second, or when the system likes [default: everysec]
+    /// When a server syncs its log to disk: after each change, each second, or when the operating system decides
+    /// [default: everysec]
     #[arg(long, value_name = "WHEN", value_parser = ["always", "everysec", "no"])]
     pub fsync: Option<String>,
-    /// The program of the servers, of Redis 7 or newer or of Valkey [default: redis-server, or that which the folder was made with]
+    /// The server program: Redis 7 or newer, or Valkey [default: redis-server, or the program that created the
+    /// directory]
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     pub server: Option<String>,
 }
@@ -371,7 +383,7 @@ pub struct DoctorArgs {
     /// The files: URLs of any kind, or paths
     #[arg(value_name = "URL", required = true, value_hint = ValueHint::FilePath)]
     pub urls: Vec<String>,
-    /// Bytes that are read at most to measure the throughput, as 64MiB
+    /// Maximum number of bytes to read when measuring throughput, e.g. 64MiB
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64MiB")]
     pub bytes: u64,
 }
@@ -381,13 +393,13 @@ pub struct CopyArgs {
     /// The files
     #[arg(value_name = "FILE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub sources: Vec<String>,
-    /// The copy, or a folder for copies (of a URL: with a slash at the end)
+    /// The copy, or a directory for copies (a URL of a directory ends with a slash)
     #[arg(value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
     pub destination: String,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Read the copy, and compare it byte by byte; exit code 1 if it is another file
+    /// Read the copy and compare it byte by byte; exit code 1 if it differs
     #[arg(long)]
     pub verify: bool,
 }
@@ -397,17 +409,17 @@ pub struct LsArgs {
     /// The files
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<String>,
-    /// Only ntuples
+    /// List only ntuples
     #[arg(long)]
     pub rntuples: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct InfoArgs {
-    /// The files and the ntuples in them
+    /// The files, and the ntuples in them
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub targets: Vec<String>,
-    /// Show every field as it is stored, items of collections and base classes included
+    /// Show every field as stored, including items of collections and base classes
     #[arg(long)]
     pub all: bool,
     /// List every cluster
@@ -417,15 +429,15 @@ pub struct InfoArgs {
 
 #[derive(Debug, Args)]
 pub struct HeadArgs {
-    /// The file and the ntuple in it
+    /// The file, and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
-    /// Fields, as `fb info` names them, with spaces between them; * and ? stand for any characters [default: all]
+    /// Fields as named by `fb info`, separated by spaces; * and ? are wildcards [default: all]
     pub fields: Vec<String>,
     /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     pub entries: u64,
-    /// Width of the table [default: the terminal's]
+    /// Width of the table [default: width of the terminal]
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<usize>,
     #[command(flatten)]
@@ -437,29 +449,29 @@ pub struct HeadArgs {
     override_usage = "fb verify [OPTIONS] <FILE[:NAME]>...\n       fb verify <OUTPUT[:NAME]> --against <INPUT[:NAME]>..."
 )]
 pub struct VerifyArgs {
-    /// The files; with a name, only that ntuple
+    /// The files; with a name, check only this ntuple
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub targets: Vec<String>,
-    /// Behind the name of the file: prove that it has the entries of these, one after another: page by page where they are the same, else value by
-    /// value; exit code 1 if anything differs
+    /// Prove that the file before this option has the entries of these inputs, in their order: page by page where pages
+    /// are equal, else value by value. Exit code 1 if anything differs
     #[arg(long, value_name = "FILE[:NAME]", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub against: Vec<String>,
-    /// Compare all values, also of pages that are the same
+    /// Compare all values, also in pages that are equal
     #[arg(long)]
     pub values: bool,
-    /// The entries of each of them that are to be there
+    /// Range of entries that the output has of each input
     #[arg(long, value_name = "FIRST:END", conflicts_with = "condition")]
     pub entries: Option<String>,
-    /// Of each of them, the entries of which this is true
+    /// Condition that the entries of each input fulfil in the output
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub condition: Option<String>,
-    /// Compare these top-level fields only; * and ? stand for any characters; with --beside as in fb join, once for each input
+    /// Compare only these top-level fields; * and ? are wildcards. With --beside as in fb join, once per input
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
-    /// Prove instead that it has the fields of all of them side by side, as fb join makes it
+    /// Prove that the file has the fields of all inputs side by side, as written by fb join
     #[arg(long)]
     pub beside: bool,
-    /// With --beside, the fields that say which entries belong together [default: entries of the same number do]
+    /// With --beside: the key fields that match entries [default: match by entry number]
     #[arg(
         long,
         value_name = "FIELD,…",
@@ -467,10 +479,11 @@ pub struct VerifyArgs {
         requires = "beside"
     )]
     pub on: Vec<String>,
-    /// With --beside, what became of entries of the first input that another one does not have: error, or drop [default: error]
+    /// With --beside: treatment of entries of the first input that have no match in another input: error, or drop
+    /// [default: error]
     #[arg(long, value_name = "WHAT", requires = "beside", value_parser = ["error", "drop"])]
     pub unmatched: Option<String>,
-    /// The first entry that is of them, as of an append the number of entries before [default: 0]
+    /// First entry to compare; after an append, the number of entries before it [default: 0]
     #[arg(long, value_name = "ENTRY")]
     pub since: Option<u64>,
     #[command(flatten)]
@@ -479,10 +492,10 @@ pub struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The file and the ntuple in it
+    /// The file, and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
-    /// Fields, as `fb info` names them, with spaces between them; * and ? stand for any characters [default: all]
+    /// Fields as named by `fb info`, separated by spaces; * and ? are wildcards [default: all]
     pub fields: Vec<String>,
     /// First entry; negative numbers count from the end
     #[arg(
@@ -492,7 +505,7 @@ pub struct ExplainArgs {
         allow_negative_numbers = true
     )]
     pub entry_start: i64,
-    /// The entry after the last, likewise [default: the end]
+    /// Entry after the last; negative numbers count from the end [default: the end]
     #[arg(long, value_name = "ENTRY", allow_negative_numbers = true)]
     pub entry_stop: Option<i64>,
 }
@@ -500,44 +513,45 @@ pub struct ExplainArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>")]
 pub struct ConvertArgs {
-    /// The files, and the ntuples or trees in them; * ? [] and ** (in URLs * [] and **) stand for any characters, also in quotes. The last name is
-    /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder (a name without an ending) for a file of each
+    /// The files, and the ntuples or trees in them; * ? [] and ** (in URLs * [] and **) are wildcards, also in quotes.
+    /// The last name is the output: a file whose ending selects the format (.root, .parquet, .arrow), or a directory (a
+    /// name without an ending), which gets one file per input
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
-    /// Replace outputs that are there already
+    /// Replace existing outputs
     #[arg(short = 'f', long, conflicts_with = "resume")]
     pub force: bool,
-    /// Convert these fields only, with commas between them; * and ? stand for any characters
+    /// Convert only these fields, separated by commas; * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Leave out these fields, with commas between them
+    /// Leave out these fields, separated by commas
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// Name of the ntuple that is made [default: as the input's]
+    /// Name of the new ntuple [default: name of the input]
     #[arg(long)]
     pub name: Option<String>,
-    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505
+    /// Compression: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
     pub compression: String,
-    /// Compressed bytes of a cluster, as 128MiB
+    /// Compressed size of a cluster, e.g. 128MiB
     #[arg(long, value_name = "SIZE", default_value = "128MiB")]
     pub cluster_size: String,
-    /// Make one collection of the arrays that have one counter, named after what their names have in common
+    /// Combine arrays that share a counter into one collection, named after the common part of their names
     #[arg(long)]
     pub group: bool,
-    /// Do not read the output again to compare it with the input
+    /// Do not compare the output with the input after writing
     #[arg(long)]
     pub no_verify: bool,
-    /// What the files in the folder are
+    /// Format of the files in an output directory
     #[arg(long, value_name = "KIND", default_value = "root", value_parser = ["root", "parquet", "arrow"])]
     pub format: String,
-    /// Files at the same time; they share the threads
+    /// Number of files to convert at the same time; they share the threads
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
-    /// Leave files alone whose output is there and not older than they are, and replace older outputs
+    /// Skip files whose output exists and is not older than they are; replace older outputs
     #[arg(long)]
     pub resume: bool,
-    /// Go on after files that cannot be converted, and write into this file, in JSON, what became of each
+    /// Continue after files that cannot be converted, and write a JSON report of all files here
     #[arg(long, value_name = "REPORT", value_hint = ValueHint::FilePath)]
     pub skip_bad_files: Option<String>,
     #[command(flatten)]
@@ -546,42 +560,44 @@ pub struct ConvertArgs {
 
 #[derive(Debug, Args)]
 pub struct MergeArgs {
-    /// The file to make
+    /// The output file
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** (in URLs * [] and **) stand for any characters, also in quotes. @LIST
-    /// is the files that a text file names, one a line
+    /// The files: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are wildcards,
+    /// also in quotes. @LIST reads file names from a text file, one per line
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub inputs: Vec<String>,
-    /// Replace an output that is there already
+    /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Add the files to an output that is there already, behind what it has; make it if it is not there
+    /// Append the files to an existing output; create it if it does not exist
     #[arg(short = 'a', long, conflicts_with = "force")]
     pub append: bool,
-    /// What is done with pages: L0 shares the blocks of the inputs (of less than 1 MiB they are copied), L1 copies, L2 recompresses, L3 encodes anew, L4 rebuilds
-    /// pages and clusters; auto takes the cheapest
+    /// Treatment of pages: L0 shares the disk blocks of the inputs (blocks below 1 MiB are copied), L1 copies, L2
+    /// recompresses, L3 re-encodes, L4 rebuilds pages and clusters; auto uses the cheapest level
     #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
     pub level: String,
-    /// Which fields the files must have: all of the first one (filter), any (union), or the same (strict)
+    /// Fields that each file must have: all fields of the first (filter), any (union), or the same fields (strict)
     #[arg(long, value_name = "MODE", default_value = "filter", value_parser = ["filter", "union", "strict"])]
     pub mode: String,
-    /// Take these top-level fields only, with commas between them; * and ? stand for any characters
+    /// Take only these top-level fields, separated by commas; * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Compression that all pages are to have: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps
-    /// its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
+    /// [default: unchanged]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
     pub sizes: Sizes,
-    /// What is done with objects that are neither ntuples nor histograms, which are added up: an error, the first of each name, or leave them out
+    /// Treatment of objects that are neither ntuples nor histograms (histograms are added): raise an error, take the
+    /// first of each name, or drop them
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
     pub others: String,
-    /// Keep pages of other encodings as further representations, which ROOT before 6.42 and uproot do not read
+    /// Keep pages of different encodings as additional column representations; ROOT before 6.42 and uproot cannot read
+    /// these
     #[arg(long)]
     pub not_compatible: bool,
-    /// Compare the output with the files before it appears, as `verify --against` does
+    /// Compare the output with the inputs before it appears, as `verify --against` does
     #[arg(long)]
     pub verify: bool,
     #[command(flatten)]
@@ -590,17 +606,17 @@ pub struct MergeArgs {
 
 #[derive(Debug, Args)]
 pub struct CloneArgs {
-    /// The file to copy: all ntuples in it, or with a name only that one
+    /// The file to copy: all ntuples in it, or with a name only this one
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub source: String,
-    /// The file to make
+    /// The output file
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// The entries to take of each ntuple: from the first one to the one before the second; numbers below zero count from
-    /// the end, and either may be left out [default: all]
+    /// Range of entries to take from each ntuple; the end is exclusive, negative numbers count from the end, and either
+    /// may be left out [default: all]
     #[arg(long, value_name = "FIRST:END", allow_hyphen_values = true)]
     pub entries: Option<String>,
-    /// What is done with pages, as in fb merge; clusters that --entries cuts are rebuilt
+    /// Treatment of pages, as in fb merge; clusters that --entries cuts are rebuilt
     #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
     pub level: String,
     #[command(flatten)]
@@ -609,37 +625,37 @@ pub struct CloneArgs {
 
 #[derive(Debug, Args)]
 pub struct JoinArgs {
-    /// The file to make
+    /// The output file
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
     /// The ntuples, two or more
     #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub inputs: Vec<String>,
-    /// Replace an output that is there already
+    /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Fields of integers that say which entries belong together, as run,luminosityBlock,event [default: entries of the same
-    /// number do]
+    /// Integer fields that match entries, e.g. run,luminosityBlock,event [default: match by entry number]
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub on: Vec<String>,
-    /// What becomes of entries of the first ntuple that another one does not have: an error, or leave them out
+    /// Treatment of entries of the first ntuple that have no match in another ntuple: raise an error, or drop them
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "drop"])]
     pub unmatched: String,
-    /// Take these top-level fields of the first ntuple; to be given again for the second, and for each of the others; * and ?
-    /// stand for any characters
+    /// Take only these top-level fields of the first ntuple; repeat the option for the second and each further ntuple.
+    /// * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
-    /// What is done with attribute sets that two ntuples have, and with objects beside an ntuple that is not named: an error,
-    /// the first of each name, or leave them (and all attribute sets) out
+    /// Treatment of attribute sets that two ntuples have, and of objects in files given without an ntuple: raise an
+    /// error, take the first of each name, or drop them (and all attribute sets)
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
     pub others: String,
-    /// The name of the ntuple that is made [default: that of the first]
+    /// Name of the new ntuple [default: name of the first]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Compare the output with the ntuples before it appears, as `verify --against … --beside` does
+    /// Compare the output with the inputs before it appears, as `verify --against … --beside` does
     #[arg(long)]
     pub verify: bool,
-    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
+    /// [default: unchanged]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
@@ -648,23 +664,24 @@ pub struct JoinArgs {
 
 #[derive(Debug, Args)]
 pub struct ReshapeArgs {
-    /// The file to copy: all ntuples in it, or with a name only that one
+    /// The file to copy: all ntuples in it, or with a name only this one
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub source: String,
-    /// The file to make
+    /// The output file
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
+    /// [default: unchanged]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
     pub sizes: Sizes,
-    /// How numbers and offsets are encoded: split, their bytes apart and offsets as differences, as is good for compression;
-    /// or plain, as in memory [default: as they are]
+    /// Encoding of numbers and offsets: split (separated bytes, offsets as differences), which compresses better; or
+    /// plain, as in memory [default: unchanged]
     #[arg(long, value_name = "ENCODING", value_parser = ["split", "plain"])]
     pub encoding: Option<String>,
-    /// How the reals of a field are stored: in so many bits, or as so many bits' fraction of a range; * and ? stand for any
-    /// characters in names, and the option may be given again
+    /// Precision of floats: the number of bits, or the number of bits for a fraction of a range; * and ? are wildcards
+    /// in names. May be repeated
     #[arg(
         long,
         value_name = "NAME=BITS[:MIN:MAX],…",
@@ -679,14 +696,15 @@ pub struct ReshapeArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>")]
 pub struct SkimArgs {
-    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** (in URLs * [] and **) stand for any characters, also in quotes. @LIST
-    /// is the files that a text file names, one a line. The last name is the output
+    /// The files: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are wildcards,
+    /// also in quotes. @LIST reads file names from a text file, one per line. The last name is the output
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
-    /// Which entries to take, as typed in C++ or Python: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)'
+    /// Entries to take, as a condition in C++ or Python syntax: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)'
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub condition: String,
-    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
+    /// [default: unchanged]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
@@ -695,40 +713,39 @@ pub struct SkimArgs {
     pub copying: Copying,
 }
 
-/// What clone, reshape and skim have in common.
+/// Options that clone, reshape and skim share.
 #[derive(Debug, Args)]
 pub struct Copying {
-    /// Read the output again, and compare it with the source before it appears
+    /// Compare the output with the source before it appears
     #[arg(long)]
     pub verify: bool,
-    /// Replace an output that is there already
+    /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Take these top-level fields only, with commas between them; * and ? stand for any characters
+    /// Take only these top-level fields, separated by commas; * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// What is done with objects that are neither ntuples nor histograms: they are copied (first), left out (drop), or an
-    /// error
+    /// Treatment of objects that are neither ntuples nor histograms: copy them (first), drop them, or raise an error
     #[arg(long, value_name = "WHAT", default_value = "first", value_parser = ["error", "first", "drop"])]
     pub others: String,
     #[command(flatten)]
     pub threads: Threads,
 }
 
-/// Sizes of what is made anew.
+/// Sizes of new clusters and pages.
 #[derive(Debug, Default, Args)]
 pub struct Sizes {
-    /// Compressed bytes of a cluster that is made anew, about [default: 128MiB]
+    /// Approximate compressed size of new clusters [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub cluster_size: Option<String>,
-    /// Uncompressed bytes of a page that is made anew, at most [default: 1MiB]
+    /// Maximum uncompressed size of new pages [default: 1MiB]
     #[arg(long, value_name = "SIZE")]
     pub page_size: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// The folders; those in them are not looked at
+    /// The directories; subdirectories are not searched
     #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::DirPath)]
     pub folders: Vec<String>,
 }
@@ -741,7 +758,7 @@ pub struct CompletionArgs {
 
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one for each core]
+    /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -749,7 +766,7 @@ pub struct Threads {
 impl Threads {
     const VARIABLE: &str = "FEMTOBARN_THREADS";
 
-    /// The number asked for, or that of the variable, or that of the cores.
+    /// The number from the option, else from the environment variable, else the number of cores.
     pub fn number(&self) -> Result<usize, Failure> {
         if let Some(n) = self.threads {
             return Ok(usize::from(n));
@@ -759,7 +776,7 @@ impl Threads {
             "" => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
             text => text.parse().ok().filter(|&n| n > 0).ok_or_else(|| {
                 let message = format!(
-                    "the variable {} must be a number of threads, not {text:?}",
+                    "invalid {} {text:?}: expected a number of threads, 1 or more",
                     Self::VARIABLE
                 );
                 Failure::new(code::USAGE, "usage", message)

@@ -9,7 +9,7 @@ use crate::failure::{Failure, code};
 use crate::output::Output;
 
 pub fn run(args: &CompletionArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
-    // by way of memory: clap_complete panics where it cannot write
+    // written to memory first: clap_complete panics if it cannot write
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "fb", &mut script);
     out.write_all(&script)?;

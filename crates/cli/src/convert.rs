@@ -1,4 +1,4 @@
-//! `fb convert`: files of one kind into files of another.
+//! `fb convert`: converts files of one format into another.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::units;
 use femtobarn::Target;
 use femtobarn::kinds::exit_code;
 
-/// What to do where one of several fields is taken for a file.
-pub const AS_LIST: &str = "several fields are one argument: --fields 'a,b_*'";
+/// Advice if one of several fields was taken for a file.
+pub const AS_LIST: &str = "give several fields as one argument: --fields 'a,b_*'";
 
-/// Of the names of files that are converted.
+/// Checks the names of converted files.
 const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
 
 pub fn run(
@@ -38,11 +38,11 @@ pub fn run(
     let Some((output, names @ [_, ..])) = args.names.split_last() else {
         let given = args.names.first().map_or("", String::as_str);
         return Err(usage(&format!(
-            "into what? The output is the last name, and there is only {given:?}"
+            "output missing: the last argument is the output, and only {given:?} is given"
         )));
     };
     let options = options(args)?;
-    // what is for a server is no part of the name
+    // the query of a URL is not part of the name
     let shown = public(output);
     let path = Path::new(&shown);
     check_output(&shown)?;
@@ -55,13 +55,13 @@ pub fn run(
     let is_folder = shown.ends_with('/') || path.is_dir() || path.extension().is_none();
     if is_folder && is_remote(output) && !shown.ends_with('/') {
         return Err(usage(&format!(
-            "{shown} is no name of a file, which ends with .root, .parquet or .arrow, and the URL of a folder ends with a slash: {shown}/"
+            "invalid output {shown}: a file must end with .root, .parquet or .arrow, the URL of a directory with a slash: {shown}/"
         )));
     }
     if !is_folder {
         if args.resume || args.skip_bad_files.is_some() {
             let message =
-                "--resume and --skip-bad-files are for a folder of outputs: end its name with /";
+                "--resume and --skip-bad-files need an output directory: end its name with /";
             return Err(usage(message));
         }
         let show = Show::new(1, json);
@@ -126,7 +126,7 @@ fn many(
             Outcome::Kept if !json => {
                 writeln!(
                     out,
-                    "{}: is there already",
+                    "{}: already exists",
                     printable(&report.output.to_string_lossy())
                 )?;
             }
@@ -168,29 +168,29 @@ fn many(
         }
         if !json {
             let next =
-                "--skip-bad-files REPORT converts the others, and reports what became of each";
+                "use --skip-bad-files REPORT to convert the other files and get a report of each";
             writeln!(err, "fb: {next}")?;
         }
     }
     Ok(worst)
 }
 
-/// An output is a path: neither the name of an object in a file, nor a stream, nor a device.
+/// An output is a path: not the name of an object in a file, not a stream, not a device.
 fn check_output(output: &str) -> Result<(), Failure> {
     let path = Path::new(output);
     if output == "-" {
         return Err(usage(
-            "nothing is written to standard output: give the path of a file or a folder",
+            "cannot write to standard output: give the path of a file or directory",
         ));
     }
     if path.exists() {
         let is_either = path.is_file() || path.is_dir();
-        let message = format!("{output} is neither a file nor a folder");
+        let message = format!("invalid output {output}: neither a file nor a directory");
         return is_either.then_some(()).ok_or_else(|| usage(&message));
     }
     if output.contains(['*', '?', '[']) {
         let message = format!(
-            "{output:?} is where to write, and a pattern is no place: the last name is the output"
+            "invalid output {output:?}: an output cannot be a pattern; the last argument is the output"
         );
         return Err(Failure {
             next: Some(AS_LIST.to_owned()),
@@ -205,14 +205,14 @@ fn check_output(output: &str) -> Result<(), Failure> {
     if let Some((file, name)) = ends.and_then(|at| output.split_at_checked(at)) {
         let name = name.trim_start_matches(':');
         return Err(usage(&format!(
-            "{output:?} is where to write: give the path {file}, and --name {name}"
+            "invalid output {output:?}: give the path {file}, and --name {name}"
         )));
     }
     Ok(())
 }
 
-/// The report must be writable before hours of work end with it; what has its name is left as it is until then, and
-/// must be an earlier report.
+/// Checks that the report can be written before hours of work. An existing file of this name must be an earlier report
+/// and is kept until the end.
 fn check_report(path: &str) -> Result<(), Failure> {
     let made = !Path::new(path).exists();
     let is_report = || {
@@ -225,16 +225,16 @@ fn check_report(path: &str) -> Result<(), Failure> {
         .any(|ending| path.to_ascii_lowercase().ends_with(ending));
     if is_data || (!made && !is_report()) {
         return Err(usage(&format!(
-            "--skip-bad-files is followed by the report that it writes, and {path} is not one: give a new name, as report.json"
+            "{path} exists and is not a report of --skip-bad-files: give a new name, e.g. report.json"
         )));
     }
     let opened = std::fs::OpenOptions::new()
         .append(true)
         .create(true)
         .open(path);
-    opened.map_err(|error| usage(&format!("the report {path} cannot be written: {error}")))?;
+    opened.map_err(|error| usage(&format!("cannot write the report {path}: {error}")))?;
     if made {
-        // nothing was written into it
+        // the check has created this empty file
         let _ = std::fs::remove_file(path);
     }
     Ok(())
@@ -250,7 +250,7 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
     let is_with_cycle = |name: &&String| without_cycle(name) != name.as_str();
     if let Some(name) = args.name.as_ref().filter(is_with_cycle) {
         return Err(usage(&format!(
-            "{name:?} is no name: ';' stands before the number of a cycle, which every ntuple gets by itself"
+            "invalid ntuple name {name:?}: ';' is reserved for the cycle number, which is set automatically"
         )));
     }
     Ok(ConvertOptions {
@@ -282,7 +282,7 @@ fn format(name: &str) -> Format {
     }
 }
 
-/// The files that names and patterns stand for; `is_choosing` says whether fields are named elsewhere.
+/// Expands names and patterns to files; `is_choosing` says whether fields are selected elsewhere.
 pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
     for name in &listed(names)? {
@@ -304,7 +304,8 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
     Ok(out)
 }
 
-/// The names, those of lists among them: `@FILE` stands for the names in a text file, one a line, as hadd has it; lines that begin with # are comments.
+/// Expands lists in the names: `@FILE` stands for the names in a text file, one per line, as in hadd; lines that begin
+/// with # are comments.
 fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::with_capacity(names.len());
     for name in names {
@@ -315,7 +316,7 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
                         ErrorKind::NotFound => "file-not-found",
                         _ => "open-failed",
                     };
-                    let message = format!("cannot read {list}, a list of files: {error}");
+                    let message = format!("cannot read the list of files {list}: {error}");
                     Failure::new(code::NOT_THERE, kind, message)
                 })?;
                 let before = out.len();
@@ -324,7 +325,9 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
                 let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
                 out.extend(lines.map(str::to_owned));
                 if out.len() == before {
-                    return Err(usage(&format!("{list} names no files, one a line")));
+                    return Err(usage(&format!(
+                        "the list of files {list} is empty: write one file name per line"
+                    )));
                 }
             }
             _ => out.push(name.clone()),
@@ -384,7 +387,7 @@ fn left_out(n: usize) -> String {
     format!("{n} branch{s} left out")
 }
 
-/// How many branches the files that were converted have lost.
+/// How many branches the converted files have lost.
 fn n_left_out(reports: &[FileReport]) -> usize {
     let each = reports.iter().map(|report| match &report.outcome {
         Outcome::Converted(done) => done.left_behind.fields().count(),
@@ -435,7 +438,7 @@ fn summary_text(reports: &[FileReport]) -> String {
     let mut parts = vec![format!("{converted} file{s} converted")];
     let (n_lost, all_known) = lost(reports);
     for (n, what) in [
-        (kept, "there already"),
+        (kept, "already existed"),
         (failed, "not converted"),
         (not_tried, "not tried"),
     ] {
@@ -451,7 +454,7 @@ fn summary_text(reports: &[FileReport]) -> String {
         parts.push(match (n_lost, all_known) {
             (0, true) => "no entries lost".to_owned(),
             (_, true) => format!("{n_lost} entries lost"),
-            (0, false) => "how many entries are lost is not known".to_owned(),
+            (0, false) => "number of lost entries unknown".to_owned(),
             (_, false) => format!("at least {n_lost} entries lost"),
         });
     }
@@ -484,6 +487,6 @@ mod tests {
         assert!(text(&[Some(3)]).ends_with(", 3 entries lost"));
         assert!(text(&[Some(3), None]).ends_with(", at least 3 entries lost"));
         assert!(text(&[Some(0)]).ends_with(", no entries lost"));
-        assert!(text(&[None]).ends_with(", how many entries are lost is not known"));
+        assert!(text(&[None]).ends_with(", number of lost entries unknown"));
     }
 }

@@ -1,4 +1,4 @@
-//! `fb cp`: files from anywhere to anywhere, byte for byte.
+//! `fb cp`: copies files byte for byte between any storage.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -30,7 +30,7 @@ pub fn run(
     let is_folder = destination("x", &args.destination) != args.destination;
     if files.len() > 1 && !is_folder {
         let message = format!(
-            "{} files go into a folder, and {} is none: a URL's ends with a slash",
+            "cannot copy {} files to {}: not a directory; end a directory's URL with a slash",
             files.len(),
             public(&args.destination)
         );
@@ -57,7 +57,7 @@ pub fn run(
                 return Err(failure);
             }
             Err(failure) => {
-                // the others may well be there
+                // the other files may exist
                 out.flush()?;
                 failure.write(json, err)?;
                 worst = failure.code;
@@ -76,7 +76,7 @@ pub fn run(
     Ok(worst)
 }
 
-/// Whether each copy has a name of its own, which is not that of what is copied.
+/// Checks that each copy has its own name and does not overwrite a source.
 fn check_apart(files: &[Target], folder: &str) -> Result<(), Failure> {
     let usage = |message: String| Err(Failure::new(code::USAGE, "usage", message));
     let mut known: HashMap<String, String> = HashMap::new();
@@ -84,11 +84,11 @@ fn check_apart(files: &[Target], folder: &str) -> Result<(), Failure> {
         let from = target.whole();
         let to = destination(&from, folder);
         if is_remote(&from) && from == to {
-            return usage(format!("{} would be copied onto itself", public(&from)));
+            return usage(format!("cannot copy {} onto itself", public(&from)));
         }
         if let Some(other) = known.insert(to.clone(), from.clone()) {
             return usage(format!(
-                "{} and {} would both become {}: copy them into different folders",
+                "{} and {} would both be copied to {}: use different directories",
                 public(&other),
                 public(&from),
                 public(&to)
@@ -98,13 +98,13 @@ fn check_apart(files: &[Target], folder: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a folder of this machine that is named as one, as servers make theirs.
+/// Creates a local directory if the destination is named like one; servers create theirs.
 fn make_folder(destination: &str) -> Result<(), Failure> {
     if is_remote(destination) || !destination.ends_with('/') {
         return Ok(());
     }
     std::fs::create_dir_all(&*local_path(destination)).map_err(|error| {
-        let message = format!("{destination} cannot be made: {error}");
+        let message = format!("cannot create directory {destination}: {error}");
         Failure::new(code::NOT_THERE, "create-failed", message)
     })
 }
@@ -114,7 +114,7 @@ fn failed(target: &Target, error: Error) -> Failure {
     match (&target.name, &*failure.kind) {
         (Some(name), "file-not-found") => Failure {
             next: Some(format!(
-                "files are copied as a whole: leave out \":{name}\""
+                "only whole files can be copied: leave out \":{name}\""
             )),
             ..failure
         },
@@ -127,7 +127,7 @@ fn line(from: &str, to: &str, copied: &Copied, verified: bool) -> String {
     let size = units::bytes(copied.n_bytes);
     match copied.differs_at {
         Some(at) => {
-            format!("{to} is NO copy of {from}: it differs within 16 MiB from byte {at} on")
+            format!("{to} differs from {from}, first within 16 MiB from byte {at}")
         }
         None if verified => format!("{from} -> {to}: {size}, the same in the copy"),
         None => match &copied.checksum {

@@ -1,4 +1,4 @@
-//! `fb doctor`: what is between here and a file.
+//! `fb doctor`: diagnoses the access to a file.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub fn run(
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    // what is behind the file's name is in the file
+    // the name of an ntuple belongs to the file's contents
     let file = &target.file;
     let checks = examine(file, &Settings::of(file), n_bytes);
     let is_fine = checks.iter().all(|check| check.outcome == Outcome::Fine);
@@ -54,7 +54,7 @@ fn time(check: &Check) -> String {
     check.time.map_or_else(String::new, milliseconds)
 }
 
-/// A line, which is never cut: what it says is what one wants to know.
+/// Writes a line without cutting it: its note is the result that the user wants.
 fn write(check: &Check, widths: [usize; 3], out: &mut Output<'_>) -> std::io::Result<()> {
     let [names, results, times] = widths;
     let (result, time) = (result(check.outcome), time(check));

@@ -43,13 +43,13 @@ fn entry(number: i64, n_entries: u64) -> u64 {
     }
 }
 
-/// What is worth knowing beside the numbers.
+/// Notes on the numbers.
 fn notes(plan: &Plan) -> Vec<String> {
     if plan.exact {
         return Vec::new();
     }
     vec![format!(
-        "an upper bound: below collections of partly read clusters, pages are chosen when the offsets are known; at most \
+        "upper bound: below collections of partly read clusters, pages are chosen when the offsets are known; at most \
          {} rounds of reading",
         plan.rounds
     )]

@@ -1,4 +1,4 @@
-//! What ends a verb early: message, exit code, next step.
+//! Errors that end a subcommand early: message, exit code, next step.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -25,7 +25,7 @@ pub struct Failure {
     pub code: i32,
     pub kind: Cow<'static, str>,
     pub message: String,
-    /// What to do about it.
+    /// What the user can do.
     pub next: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// The same with the next step, if it has none yet and there is one.
+    /// Adds the next step, if this has none and one is given.
     pub fn advise(mut self, target: &Target) -> Self {
         if self.next.is_none() {
             self.next = advice(&self.kind, target);
@@ -48,7 +48,7 @@ impl Failure {
         self
     }
 
-    /// It as JSON, of one of several files with its name.
+    /// The error as JSON, with the file's name if there are several files.
     pub fn document(&self, file: Option<&str>) -> Value {
         let (kind, message, next) = (&self.kind, &self.message, &self.next);
         let error = json!({"kind": kind, "message": message, "next": next});
@@ -58,7 +58,7 @@ impl Failure {
         }
     }
 
-    /// Writes it for people, or for programs.
+    /// Writes the error for people, or for programs.
     pub fn write(&self, json: bool, err: &mut Output<'_>) -> std::io::Result<()> {
         if json {
             return writeln!(err, "{}", self.document(None));
@@ -80,7 +80,7 @@ impl From<Error> for Failure {
                 Some(format!("`fb info {url}:{ntuple}` lists the fields"))
             }
             Error::Io(IoError::Exists { .. }) => {
-                Some("give another name, or say that it may be replaced (--force)".to_owned())
+                Some("give another name, or use --force to replace it".to_owned())
             }
             error => Some(kind(error.kind()).advice)
                 .filter(|advice| !advice.is_empty())
@@ -106,27 +106,27 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
     let is_asked = is_remote(&target.file) && target.file.contains('?');
     Some(match kind {
         "file-not-found" if file.contains(['*', '[']) => {
-            "this takes one file, and no pattern: name it".to_owned()
+            "patterns are not supported here: give one file".to_owned()
         }
         "file-not-found" => format!("did you mean {}?", similar_file(target)?),
-        "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
+        "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists its contents"),
         "not-a-file" if Path::new(&file).is_dir() => {
             format!(
-                "it is a folder: give its files, as '{}/*.root'",
+                "this is a directory: give its files, e.g. '{}/*.root'",
                 file.trim_end_matches('/')
             )
         }
         "ambiguous-ntuple" if is_asked => {
-            format!("put the name in front of the question mark: `{file}:NAME?…`")
+            format!("put the name before the question mark: `{file}:NAME?…`")
         }
-        "ambiguous-ntuple" => format!("put the name behind the file's: `{file}:NAME`"),
-        "no-ntuple" | "not-an-rntuple" => format!("`fb ls {file}` lists what is in it"),
+        "ambiguous-ntuple" => format!("put the name after the file: `{file}:NAME`"),
+        "no-ntuple" | "not-an-rntuple" => format!("`fb ls {file}` lists its contents"),
         "no-such-field" => format!("`fb info {target}` lists the fields"),
         "page-checksum" | "corrupt-data" => format!(
-            "`fb verify {target}` lists the damage and the entries that it costs; the others can be read"
+            "`fb verify {target}` lists the damage and the lost entries; other entries can be read"
         ),
         "not-a-root-file" if Format::of(Path::new(&file)) != Format::Root => {
-            format!("`fb convert {file} NAME.root` makes a ROOT file of a table")
+            format!("`fb convert {file} NAME.root` converts a table to a ROOT file")
         }
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! `fb ls URL/`: what is in a folder, of a server or of this machine.
+//! `fb ls URL/`: lists a directory on a server or on this machine.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -18,13 +18,13 @@ pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> 
     print(url, &entries, json, out)
 }
 
-/// A list is looked at: what it lacks is told, and better than none.
+/// For listings, a warning about missing entries is better than an error.
 fn settings(url: &str) -> Result<Settings, Failure> {
     let given = [("partial_lists".to_owned(), "true".to_owned())];
     Ok(Settings::new(url, given.into()).map_err(Error::from)?)
 }
 
-/// What is in a folder of a server whose slash was left out; none if that is no folder, or nothing is in it.
+/// Lists a directory on a server whose URL lacks the slash; none if it is not a directory, or is empty.
 pub fn run_without_slash(
     url: &str,
     json: bool,
@@ -39,7 +39,7 @@ pub fn run_without_slash(
     (!entries.is_empty()).then(|| print(&url, &entries, json, out))
 }
 
-/// What is in a folder of this machine; none if it is something else.
+/// Lists a local directory; none if it is something else.
 pub fn run_local(path: &str, json: bool, out: &mut Output<'_>) -> Option<Result<i32, Failure>> {
     let folder = local_path(path);
     let folder = Path::new(&*folder);
@@ -57,7 +57,7 @@ fn entries_of(folder: &Path) -> std::io::Result<Vec<RemoteEntry>> {
     let mut entries = Vec::new();
     for entry in folder.read_dir()? {
         let entry = entry?;
-        // of a link, what it leads to; one that leads nowhere is itself
+        // for a link, use its target; keep a link without target
         let about = std::fs::metadata(entry.path()).or_else(|_| entry.metadata())?;
         entries.push(RemoteEntry {
             name: entry.file_name().to_string_lossy().into_owned(),

@@ -16,10 +16,10 @@ use crate::table::{cut, line, printable};
 use crate::value::{Style, Values, json_string};
 use femtobarn::Target;
 
-/// Entries that are read at once for JSON, which is written as it is read.
+/// Entries that are read at once for JSON, which is written while reading.
 const STEP: u64 = 1000;
 
-/// A table whose columns would be narrower than this is turned: one line a value.
+/// A table with narrower columns than this is transposed: one line per value.
 const NARROWEST: usize = 20;
 
 pub fn run(
@@ -30,10 +30,10 @@ pub fn run(
 ) -> Result<i32, Failure> {
     with_ntuple(&Target::parse(&args.target)?, |opened| {
         let code = head(opened, args, json, out)?;
-        // what is printed stays in front of what is not
+        // print warnings about skipped fields after the output
         out.flush()?;
         for (name, reason) in opened.ntuple.left_out().unreadable() {
-            let note = format!("field {name:?} is skipped: {reason}");
+            let note = format!("skipped field {name:?}: {reason}");
             writeln!(err, "fb: {}", printable(&note))?;
         }
         Ok(code)
@@ -63,7 +63,7 @@ fn head(
     Ok(code::FINE)
 }
 
-/// One object a line, a step at a time: memory stays bounded for any number of entries.
+/// Writes one object per line, step by step: memory stays bounded for any number of entries.
 fn write_json(
     opened: &Opened,
     paths: Option<&[String]>,
@@ -165,7 +165,7 @@ impl Column {
     }
 }
 
-/// One line an entry.
+/// One line per entry.
 fn table(columns: &[Column], cap: usize, n: usize, out: &mut Output<'_>) -> std::io::Result<()> {
     let widths: Vec<usize> = columns
         .iter()
@@ -193,7 +193,7 @@ fn table(columns: &[Column], cap: usize, n: usize, out: &mut Output<'_>) -> std:
     Ok(())
 }
 
-/// One line a value.
+/// One line per value.
 fn blocks(columns: &[Column], width: usize, n: usize, out: &mut Output<'_>) -> std::io::Result<()> {
     let (first, rest) = columns
         .split_first()
@@ -224,7 +224,7 @@ fn cell(
     entry: usize,
     width: usize,
 ) -> Result<String, Failure> {
-    // characters have up to four bytes, and what is too long is cut by characters
+    // a character has up to four bytes; long values are cut by characters
     let style = Style::Text(width.saturating_mul(4));
     let mut text = String::new();
     let values = Values { arrays, style };

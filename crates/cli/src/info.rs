@@ -1,4 +1,4 @@
-//! `fb info`: everything that the metadata say.
+//! `fb info`: shows all metadata.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ use crate::table::{Table, printable};
 use crate::units;
 use femtobarn::Target;
 
-/// Clusters up to this number are listed without being asked for.
+/// Up to this number, clusters are listed by default.
 const FEW_CLUSTERS: usize = 8;
 
 /// A cluster and what its pages take.
@@ -37,7 +37,7 @@ pub struct AttributeSet {
     pub n_entries: Result<u64, String>,
 }
 
-/// What is shown.
+/// Selects what is shown.
 pub struct Info<'a> {
     pub opened: &'a Opened,
     pub sizes: Sizes,
@@ -129,7 +129,7 @@ fn write(info: &Info<'_>, args: &InfoArgs, out: &mut Output<'_>) -> io::Result<(
     }
     let descriptor = info.opened.reader.descriptor();
     if !descriptor.skipped.is_empty() {
-        writeln!(out, "\nskipped fields, which this version cannot read:")?;
+        writeln!(out, "\nskipped fields (not supported by this version):")?;
         for field in &descriptor.skipped {
             let line = format!("  {}: {}", field.name, field.reason);
             writeln!(out, "{}", printable(&line))?;
@@ -203,7 +203,7 @@ fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it is a TTree, which has no version of RNTuple's format and no metadata that could be counted.
+/// Whether it is a TTree: it has neither a format version nor countable metadata.
 fn is_tree(reader: &Reader) -> bool {
     reader.storage().is_some()
 }
@@ -266,7 +266,7 @@ fn fields(info: &Info<'_>, all: bool) -> Table {
         "description",
     ];
     let mut table = Table::new(&header, &[3, 4, 5], &[7, 1]);
-    // where all have the same, the summary says it
+    // if all fields have the same value, the summary shows it
     let several = info.sizes.all_compressions().len() > 1;
     for row in rows(reader, all) {
         table.push(cells(info, row, several));
@@ -284,7 +284,7 @@ fn cells(info: &Info<'_>, row: Row, several: bool) -> Vec<String> {
     let type_name = type_text(&record.type_name, &record.type_alias);
     let mut cells = vec![format!("{}{}", "  ".repeat(row.depth), row.name), type_name];
     let source = projection(descriptor, row.id);
-    // arrays of trees have their counter from others, and values of their own
+    // arrays of trees take their counter from other branches, and have their own values
     let bytes = info.sizes.field(row.id);
     let bytes = bytes.filter(|&bytes| source.is_none() || bytes != Bytes::default());
     let from = |source| format!("from {}", reader.label(source));

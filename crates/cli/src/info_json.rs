@@ -1,4 +1,4 @@
-//! The document of `fb info --json`. Names are those of the Python package where it has them.
+//! The document of `fb info --json`. Its names are those of the Python package where that has them.
 
 use femtobarn::schema::{Descriptor, is_anonymous};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub fn document(info: &Info<'_>) -> Value {
     })
 }
 
-/// All fields that can be read, depth first.
+/// All readable fields, depth first.
 fn fields(info: &Info<'_>) -> Vec<Value> {
     let descriptor = info.opened.reader.descriptor();
     let mut out = Vec::new();

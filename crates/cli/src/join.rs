@@ -1,4 +1,4 @@
-//! `fb join`: fields of several ntuples side by side.
+//! `fb join`: joins fields of several ntuples side by side.
 
 use std::path::Path;
 

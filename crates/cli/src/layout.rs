@@ -1,13 +1,13 @@
-//! How wide output may be.
+//! Width of the output.
 
 use std::fs::File;
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
-/// Width of tables that need one, where nobody says.
+/// Default width of tables that need one.
 pub const DEFAULT_WIDTH: usize = 120;
 
-/// The width that was asked for by `COLUMNS`, or that of the terminal; none if the output goes elsewhere.
+/// The width from `COLUMNS`, or of the terminal; none if the output is not a terminal.
 pub fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok();
     if let Some(columns) = columns
@@ -22,7 +22,7 @@ pub fn width() -> Option<usize> {
     Some(terminal_width().unwrap_or(DEFAULT_WIDTH))
 }
 
-/// Asks `stty`, which every system with terminals has: the standard library cannot tell.
+/// Runs `stty`, which every system with terminals has: the standard library has no function for this.
 fn terminal_width() -> Option<usize> {
     let terminal = File::open("/dev/tty").ok()?;
     let stty = Command::new("stty")

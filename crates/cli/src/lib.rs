@@ -1,13 +1,12 @@
-//! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
+//! The program `fb`: shows and processes ROOT files and their RNTuples.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `doctor`, `store`, `completion`; `python` is those
-//! that run in Python; `reshape` is those that are
-//! merges of one kind, `clone`, `reshape` and `skim`), over a few that they share: arguments, `FILE:NAME`, options, tables,
-//! units, values. It only asks the facade and prints; it knows neither formats nor I/O.
+//! One module per subcommand. `python` has the subcommands that run in Python; `reshape` has `clone`, `reshape` and
+//! `skim`, which are special merges. Shared modules: arguments, `FILE:NAME`, options, tables, units, values. The
+//! program calls only the facade and prints; it knows neither formats nor I/O.
 //!
-//! **Invariant.** Standard output gets results and nothing else: with `--json` one document a file (one a line for `head`).
-//! Errors go to standard error. A reader that closes the pipe ends the program quietly, and the exit code is still the
-//! one that the work has earned.
+//! **Invariant.** Standard output gets results and nothing else: with `--json` one document per file (one per line for
+//! `head`). Errors go to standard error. If the reader closes the pipe, the program ends quietly, with the exit code of
+//! its work.
 
 mod args;
 mod completion;
@@ -61,28 +60,28 @@ use output::Output;
 pub use python::Python;
 use table::printable;
 
-/// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
-/// Some verbs run in Python: `python` does these.
+/// Runs the program with these arguments (without the program's name) on the standard streams; returns its exit code.
+/// `python` runs the subcommands that are written in Python.
 pub fn run(args: Vec<String>, python: Option<Python<'_>>) -> i32 {
     let before = tell_notices_by(tell);
     let mut out = Output::new(std::io::stdout().lock());
     let mut err = Output::new(std::io::stderr().lock());
     let code = run_with(args, python, &mut out, &mut err);
-    // the process may be Python's, which goes on
+    // the process may belong to Python, and continue
     if let Some(before) = before {
         tell_notices_by(before);
     }
     code
 }
 
-/// Tells on standard error what should be known although nothing has failed. Another thread may hold the lock of that until
-/// the end, so that it is gone around.
+/// Prints notices on standard error. Another thread may hold the lock of stderr until the end, so this writes to a
+/// duplicate of the file descriptor.
 fn tell(text: &str) {
     let stderr = std::io::stderr();
     let start = if stderr.is_terminal() { "\r\x1b[K" } else { "" };
     let line = format!("{start}fb: {}\n", printable(text));
     if let Ok(own) = stderr.as_fd().try_clone_to_owned() {
-        // nobody is left to tell
+        // if stderr is closed, nobody can read the notice
         let _ = std::fs::File::from(own).write_all(line.as_bytes());
     }
 }
@@ -95,7 +94,7 @@ fn run_with(
 ) -> i32 {
     let json = args.iter().any(|arg| arg == "--json");
     let chooses_fields = args.iter().any(|arg| arg == "--fields");
-    // what stands behind the first of several fields is taken for a file too many
+    // clap takes the second of several fields for a further file
     let advice = match args.first().map(String::as_str) {
         _ if chooses_fields => Some(convert::AS_LIST),
         Some("merge") => Some(merge::OF_HADD),
@@ -112,12 +111,12 @@ fn run_with(
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
     let code = result.unwrap_or_else(|failure| {
-        // what was printed before the error stays in front of it
+        // output that was printed before the error stays before it
         let _ = out.flush();
         let _ = failure.write(json, err);
         failure.code
     });
-    // nobody is left to tell
+    // if stderr is closed, nobody can read the errors
     let _ = err.flush();
     code
 }
@@ -163,9 +162,8 @@ fn dispatch(
     }
 }
 
-/// Does `work` for each target, whatever is wrong with others; gives 1 if any is damaged, else the highest exit code.
-/// With `titles`, each of several has its own above what is printed for people; in JSON, what went wrong is a document
-/// as well.
+/// Does `work` for each target, also after errors; returns 1 if any is damaged, else the highest exit code. With
+/// `titles`, each of several targets gets a title in text output; in JSON, an error is a document as well.
 fn each(
     targets: &[String],
     json: bool,
@@ -219,7 +217,7 @@ fn shown(arg: &str) -> String {
     printable(&public(arg)).into_owned()
 }
 
-/// Help and version go to standard output; everything else is wrong usage.
+/// Help and version go to standard output; everything else is a usage error.
 fn usage(
     error: &clap::Error,
     others: &[String],
@@ -238,7 +236,7 @@ fn usage(
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !json => Err(Failure::new(
             code::USAGE,
             "usage",
-            format!("which verb?\n\n{text}"),
+            format!("subcommand missing\n\n{text}"),
         )),
         _ => {
             let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();

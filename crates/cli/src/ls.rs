@@ -1,4 +1,4 @@
-//! `fb ls`: everything in a file.
+//! `fb ls`: lists everything in a file.
 
 use femtobarn::RNTUPLE_CLASS;
 use femtobarn::io::Settings;
@@ -24,11 +24,11 @@ struct Object {
     entry: Entry,
     size: Bytes,
     ntuple: Option<Ntuple>,
-    /// Of a TTree that can be opened.
+    /// For a TTree that can be opened.
     tree_entries: Option<u64>,
 }
 
-/// What only ntuples have.
+/// For ntuples only.
 struct Ntuple {
     n_entries: u64,
     description: String,
@@ -51,7 +51,10 @@ pub fn run(
         return found;
     }
     if target.name.is_some() && exists(target) {
-        let message = format!("ls takes a file alone: `fb ls {}`", target.shown());
+        let message = format!(
+            "ls takes a file without an object's name: `fb ls {}`",
+            target.shown()
+        );
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let target = Target {
@@ -138,7 +141,7 @@ fn object(file: &str, entry: Entry) -> Object {
     }
 }
 
-/// Longer titles are cut, whatever the width: histograms have some over half a page.
+/// Longer titles are cut at any width: some histograms have titles of half a page.
 const LONGEST_TITLE: usize = 80;
 
 fn table(objects: &[Object]) -> Table {
@@ -183,7 +186,7 @@ fn document(file: &RootFile, objects: &[Object]) -> Value {
     })
 }
 
-/// The version of the writing ROOT as ROOT spells it: 6.40/00 is stored as 64000, over a million in large files.
+/// The version of the writing ROOT in its own notation: 6.40/00 is stored as 64000, or plus a million in large files.
 fn root_version(version: u32) -> String {
     let version = version % 1_000_000;
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);

@@ -1,7 +1,7 @@
 //! The program `fb`.
 
 fn main() -> std::process::ExitCode {
-    // names that are no UTF-8 are of no use to the library, but must not be a panic
+    // names that are not UTF-8 cannot be opened by the library, but must not cause a panic
     let args = std::env::args_os().skip(1);
     let args = args.map(|arg| arg.to_string_lossy().into_owned());
     let code = femtobarn_cli::run(args.collect(), None);

@@ -1,4 +1,4 @@
-//! `fb merge`: files into one, whose pages are those of the inputs wherever they can be.
+//! `fb merge`: merges files into one, and reuses the pages of the inputs wherever possible.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -28,7 +28,7 @@ pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
     bring(names, &options(args)?, json, out)
 }
 
-/// Merges inputs into an output, the name that stands first or last, and prints what was done.
+/// Merges inputs into an output (the first or the last name), and prints a report.
 pub fn bring(
     (names, output, which): (&[String], &str, &str),
     options: &MergeOptions,
@@ -52,11 +52,10 @@ pub fn bring(
     Ok(code::FINE)
 }
 
-/// What may be meant by an option that there is not.
+/// Advice for unknown options.
 pub const OF_HADD: &str = "options of hadd: -fN is --force --compression N, -fk is --force (pages keep their compression), -a is --append, -j N is --threads N, -O is --level L4, -T is --others drop; -n, -k, -v and -cachesize have no counterpart";
 
-/// The failure of bringing inputs together, with the next step. One of several fields that are chosen may have been taken for a
-/// file.
+/// The failure of a merge, with the next step. One of several selected fields may have been taken for a file.
 pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
     let failure = Failure::from(error);
     let targets = inputs.iter().map(|input| Target {
@@ -77,21 +76,21 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
     failure.advise(&target)
 }
 
-/// Insists that the output, the name that stands first or last, is one file.
+/// Checks that the output (the first or the last name) is one file.
 pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
     let path = Path::new(output);
-    // what is for a server is no part of the name
+    // the query of a URL is not part of the name
     let output = public(output);
     let is_named = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
     let wrong = if path.exists() {
-        (!path.is_file()).then(|| format!("{output} is not a file"))
+        (!path.is_file()).then(|| format!("invalid output {output}: not a file"))
     } else if output.contains(['*', '?', '[']) {
         Some(format!(
-            "{output:?} is where to write, and a pattern is no place"
+            "invalid output {output:?}: an output cannot be a pattern"
         ))
     } else if is_named {
         Some(format!(
-            "{output:?} is no name of a ROOT file, as out.root is"
+            "invalid output {output:?}: a ROOT file's name ends with .root, e.g. out.root"
         ))
     } else {
         None
@@ -99,7 +98,7 @@ pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
     match wrong {
         None => Ok(()),
         Some(wrong) => {
-            let message = format!("{wrong}: the {which} name is the output");
+            let message = format!("{wrong}; the {which} argument is the output");
             Err(Failure::new(code::USAGE, "usage", message))
         }
     }
@@ -122,14 +121,14 @@ fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
     })
 }
 
-/// Prints what was done.
+/// Prints the report.
 pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> {
     let levels = report.levels();
     let parts = [
         ("shared", levels.shared),
         ("copied", levels.copied),
         ("recompressed", levels.recompressed),
-        ("encoded anew", levels.reencoded),
+        ("re-encoded", levels.reencoded),
         ("rebuilt", levels.rebuilt),
         ("zeros", levels.zeros),
     ];
@@ -190,7 +189,7 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// How an output got to its server.
+/// How the output was sent to its server.
 pub fn sent(delivery: &Delivery) -> String {
     let how = match delivery.compared.as_str() {
         "size" => "of the same size there",
@@ -205,7 +204,7 @@ pub fn sent(delivery: &Delivery) -> String {
     format!("sent in {:.2} s, {how}", delivery.seconds)
 }
 
-/// What is said of files.
+/// Remarks on files.
 fn remarks(report: &MergeReport) -> Vec<String> {
     let mut out = Remarks::default();
     for input in &report.inputs {
@@ -224,7 +223,7 @@ fn remarks(report: &MergeReport) -> Vec<String> {
     out.lines()
 }
 
-/// Levels that were not the cheapest, and why, with the number of files of which that is true.
+/// Levels that were not the cheapest and their reasons, with the number of files for each.
 fn reasons(report: &MergeReport) -> BTreeMap<(&str, &str), usize> {
     let mut out = BTreeMap::new();
     for input in &report.inputs {

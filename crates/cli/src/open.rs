@@ -14,7 +14,7 @@ pub struct Opened {
     pub reader: Arc<Reader>,
 }
 
-/// Opens an ntuple by the path of its file and its own; that may be left out where there is only one.
+/// Opens an ntuple by the path of its file and its own; the latter may be empty if the file has only one ntuple.
 pub fn open(file: &str, name: Option<&str>) -> Result<Opened, Error> {
     let files = [(file.to_owned(), name.map(str::to_owned))];
     let ntuple = NTuple::open(&files, OpenOptions::default())?;
@@ -23,12 +23,12 @@ pub fn open(file: &str, name: Option<&str>) -> Result<Opened, Error> {
             ntuple: Arc::new(ntuple),
             reader,
         }),
-        // cannot be: a missing ntuple is an error unless that was asked for
+        // cannot happen: a missing ntuple is an error unless that was requested
         None => Err(Error::Interrupted),
     }
 }
 
-/// Does `work` with an ntuple; errors say what to do next.
+/// Does `work` with an ntuple; errors get a next step.
 pub fn with_ntuple(
     target: &Target,
     work: impl FnOnce(&Opened) -> Result<i32, Failure>,
@@ -38,8 +38,8 @@ pub fn with_ntuple(
     result.map_err(|failure| failure.advise(target))
 }
 
-/// The failure of a part that the library promised and did not give.
+/// The error for a part that the library should have returned.
 pub fn missing(what: &str) -> Failure {
-    let message = format!("{what} is missing in what was read; please report this");
+    let message = format!("internal error: {what} is missing in the result; please report this");
     Failure::new(code::CORRUPT, "inconsistent", message)
 }

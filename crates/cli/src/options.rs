@@ -1,4 +1,4 @@
-//! What options say, as the library takes it.
+//! Converts command-line options to the library's types.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::args::{Sizes, Threads};
 use crate::failure::{Failure, code};
 use crate::units;
 
-/// Takes settings of the form `NAME=VALUE` for all files of the process; those that are secret are given as `NAME=@FILE`, as
-/// all users of a machine see the arguments of a process.
+/// Applies settings of the form `NAME=VALUE` to all files of the process. Secrets are given as `NAME=@FILE`, as all
+/// users of a machine can see the arguments of a process.
 pub fn set_all(texts: &[String]) -> Result<(), Failure> {
     let mut given = BTreeMap::new();
     for text in texts {
         let pair = text.split_once('=');
         let (name, value) = pair.ok_or_else(|| {
             usage(&format!(
-                "{text:?} is no setting, as request_timeout=20 is (--set NAME=VALUE)"
+                "invalid setting {text:?}: expected NAME=VALUE, e.g. request_timeout=20"
             ))
         })?;
         let (name, value) = (name.trim(), value.trim());
@@ -33,7 +33,7 @@ pub fn set_all(texts: &[String]) -> Result<(), Failure> {
     Ok(set_for_all(given).map_err(Error::from)?)
 }
 
-/// What is in the file of `@FILE`.
+/// The contents of the file in `@FILE`.
 fn secret(name: &str, value: &str) -> Result<String, Failure> {
     let path = value.strip_prefix('@').ok_or_else(|| {
         usage(&format!(
@@ -47,20 +47,24 @@ fn secret(name: &str, value: &str) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-/// The settings that a name and a level stand for.
+/// The settings for a codec's name and a level.
 pub fn compression(text: &str) -> Result<u32, Failure> {
     parse_settings(text).map_err(|_| {
-        usage(&format!("no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, none, or a number of ROOT's, as 505"))
+        usage(&format!("invalid compression {text:?}: use zstd, lz4, zlib or lzma with a level from 1 to 9, none, or a ROOT setting, e.g. 505"))
     })
 }
 
-/// A number of bytes, of which there are some.
+/// A number of bytes, more than 0.
 pub fn size(text: &str) -> Result<u64, Failure> {
     let bytes = units::parse_bytes(text).filter(|&n| n > 0);
-    bytes.ok_or_else(|| usage(&format!("{text:?} is no size, as 128MiB is")))
+    bytes.ok_or_else(|| {
+        usage(&format!(
+            "invalid size {text:?}: expected a number of bytes, e.g. 128MiB"
+        ))
+    })
 }
 
-/// How what is made anew is written.
+/// Options for writing new pages and clusters.
 pub fn writing(
     threads: &Threads,
     sizes: &Sizes,
@@ -114,13 +118,13 @@ pub fn unmatched(name: &str) -> Unmatched {
     }
 }
 
-/// The patterns that texts list, all together.
+/// All patterns of several lists.
 pub fn patterns(texts: &[String]) -> Vec<String> {
     let each = texts.iter().flat_map(|text| text.split(','));
     each.map(str::to_owned).collect()
 }
 
-/// The patterns that texts list, each for one ntuple; `*` and none stand for all fields.
+/// Patterns of each ntuple; `*` and an empty list stand for all fields.
 pub fn patterns_of_each(texts: &[String]) -> Vec<Vec<String>> {
     let one = |text: &String| match text.as_str() {
         "*" => Vec::new(),
@@ -139,17 +143,17 @@ pub fn entries(text: &str) -> Result<Entries, Failure> {
     let both = both.and_then(|(start, stop)| Some((number(start)?, number(stop)?)));
     let (start, stop) = both.ok_or_else(|| {
         usage(&format!(
-            "{text:?} are no entries, as 1000:2000, :1000 and -1000: are"
+            "invalid entries {text:?}: expected FIRST:END, e.g. 1000:2000, :1000 or -1000:"
         ))
     })?;
     Ok(Entries::Slice { start, stop })
 }
 
-/// The field of `NAME=BITS[:MIN:MAX]`, and how its reals are stored.
+/// The field of `NAME=BITS[:MIN:MAX]`, and the encoding of its floats.
 pub fn precision(text: &str) -> Result<(String, StoredAs), Failure> {
     let wrong = || {
         usage(&format!(
-            "{text:?} is no precision, as Muon_pt=12 and Muon_phi=16:-3.15:3.15 are"
+            "invalid precision {text:?}: expected NAME=BITS[:MIN:MAX], e.g. Muon_pt=12 or Muon_phi=16:-3.15:3.15"
         ))
     };
     let (name, stored) = text.rsplit_once('=').ok_or_else(wrong)?;

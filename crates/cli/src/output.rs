@@ -1,8 +1,8 @@
-//! Output that survives a reader who closes the pipe.
+//! Output that survives a closed pipe.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 
-/// A buffered stream. When its reader is gone, it takes everything and writes nothing.
+/// A buffered stream. When its reader has closed the pipe, it ignores all output.
 pub struct Output<'a>(BufWriter<Stream<'a>>);
 
 struct Stream<'a> {
@@ -19,7 +19,7 @@ impl<'a> Output<'a> {
         }))
     }
 
-    /// Whether the reader is gone, so that there is no point in going on.
+    /// Whether the reader has closed the pipe, so that the caller can stop.
     pub fn is_closed(&self) -> bool {
         self.0.get_ref().closed
     }

@@ -1,4 +1,4 @@
-//! How far conversions are.
+//! Progress of conversions.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -25,14 +25,15 @@ pub struct Show {
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// From now on Ctrl-C, SIGTERM and SIGHUP let what runs end by itself, so that nothing half-made stays. The second one ends
-/// the program. Waiting for servers ends at once. Those that are ignored, as `nohup` has SIGHUP, stay ignored.
+/// From now on, Ctrl-C, SIGTERM and SIGHUP end the work gracefully, so that no partial output remains. The second
+/// signal ends the program. Waiting for servers ends at once. Ignored signals, such as SIGHUP under `nohup`, stay
+/// ignored.
 pub fn end_gently() {
     let ignored = ignored_signals();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if (ignored >> (signal - 1)) & 1 == 0 {
             let flag = || Arc::clone(&INTERRUPTED);
-            // without a handler, what is half-made is collected by the next conversion to its name
+            // without a handler, the next conversion to this name removes the partial file
             let _ = flag::register_conditional_shutdown(signal, code::INTERRUPTED, flag());
             let _ = flag::register(signal, flag());
         }
@@ -40,7 +41,7 @@ pub fn end_gently() {
     while_waiting(|| !is_interrupted());
 }
 
-/// The signals that this process ignores, a bit each; none where that is not known.
+/// The signals that this process ignores, one bit each; none if unknown.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
@@ -66,7 +67,7 @@ impl Show {
         }
     }
 
-    /// Shows how far a file is; says whether to go on.
+    /// Shows the progress of a file; returns whether to continue.
     pub fn tick(&self, at: usize, progress: Progress) -> bool {
         if is_interrupted() {
             return false;
@@ -81,12 +82,12 @@ impl Show {
         }
         state.0 = Some(Instant::now());
         let line = progress_line(&state.1, self.n_files, self.start.elapsed());
-        // a terminal that is gone is no reason to stop
+        // a closed terminal is not a reason to stop
         let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
         true
     }
 
-    /// Shows how far a merge is; says whether to go on.
+    /// Shows the progress of a merge; returns whether to continue.
     pub fn tick_merge(&self, progress: merge::Progress) -> bool {
         if is_interrupted() {
             return false;
@@ -103,7 +104,7 @@ impl Show {
         true
     }
 
-    /// Shows how much of something is done; says whether to go on.
+    /// Shows progress as a percentage; returns whether to continue.
     pub fn tick_share(&self, what: &str, done: u64, total: u64) -> bool {
         if is_interrupted() {
             return false;
@@ -113,17 +114,17 @@ impl Show {
         true
     }
 
-    /// Shows a line, unless the last one is too new.
+    /// Shows a line, unless the last one is too recent.
     fn line(&self, line: impl FnOnce() -> String) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_on && state.0.is_none_or(|last| last.elapsed() >= Self::INTERVAL) {
             state.0 = Some(Instant::now());
-            // a terminal that is gone is no reason to stop
+            // a closed terminal is not a reason to stop
             let _ = write!(std::io::stderr(), "\r\x1b[K{}", line());
         }
     }
 
-    /// Takes the line away, before something else is printed.
+    /// Erases the line before other output.
     pub fn end(&self) {
         if self.is_on {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -157,7 +158,7 @@ fn progress_line(pulses: &BTreeMap<usize, Progress>, n_files: usize, elapsed: Du
     });
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let speed = done as f64 / 1e6 / seconds;
-    // files that have not begun are taken to be as large as those that have
+    // files that have not begun are assumed to be as large as the others
     let total = known as f64 * n_files as f64 / pulses.len().max(1) as f64;
     let left = if done > 0 {
         seconds * (total / done as f64 - 1.0)
@@ -181,7 +182,7 @@ fn progress_line(pulses: &BTreeMap<usize, Progress>, n_files: usize, elapsed: Du
     )
 }
 
-/// What is done besides, if anything.
+/// The current stage, if any.
 fn stage(verifying: bool, sending: bool) -> &'static str {
     match (verifying, sending) {
         (_, true) => ", sending",

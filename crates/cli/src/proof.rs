@@ -18,10 +18,10 @@ use crate::table::printable;
 use crate::units::{bytes, plural};
 use femtobarn::Target;
 
-/// Differences, and fields of each kind, that are listed one by one; `--json` lists all.
+/// Maximum number of differences, and of fields of each kind, that are listed; `--json` lists all.
 const MOST_LISTED: usize = 20;
 
-/// Insists that what is asked for goes together.
+/// Checks that the options fit together.
 pub fn check(args: &VerifyArgs) -> Result<(), Failure> {
     let usage = |message: &str| Err(Failure::new(code::USAGE, "usage", message));
     let is_alone = args.values
@@ -32,16 +32,16 @@ pub fn check(args: &VerifyArgs) -> Result<(), Failure> {
         || !args.fields.is_empty();
     match (args.against.is_empty(), args.targets.as_slice()) {
         (true, _) if is_alone => usage(
-            "--values, --entries, --where, --since, --beside and --fields are about inputs: name them with --against",
+            "--values, --entries, --where, --since, --beside and --fields need inputs: give them with --against",
         ),
         (false, targets) if targets.len() != 1 => {
-            usage("with --against there is one output: fb verify OUTPUT --against INPUT…")
+            usage("--against needs one output: fb verify OUTPUT --against INPUT…")
         }
         _ => Ok(()),
     }
 }
 
-/// Compares a file with its inputs; none if there are none.
+/// Compares a file with its inputs; none if no inputs are given.
 pub fn against(
     target: &Target,
     args: &VerifyArgs,
@@ -94,7 +94,7 @@ pub fn write(report: &ProofReport, file: &str, out: &mut Output<'_>) -> io::Resu
     Ok(())
 }
 
-/// What a merge has proven of its output.
+/// Prints the proof that a merge made.
 pub fn write_summary(report: &ProofReport, out: &mut Output<'_>) -> io::Result<()> {
     for proof in &report.ntuples {
         let line = format!("  {}: as in the inputs: {}", proof.ntuple, compared(proof));
@@ -103,7 +103,7 @@ pub fn write_summary(report: &ProofReport, out: &mut Output<'_>) -> io::Result<(
     Ok(())
 }
 
-/// How it was compared.
+/// The comparison's method and extent.
 fn compared(proof: &NTupleProof) -> String {
     let (n, size) = (plural(proof.pages_equal, "page"), bytes(proof.bytes_equal));
     match proof.by_value.len() as u64 {

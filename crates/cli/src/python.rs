@@ -1,5 +1,5 @@
-//! The verbs that run in Python: `ingest`, `hdf5-schema` and `export`. What they are called with is said here, as of all
-//! verbs; what they do, in `python/femtobarn/_cli_verbs.py`.
+//! The subcommands that run in Python: `ingest`, `hdf5-schema` and `export`. Their arguments are defined here, like
+//! those of all subcommands; their code is in `python/femtobarn/_cli_verbs.py`.
 
 use std::io::Write;
 
@@ -10,8 +10,8 @@ use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
 
-/// Runs a verb in Python: takes its name and its arguments in JSON, and gives what came of it in JSON: `text`, `document` and
-/// `code`, or an `error` with `kind`, `message`, `next` and `code`.
+/// Runs a subcommand in Python. Takes its name and its arguments in JSON; returns the result in JSON: `text`,
+/// `document` and `code`, or an `error` with `kind`, `message`, `next` and `code`.
 pub type Python<'a> = &'a dyn Fn(&str, &str) -> Result<String, String>;
 
 pub fn ingest(
@@ -52,7 +52,7 @@ pub fn hdf5_schema(
     run("hdf5-schema", &with(given, &args.choice), python, json, out)
 }
 
-/// What is given, with what of files is chosen.
+/// The arguments, with the selection of files' parts.
 fn with(mut given: Value, choice: &ChoiceArgs) -> Value {
     for (name, value) in [
         ("groups", json!(choice.groups)),
@@ -95,8 +95,8 @@ fn run(
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let Some(python) = python else {
-        let message = format!("fb {verb} runs in Python, and this is the program without it");
-        let next = "pip install 'femtobarn[hdf5]' installs an fb that has it".to_owned();
+        let message = format!("fb {verb} needs Python, and this fb was built without it");
+        let next = "install an fb with Python: pip install 'femtobarn[hdf5]'".to_owned();
         return Err(Failure {
             next: Some(next),
             ..Failure::new(code::USAGE, "usage", message)

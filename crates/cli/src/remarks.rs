@@ -1,16 +1,16 @@
-//! What is said of several files, once for all of them.
+//! Remarks on several files, each printed once.
 
 use std::collections::BTreeMap;
 
-/// Stands for the files in a remark.
+/// Placeholder for the files in a remark.
 pub const FILES: &str = "\0";
 
-/// Remarks, each with the first file that it is about and how many there are.
+/// Remarks, each with the first file that it is about and the number of files.
 #[derive(Default)]
 pub struct Remarks<'f>(BTreeMap<String, (&'f str, usize)>);
 
 impl<'f> Remarks<'f> {
-    /// Says something of a file.
+    /// Adds a remark on a file.
     pub fn add(&mut self, remark: String, file: &'f str) {
         self.0.entry(remark).or_insert((file, 0)).1 += 1;
     }
@@ -29,7 +29,7 @@ impl<'f> Remarks<'f> {
     }
 }
 
-/// A field that some files do not have.
+/// Remark on a field that some files do not have.
 pub fn missing(field: &str) -> String {
     format!("zero or empty: {field} (not in {FILES})")
 }

@@ -1,4 +1,4 @@
-//! `fb clone`, `fb reshape` and `fb skim`: merges of what is to be in another shape, or only in part.
+//! `fb clone`, `fb reshape` and `fb skim`: merges that change the layout, or take only a part.
 
 use femtobarn::expression::Expression;
 use femtobarn::merge::{Entries, Level, MergeOptions};
@@ -31,7 +31,7 @@ pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i
         && args.encoding.is_none()
         && args.precision.is_empty()
     {
-        let message = "nothing is to be changed: give --compression, --page-size, --cluster-size, --encoding or --precision";
+        let message = "no change requested: give --compression, --page-size, --cluster-size, --encoding or --precision";
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let options = MergeOptions {
@@ -53,7 +53,7 @@ pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
     let Some((output, names @ [_, ..])) = args.names.split_last() else {
         let given = args.names.first().map_or("", String::as_str);
         let message =
-            format!("into what? The output is the last name, and there is only {given:?}");
+            format!("output missing: the last argument is the output, and only {given:?} is given");
         return Err(Failure::new(code::USAGE, "usage", message));
     };
     let expression = Expression::parse(&args.condition)?;
@@ -64,10 +64,10 @@ pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
     bring((names, output, LAST), &options, json, out)
 }
 
-/// Which of the names is the output.
+/// Position of the output among the names.
 const LAST: &str = "last";
 
-/// The options that all have.
+/// The shared options.
 fn common(
     copying: &Copying,
     sizes: &Sizes,

@@ -1,4 +1,4 @@
-//! The fields of an ntuple with the bytes that they take.
+//! The fields of an ntuple with their sizes.
 
 use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign};
@@ -10,7 +10,7 @@ use femtobarn::{ColumnSizes, Error, codec};
 
 use crate::open::Opened;
 
-/// Bytes as stored, and without compression.
+/// Bytes as stored, and uncompressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bytes {
     pub on_disk: u64,
@@ -61,7 +61,7 @@ pub fn metadata(descriptor: &Descriptor) -> Bytes {
     lists.fold(ends, Bytes::add)
 }
 
-/// Everything that an ntuple takes, without its attribute sets.
+/// Total size of an ntuple, without its attribute sets.
 pub fn total(opened: &Opened) -> Result<Bytes, Error> {
     let columns = opened.ntuple.column_sizes()?;
     let pages = columns.values().map(Bytes::from);
@@ -71,11 +71,11 @@ pub fn total(opened: &Opened) -> Result<Bytes, Error> {
 /// Sizes of all fields and columns.
 pub struct Sizes {
     pub columns: BTreeMap<u32, ColumnSizes>,
-    /// By field: its columns and all below it.
+    /// By field: its columns and all fields below it.
     fields: Vec<Bytes>,
-    /// By field: the compression settings of the same.
+    /// By field: its compression settings and those of all fields below it.
     compressions: Vec<Vec<u32>>,
-    /// By field: whether what it takes is known. The members of an object in a tree are stored with one another.
+    /// By field: whether its size is known. A tree stores the members of an object together.
     is_known: Vec<bool>,
 }
 
@@ -86,7 +86,7 @@ impl Sizes {
         let mut fields = vec![Bytes::default(); descriptor.fields.len()];
         let mut compressions: Vec<Vec<u32>> = vec![Vec::new(); descriptor.fields.len()];
         for (&id, sizes) in &columns {
-            // upwards from the field that holds the column: projected ones take nothing
+            // from the field that holds the column upwards: projected fields have no size
             let mut field = descriptor.column(id).map(|column| column.field_id);
             while let Some(id) = field {
                 if let Some(bytes) = fields.get_mut(id as usize) {
@@ -108,7 +108,7 @@ impl Sizes {
         })
     }
 
-    /// What a field takes; none if nobody knows.
+    /// Size of a field; none if unknown.
     pub fn field(&self, id: u32) -> Option<Bytes> {
         let is_known = self.is_known.get(id as usize).copied();
         let bytes = self.fields.get(id as usize).copied();
@@ -138,7 +138,7 @@ impl Sizes {
     }
 }
 
-/// By field, whether its bytes can be told from those of others: all but the members of objects in trees, of which several
+/// By field, whether its bytes can be separated from others: false only for members of objects in trees, as several
 /// share baskets.
 fn known(reader: &Reader) -> Vec<bool> {
     let descriptor = reader.descriptor();
@@ -146,7 +146,7 @@ fn known(reader: &Reader) -> Vec<bool> {
     if reader.storage().is_none() {
         return ids.map(|_| true).collect();
     }
-    // offsets are made of the baskets of the values
+    // offsets are computed from the baskets of the values
     let has_values = |id: u32| {
         let columns = descriptor.field(id).map_or(&[][..], |field| &field.columns);
         let mut columns = columns.iter().filter_map(|&id| descriptor.column(id));
@@ -170,7 +170,7 @@ pub fn names(settings: &[u32]) -> Vec<String> {
     settings.iter().map(|&s| codec::settings_name(s)).collect()
 }
 
-/// What a projected field shows: its source, or that of the items below it, which is nearer to the values.
+/// The source that a projected field shows: its own, or that of the items below it, which is closer to the values.
 pub fn projection(descriptor: &Descriptor, id: u32) -> Option<u32> {
     let field = descriptor.field(id)?;
     let source = field.record.source_id?;
@@ -181,7 +181,7 @@ pub fn projection(descriptor: &Descriptor, id: u32) -> Option<u32> {
     Some(below.unwrap_or(source))
 }
 
-/// The name of a field among its siblings: in front of those of base classes stands the class if it must.
+/// The name of a field among its siblings; the class stands before names of base classes if names would be ambiguous.
 fn member_name(reader: &Reader, id: u32) -> String {
     let path = |id: u32| reader.paths().get(id as usize).and_then(Option::as_deref);
     let descriptor = reader.descriptor();
@@ -198,7 +198,7 @@ fn member_name(reader: &Reader, id: u32) -> String {
     own.unwrap_or(descriptor.field_name(id)).to_owned()
 }
 
-/// The C++ type as it is shown, behind the name that the writer knew it by.
+/// The C++ type as shown, with the alias that the writer used.
 pub fn type_text(name: &str, alias: &str) -> String {
     match (name, alias) {
         ("", _) => "(untyped)".to_owned(),
@@ -212,12 +212,12 @@ pub struct Row {
     pub id: u32,
     pub depth: usize,
     pub name: String,
-    /// Types of the columns; those of anonymous fields directly below too, where these have no rows.
+    /// Types of the columns; includes those of anonymous fields directly below, where these have no rows.
     pub columns: String,
 }
 
-/// The fields that can be read, depth first. Without `all`, anonymous ones (items of collections, base classes) have no
-/// row, and what is below them moves up.
+/// The readable fields, depth first. Without `all`, anonymous ones (items of collections, base classes) have no row,
+/// and their subfields move up.
 pub fn rows(reader: &Reader, all: bool) -> Vec<Row> {
     let descriptor = reader.descriptor();
     let mut rows = Vec::new();
@@ -261,7 +261,7 @@ fn column_types(descriptor: &Descriptor, id: u32, all: bool) -> String {
     types.join(", ")
 }
 
-/// The type of a column, with its width where the type leaves that open.
+/// The type of a column, with its width if the type has no fixed one.
 fn column_type(column: &ColumnRecord) -> String {
     let name = column.column_type.name();
     let deferred = if column.flags.deferred() {

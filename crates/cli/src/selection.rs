@@ -5,7 +5,7 @@ use femtobarn::read::Reader;
 
 use crate::failure::{Failure, code};
 
-/// The paths of the fields that were asked for; none for all of them.
+/// The paths of the selected fields; none for all fields.
 pub fn select(reader: &Reader, fields: &[String]) -> Result<Option<Vec<String>>, Failure> {
     if fields.is_empty() {
         return Ok(None);

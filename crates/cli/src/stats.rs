@@ -1,4 +1,4 @@
-//! `--stats`: what a verb has read.
+//! `--stats`: I/O statistics of a subcommand.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::python::Python;
 
-/// Does what the verb says, and then says what was read.
+/// Runs the subcommand, then prints its I/O statistics.
 pub fn run(
     cli: &Cli,
     python: Option<Python<'_>>,

@@ -1,4 +1,4 @@
-//! `fb store`: a cluster of Redis servers on this machine, for the event store; and the objects beside any store.
+//! `fb store`: a cluster of Redis servers on this machine for the event store, and the administration of any store.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::units;
 use crate::{store_ls, store_rm, store_verify};
 use femtobarn::kinds::kind;
 
-/// For how many seconds an object must have been there to be deleted, unless it is said.
+/// Default minimum age in seconds of the objects to delete.
 const AGE: f64 = 3600.0;
 
 pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
@@ -61,14 +61,14 @@ fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
         let servers = units::plural(ended as u64, "server");
         writeln!(
             out,
-            "{servers} ended; what {} holds is there when it is up again",
+            "{servers} stopped; the data in {} are kept for the next `fb store up`",
             printable(path)
         )?;
     }
     Ok(code::FINE)
 }
 
-/// Opens a store to be changed, which is not made if it is not there.
+/// Opens a store for changes; does not create one.
 pub fn existing(store: &str) -> Result<DataStore, EventsError> {
     DataStore::connect_existing(store, ObjectOptions::default())
 }
@@ -87,7 +87,10 @@ fn compact(store: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure
 fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = existing(&args.store)?;
     if store.objects().is_none() && (args.age.is_some() || !args.nameless) {
-        let message = format!("{}: no large products are beside this store", store.url());
+        let message = format!(
+            "{}: this store has no objects of large products",
+            store.url()
+        );
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let n_datasets = match args.nameless {
@@ -96,7 +99,10 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
     };
     if let (Some(n), false) = (n_datasets, json) {
         let datasets = units::plural(n, "dataset");
-        writeln!(out, "what was left of {datasets} without a name removed")?;
+        writeln!(
+            out,
+            "removed the remaining data of {datasets} without a name"
+        )?;
     }
     let Some(objects) = store.objects() else {
         if json {
@@ -128,14 +134,11 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
     )?;
     if swept.n_young > 0 {
         let young = units::plural(swept.n_young, "object");
-        writeln!(
-            out,
-            "{young} that nobody refers to left, as younger than {age} s"
-        )?;
+        writeln!(out, "{young} without a product kept, younger than {age} s")?;
     }
     if swept.n_strange > 0 {
         let strange = units::plural(swept.n_strange, "file");
-        writeln!(out, "{strange} of others left")?;
+        writeln!(out, "{strange} kept that this store did not write")?;
     }
     Ok(code::FINE)
 }
@@ -151,10 +154,7 @@ fn moved(args: &StoreMovedArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
         out.json(&json!({"before": before, "objects": now}))?;
     } else {
         let [before, now] = [&before, now].map(printable);
-        writeln!(
-            out,
-            "the objects that were in {before} are looked for in {now}"
-        )?;
+        writeln!(out, "objects of {before} are now read from {now}")?;
     }
     Ok(code::FINE)
 }
@@ -171,7 +171,10 @@ fn forget_class(
         out.json(&json!({"store": store.url(), "forgotten": args.class}))?;
     } else {
         let class = printable(&args.class);
-        writeln!(out, "{class} may have other members from now on")?;
+        writeln!(
+            out,
+            "{class} forgotten; it can now be stored with other members"
+        )?;
     }
     Ok(code::FINE)
 }
@@ -193,8 +196,8 @@ fn show(status: &LocalStatus, json: bool, out: &mut Output<'_>) -> Result<i32, F
                 node.address.clone(),
                 role(node)
                     .unwrap_or(match node.process {
-                        Some(_) => "does not answer",
-                        None => "does not run",
+                        Some(_) => "no answer",
+                        None => "not running",
                     })
                     .to_owned(),
                 node.process
@@ -209,15 +212,15 @@ fn show(status: &LocalStatus, json: bool, out: &mut Output<'_>) -> Result<i32, F
         let folder = status.config.parent().unwrap_or(Path::new(""));
         let folder = printable(&folder.display().to_string()).into_owned();
         match (status.is_up, status.is_served) {
-            (true, _) => writeln!(out, "\nconnect by {}", printable(&config))?,
+            (true, _) => writeln!(out, "\nconnect with {}", printable(&config))?,
             (false, true) => writeln!(
                 out,
-                "\nNOT up: {missing} missing, for which others serve all of the store; `fb store up {folder}` starts what \
-                 does not run"
+                "\nNOT up: {missing} missing, but the other servers have all data; start the missing servers with \
+                 `fb store up {folder}`"
             )?,
             (false, false) => writeln!(
                 out,
-                "\nNOT up: not all of the store is served; `fb store up {folder}` starts what does not run"
+                "\nNOT up: part of the store is not served; start the missing servers with `fb store up {folder}`"
             )?,
         }
     }

@@ -1,4 +1,4 @@
-//! `fb store ls`: the datasets of a store, and what is in one of them.
+//! `fb store ls`: lists the datasets of a store, and their contents.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,9 +15,9 @@ use crate::output::Output;
 use crate::table::Table;
 use crate::units;
 
-/// How many numbers one request brings.
+/// Number of container numbers per request.
 const PAGE: usize = 4096;
-/// How many containers are shown to people.
+/// Maximum number of containers in text output.
 const SHOWN: usize = 20;
 
 /// A run of a dataset, or a subrun of a run.
@@ -27,18 +27,18 @@ pub struct Part {
     n_events: u64,
 }
 
-/// What is in a container.
+/// The contents of a container.
 #[derive(Default)]
 pub struct Survey {
     pub n_runs: u64,
     pub n_subruns: u64,
     pub n_events: u64,
-    /// How many containers of a kind have a product: by label, type and kind.
+    /// Number of containers of a kind that have a product: by label, type and kind.
     pub products: BTreeMap<(String, String, ItemType), u64>,
 }
 
 impl Survey {
-    /// How many containers there are, of the kinds that a container of a kind has below it.
+    /// Number of containers below a container, by kind.
     pub fn words(&self, kind: ItemType) -> Vec<String> {
         let all = [
             ("run", self.n_runs),
@@ -83,7 +83,7 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     Ok(code::FINE)
 }
 
-/// The container of these numbers, each in that of the one before.
+/// The container with these numbers, each in the previous one.
 pub fn found(dataset: &DataSet, numbers: &NumbersArgs) -> Result<Container, EventsError> {
     let mut item: Container = (**dataset).clone();
     let numbers = [numbers.run, numbers.subrun, numbers.event];
@@ -93,7 +93,7 @@ pub fn found(dataset: &DataSet, numbers: &NumbersArgs) -> Result<Container, Even
     Ok(item)
 }
 
-/// The kinds of containers that one has below it.
+/// The kinds of containers below a container.
 fn above(kind: ItemType) -> &'static [&'static str] {
     match kind {
         ItemType::DataSet => &["run", "subrun", "event"],
@@ -103,7 +103,7 @@ fn above(kind: ItemType) -> &'static [&'static str] {
     }
 }
 
-/// The datasets of a store, with those in them, and their sizes if these are wanted.
+/// All datasets of a store, including nested ones, and their sizes if requested.
 fn datasets(
     store: &DataStore,
     has_sizes: bool,
@@ -157,7 +157,7 @@ fn datasets(
     Ok(code::FINE)
 }
 
-/// Does something with all numbers in a container.
+/// Calls a function for all numbers in a container.
 fn numbers(
     item: &Container,
     mut each: impl FnMut(u64) -> Result<(), EventsError>,
@@ -173,7 +173,7 @@ fn numbers(
     }
 }
 
-/// What is in a container, and how much of it in each run of a dataset, or subrun of a run.
+/// Contents of a container, in total and for each run of a dataset, or subrun of a run.
 fn survey(item: &Container) -> Result<(Survey, Vec<Part>), EventsError> {
     let mut survey = Survey::default();
     let mut parts = Vec::new();
@@ -181,7 +181,7 @@ fn survey(item: &Container) -> Result<(Survey, Vec<Part>), EventsError> {
     Ok((survey, parts))
 }
 
-/// Adds what is in a container, with how much of it is in each part.
+/// Adds the contents of a container, and of each of its parts.
 pub fn look(
     item: &Container,
     survey: &mut Survey,
@@ -253,7 +253,7 @@ fn write_parts(kind: ItemType, parts: &[Part], out: &mut Output<'_>) -> std::io:
     table.write(None, out)?;
     if parts.len() > SHOWN {
         let more = units::count((parts.len() - SHOWN) as u64);
-        writeln!(out, "and {more} more, which --json has")?;
+        writeln!(out, "and {more} more; --json lists all")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `fb store rm`: deletes a dataset of a store, what is in one, or products of these.
+//! `fb store rm`: deletes a dataset of a store, a container in it, or products.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::units;
 
 pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     if args.path.trim_matches('/').is_empty() {
-        let message = "a dataset in the store is deleted, as fermilab/nova: name it";
+        let message = "dataset missing: name the dataset to delete, e.g. fermilab/nova";
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let store = existing(&args.store)?;
@@ -56,7 +56,7 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     Ok(code::FINE)
 }
 
-/// Deletes the products of a label, or of one of its types, of all events in a container, and says how many.
+/// Deletes products by label, or by label and type, of all events in a container; prints how many.
 fn of_events(
     item: &Container,
     product: (&str, Option<&str>),
@@ -86,7 +86,7 @@ fn of_events(
     Ok(code::FINE)
 }
 
-/// Ends a deletion that was broken off.
+/// Finishes an interrupted deletion.
 fn rest(
     store: &DataStore,
     args: &StoreRmArgs,
@@ -97,12 +97,12 @@ fn rest(
     store.flush()?;
     match json {
         true => out.json(&json!({"container": args.path, "was_left": true}))?,
-        false => writeln!(out, "deleted what was left of {}", printable(&args.path))?,
+        false => writeln!(out, "deleted the rest of {}", printable(&args.path))?,
     }
     Ok(code::FINE)
 }
 
-/// Says what was in a container that was deleted.
+/// Prints the former contents of a deleted container.
 fn tell(
     what: &str,
     kind: ItemType,
@@ -126,7 +126,7 @@ fn tell(
     writeln!(out, "deleted {what}: {}", words.join(", "))
 }
 
-/// Adds what is in the datasets of one; gives how many these are.
+/// Adds the contents of nested datasets; returns the number of these.
 fn look_at_datasets(dataset: &DataSet, survey: &mut Survey) -> Result<u64, EventsError> {
     let mut n = 0;
     for inner in dataset.datasets(None) {
@@ -137,7 +137,7 @@ fn look_at_datasets(dataset: &DataSet, survey: &mut Survey) -> Result<u64, Event
     Ok(n)
 }
 
-/// Deletes the products of a label, or of one of its types; gives their names.
+/// Deletes products by label, or by label and type; returns their names.
 fn delete_products(
     item: &Container,
     shown: &str,
@@ -160,10 +160,11 @@ fn delete_products(
             url: item.datastore().url().into(),
             what: format!("product {product:?} of {shown}"),
             hint: match (known.is_empty(), item.item_type()) {
-                (false, _) => format!("; it has {}", known.join(", ")),
-                (true, ItemType::Event) => "; it has none".into(),
+                (false, _) => format!("; existing products: {}", known.join(", ")),
+                (true, ItemType::Event) => "; it has no products".into(),
                 (true, _) => {
-                    "; it has none of its own (--events deletes those of its events)".into()
+                    "; it has no products of its own (--events deletes products of its events)"
+                        .into()
                 }
             },
         });
@@ -174,7 +175,7 @@ fn delete_products(
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// The container that is meant, as the command line names it.
+/// The name of the selected container, as on the command line.
 fn shown(args: &StoreRmArgs, dataset: &DataSet) -> String {
     let numbers = &args.numbers;
     let numbers = [

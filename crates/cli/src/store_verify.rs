@@ -46,12 +46,12 @@ pub fn run(args: &StoreVerifyArgs, json: bool, out: &mut Output<'_>) -> Result<i
         writeln!(out, "… and {}", units::plural(more, "other"))?;
     }
     let verdict = match n_damaged {
-        0 => "all as they were stored".to_owned(),
+        0 => "no damage".to_owned(),
         n => format!("DAMAGED: {}", units::count(*n)),
     };
     writeln!(
         out,
-        "{}, {} ({}), {} beside the store: {verdict}",
+        "{}, {} ({}), {} as objects: {verdict}",
         units::plural(*n_containers, "container"),
         units::plural(*n_products, "product"),
         units::bytes(*n_bytes),

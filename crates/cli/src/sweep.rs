@@ -1,4 +1,4 @@
-//! `fb sweep`: what writers that were killed have left beside their outputs.
+//! `fb sweep`: removes temporary files of killed writers.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn run(args: &SweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
         writeln!(out, "removed {}", printable(name))?;
     }
     if names.is_empty() {
-        writeln!(out, "nothing was left behind")?;
+        writeln!(out, "no temporary files found")?;
     }
     Ok(code::FINE)
 }

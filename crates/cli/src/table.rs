@@ -8,12 +8,12 @@ pub use femtobarn::io::printable;
 /// A cut cell keeps at least this many characters.
 const NARROWEST: usize = 16;
 
-/// Rows under a header, in columns that are aligned.
+/// A header and rows, in aligned columns.
 pub struct Table {
     header: Vec<&'static str>,
     /// Columns of numbers.
     right: &'static [usize],
-    /// The columns that are cut where the table is too wide, in this order.
+    /// The columns that are cut if the table is too wide, in this order.
     flexible: &'static [usize],
     rows: Vec<Vec<String>>,
 }
@@ -44,8 +44,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Writes header, rule and rows, without columns that are empty. Lines have at most `width` characters: first the
-    /// flexible columns are cut, then what is still too long at its end.
+    /// Writes header, rule and rows, without empty columns. Lines have at most `width` characters: first the flexible
+    /// columns are cut, then the ends of lines that are still too long.
     pub fn write(&self, width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
         let header: Vec<String> = self.header.iter().map(|&title| title.to_owned()).collect();
         let mut widths: Vec<usize> = (0..header.len()).map(|i| self.width_of(i)).collect();
@@ -66,7 +66,7 @@ impl Table {
         Ok(())
     }
 
-    /// Width of a column; 0 if no row has anything in it.
+    /// Width of a column; 0 if it is empty in all rows.
     fn width_of(&self, column: usize) -> usize {
         let title = self
             .header
@@ -104,7 +104,7 @@ pub fn line(cells: &[String], widths: &[usize], right: &[usize]) -> String {
     out
 }
 
-/// The text, or as much of it as fits, with an ellipsis.
+/// The text, cut to the width with an ellipsis.
 pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.chars().count() <= width {
         return text.into();

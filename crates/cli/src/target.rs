@@ -1,16 +1,16 @@
-//! Files that a misspelt name may mean.
+//! Suggestions for misspelt file names.
 
 use std::path::Path;
 
 use femtobarn::Target;
 use femtobarn::io::{is_remote, nearest_within};
 
-/// Whether there is such a file; one of a server is not looked for.
+/// Whether the file exists; files on servers are not checked.
 pub fn exists(target: &Target) -> bool {
     is_remote(&target.file) || Path::new(&target.file).exists()
 }
 
-/// A file beside the missing one with nearly its name, and of a kind that can be read.
+/// A file in the same directory with a similar name and a supported format.
 pub fn similar_file(target: &Target) -> Option<String> {
     let path = Path::new(&target.file);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
@@ -26,7 +26,7 @@ pub fn similar_file(target: &Target) -> Option<String> {
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(is_readable)
         .collect();
-    // what all names have, their endings, makes none of them near
+    // the ending, which all names share, does not make them similar
     let stem = |name: &str| {
         name.split('.')
             .next()

@@ -1,8 +1,8 @@
-//! Numbers as people read them; the same forms as in the Python package.
+//! Numbers for people, in the same forms as in the Python package.
 
 pub use femtobarn::io::units::{bytes, decimals, parse_bytes};
 
-/// The compression factor; none where nothing is stored.
+/// The compression factor; none if nothing is stored.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn factor(uncompressed: u64, on_disk: u64) -> Option<f64> {
     (on_disk > 0 && uncompressed > 0).then(|| uncompressed as f64 / on_disk as f64)
@@ -13,7 +13,7 @@ pub fn factor_text(uncompressed: u64, on_disk: u64) -> String {
     factor(uncompressed, on_disk).map_or(String::new(), |f| format!("{f:.*}", decimals(f)))
 }
 
-/// The compression factor in JSON, to four decimals: more say nothing.
+/// The compression factor in JSON, to four decimals: more are not significant.
 pub fn factor_json(uncompressed: u64, on_disk: u64) -> serde_json::Value {
     factor(uncompressed, on_disk).map_or(serde_json::Value::Null, |f| {
         ((f * 1e4).round() / 1e4).into()

@@ -1,9 +1,9 @@
 //! Values of arrays as text and as JSON.
 //!
-//! JSON is what Awkward's `to_list` gives: lists as arrays, records as objects, tuples as arrays, options and variants
-//! as their value or `null`. Floating-point numbers have the fewest digits that give them back; what JSON has no numbers
-//! for is "NaN", "Infinity", "-Infinity". A string that is not UTF-8 is `{"bytes": hex}`, an object that ROOT streamed
-//! `{"class": name, "bytes": hex}`. Text differs in that it looks like C++ and Python, and may be cut.
+//! JSON has the form of Awkward's `to_list`: lists as arrays, records as objects, tuples as arrays, options and
+//! variants as their value or `null`. Floating-point numbers have the fewest digits that reproduce them; values without
+//! a JSON number are "NaN", "Infinity", "-Infinity". A string that is not UTF-8 is `{"bytes": hex}`, an object that
+//! ROOT streamed `{"class": name, "bytes": hex}`. Text looks like C++ and Python instead, and may be cut.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Appends value `index` of `node`; none if the arrays lack something, which they never should.
+    /// Appends value `index` of `node`; none if the arrays are incomplete, which is a bug.
     pub fn write(self, node: &Node, index: usize, out: &mut String) -> Option<()> {
         match &node.kind {
             NodeKind::Leaf { slot } => {
@@ -125,7 +125,7 @@ impl Values<'_> {
     ) -> Option<()> {
         let (open, close) = match (names, self.style) {
             (Some(_), _) => ('{', '}'),
-            // a class without members: names cannot tell it from an empty tuple
+            // a class without members: without its name it looks like an empty tuple
             (None, _) if members.is_empty() => ('{', '}'),
             (None, Style::Text(_)) => ('(', ')'),
             (None, Style::Json) => ('[', ']'),

@@ -1,4 +1,4 @@
-//! `fb verify`: every checksum of every ntuple, every basket of every tree.
+//! `fb verify`: checks every checksum of every ntuple, and every basket of every tree.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,19 +29,19 @@ pub struct Verified {
     pub n_entries: u64,
     pub report: VerifyReport,
     pub damages: Vec<Damage>,
-    /// Damage of the metadata: nothing of it can be read.
+    /// Damage of the metadata: no part of the ntuple can be read.
     pub error: Option<Failure>,
 }
 
 /// What verification found in a file.
 #[derive(Debug)]
 pub struct Verdict {
-    /// As people see it.
+    /// For people.
     pub file: String,
     pub ntuples: Vec<Verified>,
-    /// Damage of the container: nothing in it can be found.
+    /// Damage of the container: nothing in the file can be found.
     pub error: Option<Failure>,
-    /// The comparison with inputs, if there are any.
+    /// The comparison with inputs, if any are given.
     pub against: Option<ProofReport>,
 }
 
@@ -98,7 +98,7 @@ impl Verified {
         self.error.is_none() && self.damages.is_empty()
     }
 
-    /// The entries that cannot be read in full, as ranges that neither overlap nor touch.
+    /// The entries that cannot be read completely, as ranges that neither overlap nor touch.
     pub fn lost(&self) -> Vec<Range<u64>> {
         if self.error.is_some() {
             return std::iter::once(0..self.n_entries).collect();
@@ -148,7 +148,7 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         }
     };
     if names.is_empty() {
-        let message = format!("{}: holds no RNTuple or TTree to verify", verdict.file);
+        let message = format!("{}: no RNTuple or TTree to verify", verdict.file);
         return Err(Failure::new(code::NOT_THERE, "no-ntuple", message));
     }
     for name in names {
@@ -166,7 +166,7 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
     Ok(verdict)
 }
 
-/// An error as damage; what is no damage ends the verification.
+/// Converts an error to damage; other errors end the verification.
 fn damage(error: Error, target: &Target) -> Result<Failure, Failure> {
     let is_damage = is_damage(&error);
     let failure = Failure::from(error).advise(target);

@@ -9,10 +9,10 @@ use crate::table::{Table, printable};
 use crate::units::{bytes, count, plural};
 use crate::verify::{Verdict, Verified};
 
-/// Damaged pages, and branches that were not checked, that are listed one by one; `--json` lists all.
+/// Maximum number of damaged pages, and of unchecked branches, that are listed; `--json` lists all.
 const MOST_LISTED: usize = 20;
 
-/// Lost ranges that are listed.
+/// Maximum number of lost ranges that are listed.
 const MOST_RANGES: usize = 8;
 
 pub fn write(verdict: &Verdict, out: &mut Output<'_>) -> io::Result<()> {
@@ -52,8 +52,8 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
         Some(error) => format!("DAMAGED: {}", error.message),
         None if verified.damages.is_empty() => match report.not_checked.len() {
             0 => format!("good: {checked}"),
-            1 => format!("good, but for a field that cannot be read: {checked}"),
-            n => format!("good, but for {n} fields that cannot be read: {checked}"),
+            1 => format!("good, except for a field that cannot be read: {checked}"),
+            n => format!("good, except for {n} fields that cannot be read: {checked}"),
         },
         None => {
             // a contradiction in the metadata has no page, and so no bytes
@@ -68,7 +68,7 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
         let n = plural(report.pages_without_checksum, "page");
         writeln!(
             out,
-            "  {n} without checksum, of which only size and compression were verified"
+            "  {n} without checksum: verified only size and compression"
         )?;
     }
     for (field, reason) in report.not_checked.iter().take(MOST_LISTED) {
@@ -85,7 +85,7 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
     damages(verified, out)
 }
 
-/// The entries that cannot be read in full.
+/// The entries that cannot be read completely.
 fn lost(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
     let lost = verified.lost();
     let n: u64 = lost.iter().map(|range| range.end - range.start).sum();
@@ -142,7 +142,7 @@ fn damages(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
         ]);
     }
     if !verified.damages.is_empty() {
-        // the problem is what one wants to read: it is never cut
+        // the problem is the result that users need: it is never cut
         table.write(None, out)?;
     }
     match verified.damages.len().saturating_sub(MOST_LISTED) {

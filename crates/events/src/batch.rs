@@ -9,10 +9,10 @@ use crate::{ABSENT, Descriptor, Parent, ProductName};
 /// After how many products of a group it is left uncompressed, if these have not become smaller by a tenth together.
 const TRIES: usize = 16;
 
-/// What happens to a product that is there already.
+/// Treatment of an existing product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Overwrite {
-    /// The new one takes its place.
+    /// The new product replaces it.
     #[default]
     Replace,
     /// It stays as it is, and [`Written`](crate::Written) names it.
@@ -31,7 +31,7 @@ pub struct Items {
 /// The products of one name that are placed together.
 #[derive(Clone, Debug)]
 pub struct Products {
-    /// By what they are placed.
+    /// The parent that places them.
     pub parent: Parent,
     /// Their name.
     pub name: ProductName,
@@ -107,11 +107,11 @@ impl Batch {
         self.add(parent, event, name, start);
     }
 
-    /// Adds the product whose sealed value is the last of the bytes.
+    /// Adds a product whose sealed value is at the end of the buffer.
     fn add(&mut self, parent: Parent, event: u64, name: &ProductName, start: usize) {
         self.n += 1;
         let entry = (event, start..self.bytes.len());
-        // With two names in turn, the group is often the one behind the last.
+        // With two alternating names, the group is often the one after the last.
         for at in [self.last_products, self.last_products + 1] {
             let group = self.products.get_mut(at);
             if let Some(group) = group.filter(|group| group.parent == parent && group.name.is(name))
@@ -137,8 +137,8 @@ impl Batch {
         }
     }
 
-    /// Compresses the products that become smaller by a tenth, but those of more bytes than `most`. Of a group of which the
-    /// first are not worth it, the others are left as they are.
+    /// Compresses products that become at least 10 % smaller, except for products larger than `most`. If the first
+    /// products of a group do not compress well, the others are left uncompressed.
     pub(crate) fn compress(&mut self, most: u64) {
         for group in &mut self.products {
             let (mut n, mut before, mut after) = (0, 0, 0);
@@ -186,7 +186,7 @@ impl Batch {
         self.bytes.get(range.clone()).unwrap_or_default()
     }
 
-    /// What happens to products that are there.
+    /// Treatment of existing products.
     pub fn overwrite(&self) -> Overwrite {
         self.overwrite
     }
@@ -207,7 +207,7 @@ impl Batch {
         self.bytes.len() + self.n * ENTRY
     }
 
-    /// What it has but that of some containers: these, and their products.
+    /// Its contents except for those of some containers: these, and their products.
     pub(crate) fn without(&self, is_meant: impl Fn(Descriptor) -> bool) -> Self {
         let mut rest = Self::new(self.overwrite);
         for items in &self.items {
@@ -238,7 +238,7 @@ impl Batch {
 }
 
 impl Products {
-    /// The events, without those of the parent itself.
+    /// The events, without products of the parent itself.
     pub fn events(&self) -> impl Iterator<Item = u64> {
         self.entries
             .iter()

@@ -20,18 +20,18 @@ pub struct EventChunk {
 
 /// The events of a container in the order of run, subrun and event, some at a time.
 ///
-/// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few large
-/// ones. What is created or removed meanwhile may or may not be among them; but if the container itself was removed, the
-/// last that is given is the error of [`Container::check_left`].
+/// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few
+/// large ones. Containers that are created or removed meanwhile may or may not be included; but if the container itself
+/// was removed, the last that is given is the error of [`Container::check_left`].
 #[derive(Debug)]
 pub struct EventChunks {
     store: DataStore,
     container: Descriptor,
-    /// The target of which events are given; all if none.
+    /// The target whose events are returned; all if none.
     target: Option<usize>,
-    /// What comes next: containers to be looked into, and behind those of the lowest kind what they hold.
+    /// What comes next: containers to visit, and after those of the lowest level their contents.
     next: VecDeque<Step>,
-    /// Whether it was looked for once all was given.
+    /// Whether it was checked at the end.
     has_looked: bool,
 }
 
@@ -71,18 +71,18 @@ impl EventChunks {
         self
     }
 
-    /// The container whose events they are.
+    /// The container of the events.
     pub fn container(&self) -> Container {
         Container::new(self.store.clone(), self.container)
     }
 
-    /// Whether what a subrun holds is among what is given.
+    /// Whether the contents of a subrun are returned.
     fn takes(&self, parent: &Parent) -> bool {
         let is_wanted = |target| self.store.backend().target(parent) == target;
         parent.item_type() != ItemType::SubRun || self.target.is_none_or(is_wanted)
     }
 
-    /// Those of a container behind an event of it, as a reader goes on that has seen all up to there.
+    /// The contents after an event of a container, for a reader that continues there.
     pub fn after(store: DataStore, container: Descriptor, seen: Descriptor) -> Self {
         let mut next = VecDeque::new();
         let mut look = |parent: Parent, number: u64| {
@@ -115,7 +115,7 @@ impl EventChunks {
         }
     }
 
-    /// Looks into the containers that come next, those of one kind by one request.
+    /// Visits the next containers, with one request per level.
     fn look(&mut self) -> Result<(), EventsError> {
         let mut scans: Vec<Scan> = Vec::new();
         while let Some(Step::Look(scan)) = self.next.front() {
@@ -136,7 +136,7 @@ impl EventChunks {
         let found = match is_there.and_then(|()| self.store.backend().numbers(&scans)) {
             Ok(found) => found,
             Err(error) => {
-                // So that whoever tries again goes on where this was.
+                // So a retry continues here.
                 let again = scans.into_iter().map(Step::Look).rev();
                 again.for_each(|step| self.next.push_front(step));
                 return Err(error);
@@ -182,7 +182,7 @@ impl Iterator for EventChunks {
                 None if self.has_looked => return None,
                 None => {
                     let left = self.container().check_left();
-                    // What was deleted does not come back; other errors may pass.
+                    // Deleted containers do not reappear; other errors may pass.
                     let may_pass =
                         |error: &EventsError| !matches!(error, EventsError::NotFound { .. });
                     self.has_looked = !left.as_ref().is_err_and(may_pass);

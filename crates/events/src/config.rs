@@ -1,7 +1,8 @@
 //! A file that describes where a store is: `config.json`.
 //!
-//! It has what a URL can say, in members of their own, and the place of large products. Paths in it are relative to its
-//! folder, so that a folder with everything can be moved. A password is never in it, only the file that has it.
+//! It has the same settings as a URL, as separate members, and the location of large products. Its paths are relative
+//! to its directory, so that a directory with everything can be moved. A password is never in it, only the file that
+//! has it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +15,15 @@ use crate::backend::redis_settings::{NAMES, Settings, unknown};
 use crate::connect::{check_there, open, would_make, would_make_in};
 use crate::{Backend, EventsError, Mode, RedisBackend};
 
-/// What it may have of any store.
+/// Members for any store.
 const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
-/// What it may have of a Redis, beside what is set as in a URL.
+/// Members for Redis, in addition to settings of a URL.
 const OF_REDIS: [&str; 2] = ["nodes", "tls"];
 /// What `tls` may have.
 const TLS: [&str; 3] = ["ca", "cert", "key"];
 
-/// What of it is set as in a URL: all that can be, but for what has a place of its own, or none.
+/// Members that are set as in a URL: all settings of a URL, except for those that have other members, or are not
+/// allowed.
 fn set() -> impl Iterator<Item = &'static str> {
     let names = NAMES.into_iter();
     names.filter(|name| *name != "password" && !TLS.contains(name))
@@ -33,7 +35,7 @@ pub struct Config {
     place: Place,
     objects: Option<String>,
     objects_over: Option<u64>,
-    /// The folder of the local cluster that it is of.
+    /// The directory of its local cluster.
     cluster: Option<String>,
 }
 
@@ -49,7 +51,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is no JSON, or has what is not known.
+    /// If it cannot be read, is not JSON, or has unknown members.
     pub fn read(path: &Path) -> Result<Self, EventsError> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
@@ -69,16 +71,16 @@ impl Config {
         })
     }
 
-    /// That of a text in a folder; what is wrong with it, in words.
+    /// Parses a string, relative to a directory; returns the error message.
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let Value::Object(all) = value else {
-            return Err("it is no JSON object".into());
+            return Err("expected a JSON object".into());
         };
         for name in all.keys() {
             if matches!(name.as_str(), "password" | "username") {
                 return Err(format!(
-                    "{name} has no place here: give user, and password_file"
+                    "{name} is not allowed in this file: use user and password_file"
                 ));
             }
             let known: Vec<_> = OF_ALL.into_iter().chain(OF_REDIS).chain(set()).collect();
@@ -128,7 +130,7 @@ impl Config {
         }
     }
 
-    /// Fails if it is not there.
+    /// Fails if it does not exist.
     pub(crate) fn check_there(self) -> Result<(), EventsError> {
         match &self.place {
             Place::Redis(_) => self.connect(Some(Mode::Read)).map(drop),
@@ -156,8 +158,7 @@ fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
             url,
             doing,
             said: format!(
-                "{said}; `fb store status {folder}` says which of its servers run, and `fb store up {folder}` starts those \
-                 that do not"
+                "{said}; see `fb store status {folder}`, and start missing servers with `fb store up {folder}`"
             ),
         },
         (error, _) => error,
@@ -168,9 +169,9 @@ fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
 fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String, String> {
     let mut of_redis = OF_REDIS.into_iter().chain(set());
     match of_redis.find(|name| all.contains_key(*name)) {
-        Some(odd) => Err(format!("{odd} is for Redis, and the url is {url:?}")),
+        Some(odd) => Err(format!("{odd} is a setting for Redis, but url is {url:?}")),
         None if url.ends_with(".json") => Err(format!(
-            "its url, {url:?}, is another configuration: say where the store is"
+            "url {url:?} is another configuration: give the URL of a store"
         )),
         None => Ok(match url.strip_prefix("dir:") {
             Some(path) => format!("dir:{}", folder.join(path).display()),
@@ -184,7 +185,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
     let url = match (text_of(all, "url")?, nodes.first()) {
         (Some(url), _) => url,
         (None, Some(first)) => format!("redis://{first}"),
-        (None, None) => return Err("it has neither url nor nodes".into()),
+        (None, None) => return Err("url or nodes is missing".into()),
     };
     let mut settings = Settings::parse(&url).map_err(|error| error.to_string())?;
     for name in set() {
@@ -195,7 +196,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
             Some(Value::Number(number)) if name != "password_file" => number.to_string(),
             Some(value) => {
                 return Err(format!(
-                    "{name} is {value}, and should be a text or a number"
+                    "invalid {name} {value}: expected a string or a number"
                 ));
             }
         };
@@ -217,7 +218,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
         }
         Some(value) => {
             return Err(format!(
-                "tls is {value}, and should be true, or what it has"
+                "invalid tls {value}: expected true, or an object with its settings"
             ));
         }
     }
@@ -231,13 +232,13 @@ fn nodes(all: &Map<String, Value>) -> Result<Vec<Address>, String> {
         Some(Value::Array(nodes)) => nodes,
         Some(value) => {
             return Err(format!(
-                "nodes is {value}, and should be a list of host:port"
+                "invalid nodes {value}: expected a list of host:port"
             ));
         }
     };
     let address = |node: &Value| {
         let found = node.as_str().and_then(Address::parse);
-        found.ok_or_else(|| format!("{node} in nodes is no \"host:port\""))
+        found.ok_or_else(|| format!("invalid address {node} in nodes: expected \"host:port\""))
     };
     nodes.iter().map(address).collect()
 }
@@ -249,7 +250,7 @@ fn bytes(value: &Value) -> Result<u64, String> {
         _ => None,
     };
     found.ok_or_else(|| {
-        format!("objects_over is {value}, and should be bytes, as 1048576 or \"1MiB\"")
+        format!("invalid objects_over {value}: expected bytes, e.g. 1048576 or \"1MiB\"")
     })
 }
 
@@ -257,11 +258,11 @@ fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
     match all.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(value) => Err(format!("{name} is {value}, and should be a text")),
+        Some(value) => Err(format!("invalid {name} {value}: expected a string")),
     }
 }
 
-/// A path in a folder; a URL as it is.
+/// A path in a directory; a URL as it is.
 fn within(folder: &Path, path: &str) -> String {
     match path.contains("://") {
         true => path.into(),
@@ -269,7 +270,7 @@ fn within(folder: &Path, path: &str) -> String {
     }
 }
 
-/// Whether a configuration is that of a local cluster, beside whose servers it lies.
+/// Whether a configuration belongs to a local cluster, and lies beside its servers.
 pub(crate) fn is_of_local_cluster(path: &Path) -> bool {
     path.is_file()
         && path.file_name() == Some("store.json".as_ref())
@@ -331,9 +332,9 @@ mod tests {
     #[test]
     fn what_is_not_known_is_an_error_that_names_what_is() {
         for (text, why) in [
-            ("[1]", "no JSON object"),
+            ("[1]", "expected a JSON object"),
             ("{", "EOF"),
-            ("{}", "neither url nor nodes"),
+            ("{}", "url or nodes is missing"),
             (r#"{"nodess": []}"#, "did you mean \"nodes\""),
             (r#"{"nodes": "a:1"}"#, "list of host:port"),
             (r#"{"nodes": ["a:x"]}"#, "host:port"),
@@ -342,7 +343,10 @@ mod tests {
                 r#"{"nodes": ["a"], "timeout": "soon"}"#,
                 "number of seconds",
             ),
-            (r#"{"nodes": ["a"], "timeout": [1]}"#, "a text or a number"),
+            (
+                r#"{"nodes": ["a"], "timeout": [1]}"#,
+                "a string or a number",
+            ),
             (r#"{"nodes": ["a"], "password": "hidden"}"#, "password_file"),
             (
                 r#"{"nodes": ["a"], "password_file": "none"}"#,
@@ -350,15 +354,21 @@ mod tests {
             ),
             (
                 r#"{"url": "dir:x", "objects_over": "much"}"#,
-                "bytes, as 1048576",
+                "bytes, e.g. 1048576",
             ),
             (
                 r#"{"url": "dir:x", "objects_ovr": 1}"#,
                 "did you mean \"objects_over\"",
             ),
-            (r#"{"url": "dir:x", "prefix": "y"}"#, "prefix is for Redis"),
+            (
+                r#"{"url": "dir:x", "prefix": "y"}"#,
+                "prefix is a setting for Redis",
+            ),
             (r#"{"url": "c.json"}"#, "is another configuration"),
-            (r#"{"url": "redis://u:hidden@a?x=1"}"#, "no setting \"x\""),
+            (
+                r#"{"url": "redis://u:hidden@a?x=1"}"#,
+                "unknown setting \"x\"",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert!(

@@ -15,38 +15,38 @@ use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisB
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
 
 /// Why the path of a file is none of a store.
-const IS_FILE: &str = "this is a file, and a store is in a folder of its own";
+const IS_FILE: &str = "this is a file, but a store needs a directory of its own";
 
 /// The stores in memory that have names, which end with the process.
 static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
 
 type Named = BTreeMap<String, Arc<MemoryBackend>>;
 
-/// Connects to what keeps a store, without regard of large products beside it
-/// ([`DataStore::connect`](crate::DataStore::connect) has that):
+/// Connects to a backend, without the objects of large products (for these, see
+/// [`DataStore::connect`](crate::DataStore::connect)):
 ///
 /// - `memory:` is a new one in memory, `memory:NAME` the one of this process that has the name;
-/// - `dir:PATH` is one in a folder, `dir:PATH?mode=r` the same to be read beside a process that writes;
+/// - `dir:PATH` is a store in a directory; `dir:PATH?mode=r` opens it for reading while another process may write;
 /// - `redis://…` and `rediss://…` are in a Redis or a cluster of it (see [`RedisBackend`]);
-/// - a path that ends in `.json` is a configuration that says where it is (see [`Config`]).
+/// - a path that ends in `.json` is a configuration (see [`Config`]).
 ///
 /// # Errors
 ///
-/// If it is none of these, and if there is no such store and none can be made.
+/// If the URL is invalid, or the store does not exist and cannot be created.
 pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, None)
 }
 
-/// Connects to a store that is there, to read it only, whatever its URL says of that.
+/// Connects to an existing store for reading only, whatever its URL says.
 ///
 /// # Errors
 ///
-/// As [`connect`]; and of one in memory, which nobody else would write.
+/// As [`connect`]; and for a store in memory, which no other program can write.
 pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, Some(Mode::Read))
 }
 
-/// Fails if a store is not there, without making or changing anything.
+/// Fails if a store does not exist, without creating or changing anything.
 pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
     if is_config(store) {
         return Config::read(Path::new(store))?.check_there();
@@ -65,20 +65,21 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
     }
 }
 
-/// Writes the file of a store in a folder anew: without the room of what was deleted, which LMDB keeps for what is written
-/// later, and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
+/// Rewrites the file of a store in a directory: without the space of deleted data, which LMDB keeps for later writes,
+/// and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
 ///
 /// # Errors
 ///
-/// If the URL does not name a store in a folder, if a process has the store open, if the store is damaged, or if another store
-/// owns the place of its large products. If claiming that place again fails, the store is compacted, and `fb store moved` claims it.
+/// If the URL is not a store in a directory, if a process has the store open, if the store is damaged, or if another
+/// store owns the location of its large products. If claiming that location again fails, the store is compacted, and
+/// `fb store moved` claims it.
 pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     if is_config(store) {
         return compact(Config::read(Path::new(store))?.url());
     }
     let Some(("dir", rest)) = store.split_once(':') else {
         let url = shown(store);
-        let what = format!("{url}: only a store in a folder (dir:PATH) can be compacted");
+        let what = format!("{url}: only a store in a directory (dir:PATH) can be compacted");
         return Err(EventsError::Usage { what });
     };
     let path = Path::new(folder(store, rest)?.0);
@@ -103,7 +104,7 @@ pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>
     };
     match scheme {
         "memory" if wanted.is_some() => Err(EventsError::Usage {
-            what: format!("{store}: a store in memory is not opened to be read only"),
+            what: format!("{store}: a store in memory cannot be opened read-only"),
         }),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryBackend::new(store))),
         "memory" => Ok(named(store)),
@@ -131,11 +132,11 @@ pub(crate) fn is_config(store: &str) -> bool {
     store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
 }
 
-/// Whether connecting to a store, which is no configuration, would make one that does not end with this process.
+/// Whether connecting to a URL, which is not a configuration, would create a store that survives this process.
 ///
 /// # Errors
 ///
-/// Those of connecting to one that is there.
+/// Errors of connecting to an existing store.
 pub(crate) fn would_make(store: &str) -> Result<bool, EventsError> {
     match store.split_once(':') {
         Some(("dir", rest)) => match folder(store, rest)? {
@@ -174,7 +175,7 @@ fn named(store: &str) -> Arc<MemoryBackend> {
     })
 }
 
-/// Does something with the stores of this process: behind a fork, none of those of its parent.
+/// Does something with the stores of this process: after a fork, the child has none of its parent's.
 fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
     let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_with(|| (Process::this(), Named::new()));
@@ -192,11 +193,11 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
     let (path, mode) = match rest.split_once("?mode=") {
         Some((path, "r")) => (path, Mode::Read),
         Some((path, "a")) => (path, Mode::Append),
-        Some(_) => return Err(bad("its mode is neither r nor a")),
+        Some(_) => return Err(bad("invalid mode: expected r or a")),
         None => (rest, Mode::Append),
     };
     match path {
-        "" => Err(bad("it names no folder, as dir:mystore does")),
+        "" => Err(bad("the directory is missing, e.g. dir:mystore")),
         path => match of_cluster(path) {
             Some(why) => Err(bad(&why)),
             None if Path::new(path).is_file() => Err(bad(IS_FILE)),
@@ -205,12 +206,12 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
     }
 }
 
-/// What to do with the folder of a local cluster, if it is one: what connects to it is in there.
+/// Advice for the directory of a local cluster: what connects to it is in there.
 fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
     is_of_local_cluster(&config).then(|| {
         format!(
-            "it is the folder of a cluster: connect by {:?}",
+            "this is the directory of a cluster: connect with {:?}",
             config.display().to_string()
         )
     })
@@ -229,7 +230,7 @@ fn why_not(store: &str, scheme: &str) -> String {
     let said = unknown(scheme, &SCHEMES);
     match said.split_once("; ") {
         Some((_, near)) if near.starts_with("did") => near.into(),
-        _ => "a store is memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or a configuration (.json)".into(),
+        _ => "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)".into(),
     }
 }
 
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(refused.kind(), "read-only");
         writer.create_dataset(&path, Uuid([1; 16])).unwrap();
         assert!(is_there(&*reader, &path));
-        // The lock ends with the last who writes, and may be taken again.
+        // The last writer releases the lock, which can be taken again.
         drop(writer);
         assert!(is_there(&*reader, &path));
         let held = std::fs::File::open(folder.path().join("writer")).unwrap();
@@ -359,17 +360,17 @@ mod tests {
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),
             ("redi://u:hidden@a", "did you mean \"redis\"?"),
-            ("mystore", "a store is memory:"),
-            ("dir:", "no folder, as dir:mystore"),
-            ("", "nothing (\"\") is no event store: a store is memory:"),
+            ("mystore", "use memory:, dir:PATH"),
+            ("dir:", "directory is missing, e.g. dir:mystore"),
+            ("", "nothing (\"\") is not an event store: use memory:"),
             (&cluster, "store.json\""),
             (&format!("dir:{cluster}"), "store.json\""),
-            (&format!("dir:{cluster}?mode=r"), "folder of a cluster"),
-            ("dir:x?mode=w", "neither r nor a"),
+            (&format!("dir:{cluster}?mode=r"), "directory of a cluster"),
+            ("dir:x?mode=w", "expected r or a"),
             (&file, "this is a file"),
             (&format!("dir:{file}"), "this is a file"),
             (&format!("dir:{file}?mode=r"), "this is a file"),
-            ("none.json", "no configuration"),
+            ("none.json", "there is no configuration"),
         ] {
             let error = connect(store).unwrap_err().to_string();
             assert!(error.contains(why) && !error.contains("hidden"), "{error}");

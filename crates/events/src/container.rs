@@ -22,7 +22,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// The container of a descriptor. Whether it is there is not looked for: see [`exists`](Self::exists).
+    /// The container of a descriptor. Its existence is not checked: see [`exists`](Self::exists).
     pub fn new(store: DataStore, descriptor: Descriptor) -> Self {
         Self { store, descriptor }
     }
@@ -37,7 +37,7 @@ impl Container {
         self.descriptor
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn item_type(&self) -> ItemType {
         self.descriptor.item_type()
     }
@@ -68,7 +68,7 @@ impl Container {
         Some(Self::new(self.store.clone(), descriptor))
     }
 
-    /// The container of a number in it, whether it is there or not.
+    /// The child with a number, whether it exists or not.
     ///
     /// # Errors
     ///
@@ -90,15 +90,15 @@ impl Container {
             return Ok(());
         }
         Err(EventsError::Usage {
-            what: format!("{holder} holds no {what}"),
+            what: format!("{holder} cannot hold {what}"),
         })
     }
 
-    /// Creates the container of a number in it, if it is not there.
+    /// Creates the child with a number, if it does not exist.
     ///
     /// # Errors
     ///
-    /// Those of [`child`](Self::child), and those of writing.
+    /// Errors of [`child`](Self::child) and of writing.
     pub fn create(&self, number: u64) -> Result<Self, EventsError> {
         let child = self.child(number)?;
         let mut batch = Batch::default();
@@ -107,7 +107,7 @@ impl Container {
         Ok(child)
     }
 
-    /// The container of a number in it; none if it is not there.
+    /// The container of a number in it; none if it does not exist.
     pub fn find(&self, number: u64) -> Result<Option<Self>, EventsError> {
         let child = self.child(number)?;
         let parent = self.descriptor.placed_by();
@@ -119,7 +119,7 @@ impl Container {
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`], with the numbers that are near, if it is not there.
+    /// [`EventsError::NotFound`], with the nearest existing numbers, if it does not exist.
     pub fn get(&self, number: u64) -> Result<Self, EventsError> {
         match self.find(number)? {
             Some(child) => Ok(child),
@@ -140,33 +140,33 @@ impl Container {
                 kind => format!("; the {kind} is empty"),
             },
             (Some(first), Some(next)) if first != next => {
-                format!("; the first there is {first}, the next behind {number} is {next}")
+                format!("; the first is {first}, the next after {number} is {next}")
             }
-            (Some(first), _) => format!("; the first there is {first}"),
+            (Some(first), _) => format!("; the first is {first}"),
         })
     }
 
-    /// Whether it is there.
+    /// Whether it exists.
     pub fn exists(&self) -> Result<bool, EventsError> {
         let Some((parent, number)) = self.descriptor.place() else {
-            return Ok(true); // whoever has a dataset has found it by its name
+            return Ok(true); // a dataset was found by its name
         };
         let found = self.store.backend().contains(&parent, &[number])?;
         Ok(found == [true])
     }
 
-    /// Looks whether it is still there: its dataset as the same one, whatever has its name now. Whoever has passed over what
-    /// it holds calls this at the end, as others may have deleted it meanwhile and what was found is a part then.
+    /// Looks whether it is still there: its dataset as the same one, whatever has its name now. Call this at the end of
+    /// an iteration: the container may have been deleted meanwhile, and then the result is incomplete.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if it is not, and those of reading.
+    /// [`EventsError::NotFound`] if it does not exist, and errors of reading.
     pub fn check_left(&self) -> Result<(), EventsError> {
         if !self.exists()? {
             return Err(EventsError::NotFound {
                 url: self.store.url().into(),
                 what: format!("{} any more", self.descriptor),
-                hint: ": it was deleted, or never created; what was read of it may be a part"
+                hint: ": it was deleted, or never created; data read from it may be incomplete"
                     .into(),
             });
         }
@@ -174,11 +174,11 @@ impl Container {
         self.store.check_left(self.descriptor.dataset)
     }
 
-    /// The numbers of what it holds, in their order, `limit` at most.
+    /// The numbers of its children, in order, at most `limit`.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if its dataset was deleted through this store, and those of reading.
+    /// [`EventsError::NotFound`] if its dataset was deleted through this store, and errors of reading.
     pub fn numbers(
         &self,
         range: impl RangeBounds<u64>,
@@ -188,8 +188,8 @@ impl Container {
         self.numbers_left(range, limit)
     }
 
-    /// The same, for whoever passes over all that it holds: if these are the last, looks whether they are a part, as others
-    /// have deleted its dataset or it meanwhile. One that nobody has created yet, only its dataset needs to be there.
+    /// The same, for iterations over all its contents: if these are the last, looks whether they are a part, as others
+    /// have deleted its dataset or it meanwhile. If it was not created yet, only its dataset must exist.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Container {
         Ok(numbers)
     }
 
-    /// What it holds, from the container of a number on, in their order.
+    /// Its children, from a number on, in order.
     pub fn children(&self, range: impl RangeBounds<u64> + Clone) -> Children {
         let start = match range.start_bound() {
             Bound::Included(from) => Some(*from),
@@ -264,7 +264,7 @@ impl Container {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Exists`] if it is there and to be kept; if this is the root; and those of writing.
+    /// [`EventsError::Exists`] if it exists and is kept; if this is the root; and errors of writing.
     pub fn store(
         &self,
         name: &ProductName,
@@ -275,12 +275,12 @@ impl Container {
         self.store.store(self.descriptor, name, value, overwrite)
     }
 
-    /// Loads a product of it; none if it is not there.
+    /// Loads a product of it; none if it does not exist.
     pub fn load(&self, name: &ProductName) -> Result<Option<Vec<u8>>, EventsError> {
         self.store.load(self.descriptor, name)
     }
 
-    /// The names of its products: all, or those of a label.
+    /// The names of its products: all, or those with a label.
     pub fn names(&self, label: Option<&str>) -> Result<Vec<ProductName>, EventsError> {
         self.store.check_not_deleted([self.descriptor.dataset])?;
         let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
@@ -311,8 +311,8 @@ impl Container {
         self.forget()
     }
 
-    /// Removes the notes that files are wholly in its dataset, before that is no longer true: who brings them in again
-    /// would find them done.
+    /// Removes the records of files that are completely in its dataset, before this stops being true: otherwise,
+    /// ingesting them again would skip them.
     pub(crate) fn forget_files(&self) -> Result<(), EventsError> {
         let dataset = crate::Parent::dataset(self.descriptor.dataset);
         for name in self.store.backend().names(&dataset, ABSENT, None)? {
@@ -323,7 +323,7 @@ impl Container {
         Ok(())
     }
 
-    /// Removes what it holds, and its products, but for their objects.
+    /// Removes its contents, and its products, but not the objects of products.
     fn empty(&self) -> Result<(), EventsError> {
         let backend = self.store.backend();
         let placed_by = self.descriptor.placed_by();
@@ -343,7 +343,7 @@ impl Container {
                 from = last.and_then(|last| last.checked_add(1));
             }
         }
-        // Events have no others below them, and their products lie with those of the subrun.
+        // Events have no children, and their products are stored with those of the subrun.
         backend.clear(&placed_by)
     }
 
@@ -357,12 +357,11 @@ impl Container {
 }
 
 impl DataStore {
-    /// Looks whether a dataset is there: by its name, or if no object of this store has had that, by going through the names
-    /// of all.
+    /// Checks whether a dataset exists: by its name, or if its name is unknown, by searching all names.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if it was deleted, and those of reading.
+    /// [`EventsError::NotFound`] if it was deleted, and errors of reading.
     pub fn check_left(&self, dataset: Uuid) -> Result<(), EventsError> {
         self.check_not_deleted([dataset])?;
         if let Some(path) = self.path_of(dataset) {
@@ -375,7 +374,8 @@ impl DataStore {
     }
 }
 
-/// What a container holds, in its order, as [`Container::page`] gives it: what was deleted meanwhile ends with an error.
+/// Iterates over the children of a container, in the order of [`Container::page`]: a deletion meanwhile ends it with an
+/// error.
 #[derive(Debug)]
 pub struct Children {
     item: Container,
@@ -425,7 +425,7 @@ impl Deref for DataSet {
 }
 
 impl DataSet {
-    /// The dataset of a name and a UUID, which are not compared with what is in the store.
+    /// The dataset with a name and a UUID, which are not compared with the store.
     pub fn new(store: DataStore, path: DataSetPath, uuid: Uuid) -> Self {
         store.note_path(uuid, &path);
         let descriptor = crate::Parent::dataset(uuid).descriptor();
@@ -445,17 +445,17 @@ impl DataSet {
         self.item.descriptor.dataset
     }
 
-    /// Creates a dataset in it, and those between, if they are not there.
+    /// Creates a dataset in it, including the datasets between, if they do not exist.
     ///
     /// # Errors
     ///
-    /// If the name is none, [`EventsError::Deleting`] if one of them, or what they are in, is being deleted,
-    /// [`EventsError::NotFound`] if this one was, and those of writing.
+    /// If the name is invalid, [`EventsError::Deleting`] if one of them, or a parent, is being deleted,
+    /// [`EventsError::NotFound`] if this dataset was deleted, and errors of writing.
     pub fn create_dataset(&self, name: &str) -> Result<Self, EventsError> {
         let whole = self.path.join(name)?;
         if whole == self.path {
             return Err(EventsError::Name {
-                what: "name of a dataset",
+                what: "dataset name",
                 name: name.into(),
                 why: "it is empty".into(),
             });
@@ -469,15 +469,15 @@ impl DataSet {
         Ok(made)
     }
 
-    /// Creates a dataset in it, if it is not there.
+    /// Creates a dataset in it, if it does not exist.
     fn create_next(&self, path: DataSetPath) -> Result<Self, EventsError> {
         let backend = self.item.store.backend();
         let drawn = Uuid::ordered().map_err(|error| {
-            EventsError::engine(self.item.store.url(), "draw a UUID", error.to_string())
+            EventsError::engine(self.item.store.url(), "create a UUID", error.to_string())
         })?;
         let entry = backend.create_dataset(&path, drawn)?;
-        // Who deletes what it is in has marked that before looking for what to delete. If that is there and not marked yet,
-        // this one will be found.
+        // A program that deletes the parent marks it before it lists the contents. If the parent exists and is not
+        // marked, the deletion will find this dataset.
         let is_held = self.check_not_deleting(&path);
         if let Err(error) = is_held.and_then(|()| self.check_there()) {
             if entry == DataSetEntry::live(drawn) {
@@ -488,7 +488,7 @@ impl DataSet {
         Ok(Self::new(self.item.store.clone(), path, entry.uuid))
     }
 
-    /// Looks whether it is there.
+    /// Checks whether it exists.
     ///
     /// # Errors
     ///
@@ -538,7 +538,7 @@ impl DataSet {
         Ok((found, deleting))
     }
 
-    /// The dataset of a name in it (`a/b` is in `a`); none if it is not there, or is being deleted.
+    /// The dataset of a name in it (`a/b` is in `a`); none if it does not exist, or is being deleted.
     pub fn find_dataset(&self, name: &str) -> Result<Option<Self>, EventsError> {
         let path = self.path.join(name)?;
         if path == self.path {
@@ -553,7 +553,7 @@ impl DataSet {
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`], with what there is, if it is not there.
+    /// [`EventsError::NotFound`], with existing names, if it does not exist.
     pub fn dataset(&self, name: &str) -> Result<Self, EventsError> {
         let path = self.path.join(name)?;
         if path == self.path {
@@ -561,7 +561,7 @@ impl DataSet {
         }
         let hint = match self.look(&path)? {
             (_, Some(deleting)) => format!(
-                ": the deletion of {:?} has begun and not ended (delete_dataset or `fb store rm` ends it)",
+                ": its deletion was interrupted: finish it by deleting {:?} (delete_dataset or `fb store rm`)",
                 deleting.as_str()
             ),
             (Some(entry), None) => {
@@ -576,7 +576,7 @@ impl DataSet {
         })
     }
 
-    /// What there is instead of a dataset: in the last that is there of those that it would be in.
+    /// Existing datasets, for the error of a missing one: those in its last existing parent.
     fn what_is_there(&self, path: &DataSetPath) -> Result<String, EventsError> {
         let n_above = path.level().saturating_sub(self.path.level() + 1);
         let above = path.lineage().skip(self.path.level());
@@ -611,7 +611,7 @@ impl DataSet {
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if the run, the subrun or the event is not there, and those of reading.
+    /// [`EventsError::NotFound`] if the run, the subrun or the event does not exist, and errors of reading.
     pub fn load_of_event(
         &self,
         [run, subrun, event]: [u64; 3],
@@ -624,7 +624,7 @@ impl DataSet {
         Ok(found)
     }
 
-    /// The datasets in it, behind a name or from the first, in the order of their names.
+    /// The datasets in it, after a name or from the first, sorted by name.
     pub fn datasets(&self, after: Option<&str>) -> DataSets {
         DataSets {
             parent: self.clone(),
@@ -633,11 +633,11 @@ impl DataSet {
         }
     }
 
-    /// Removes the dataset of a name in it, with all that is in that one: also one whose deletion was broken off.
+    /// Removes the dataset of a name in it, with all that is in that one: also one whose deletion was interrupted.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`], with what there is, if it is not there, and those of [`remove`](Self::remove).
+    /// [`EventsError::NotFound`], with existing names, if it does not exist, and errors of [`remove`](Self::remove).
     pub fn delete_dataset(&self, name: &str) -> Result<(), EventsError> {
         let path = self.path.join(name)?;
         match self.look(&path)?.0 {
@@ -652,9 +652,9 @@ impl DataSet {
         Ok(self.uuid() == Uuid::NIL || entry.is_some_and(|entry| entry.uuid == self.uuid()))
     }
 
-    /// Removes it, with all datasets, containers and products in it; the root is emptied. From the first moment on nobody
-    /// finds it, nor what is in it. Of one that was broken off something is left, and nothing can be created under its name
-    /// until it is done again, by this or [`delete_dataset`](Self::delete_dataset).
+    /// Removes it, with all datasets, containers and products in it; the root is emptied. It becomes invisible at once,
+    /// with its contents. Of one that was broken off something is left, and nothing can be created under its name until
+    /// it is done again, by this or [`delete_dataset`](Self::delete_dataset).
     pub fn remove(&self) -> Result<(), EventsError> {
         let uuid = self.uuid();
         if uuid == Uuid::NIL {
@@ -665,14 +665,14 @@ impl DataSet {
         self.item.store.note_deleted(uuid, &self.path);
         let [live, deleting] = [DataSetEntry::live(uuid), DataSetEntry::deleting(uuid)];
         backend.replace_dataset(&self.path, live, Some(deleting))?;
-        // A crash must not bring the name back without what was in it.
+        // A crash must not restore the name without the contents.
         backend.flush()?;
         self.remove_datasets()?;
         self.item.remove()?;
         backend.replace_dataset(&self.path, deleting, None)
     }
 
-    /// Removes the datasets in it, also those whose deletion was broken off.
+    /// Removes the datasets in it, also those whose deletion was interrupted.
     fn remove_datasets(&self) -> Result<(), EventsError> {
         let backend = self.item.store.backend();
         let mut after = None;
@@ -701,7 +701,7 @@ impl DataSet {
 #[derive(Debug)]
 pub struct DataSets {
     parent: DataSet,
-    /// The name behind which the next page begins; none if there is no next page.
+    /// The name after which the next page begins; none at the end.
     after: Option<Option<String>>,
     page: std::vec::IntoIter<(String, DataSetEntry)>,
 }

@@ -10,12 +10,12 @@ const DELETING: u8 = 0;
 pub struct DataSetEntry {
     /// What its containers and products are found by.
     pub uuid: Uuid,
-    /// Whether its deletion has begun, and not ended: nobody is to find it, and its name is not free yet.
+    /// Whether its deletion has begun, and not ended: it is invisible, and its name is not free yet.
     pub is_deleting: bool,
 }
 
 impl DataSetEntry {
-    /// One that is there.
+    /// An existing dataset.
     pub const fn live(uuid: Uuid) -> Self {
         Self {
             uuid,
@@ -38,7 +38,7 @@ impl DataSetEntry {
         bytes
     }
 
-    /// The one of a stored value; none if these bytes are no such value.
+    /// The one of a stored value; none if these bytes are not a valid value.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (uuid, rest) = bytes.split_at_checked(16)?;
         let uuid = Uuid(uuid.try_into().ok()?);

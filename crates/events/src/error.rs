@@ -6,48 +6,49 @@ use femtobarn_io::IoError;
 
 use crate::ProductId;
 
-/// An error of the event store. Each says what, where, and where it can what to do.
+/// An error of the event store. Each says what is wrong, where, and if possible what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "members are named by the messages")]
 pub enum EventsError {
     /// A URL that names no store.
-    #[error("{url} is no event store: {why}")]
+    #[error("{url} is not an event store: {why}")]
     Url { url: String, why: String },
     /// A name or number that nothing can have.
-    #[error("{name:?} is no {what}: {why}")]
+    #[error("invalid {what} {name:?}: {why}")]
     Name {
         what: &'static str,
         name: String,
         why: String,
     },
-    /// Something that is not there.
+    /// Something does not exist.
     #[error("{url}: there is no {what}{hint}")]
     NotFound {
         url: String,
         what: String,
         hint: String,
     },
-    /// Something that is there already, and was not to be written over.
-    #[error("{url}: there is {what} already, and it was not to be written over")]
+    /// Something already exists, and is not overwritten.
+    #[error("{url}: {what} already exists and must not be overwritten")]
     Exists { url: String, what: String },
-    /// A dataset of which something is left, as its deletion has not ended.
+    /// A dataset whose deletion has not finished.
     #[error(
-        "{url}: dataset {path:?} is being deleted, or its deletion was broken off: delete it again (delete_dataset, \
-         `fb store rm`), which ends that, before anything is created under its name"
+        "{url}: dataset {path:?} is being deleted, or its deletion was interrupted: finish it by deleting the dataset \
+         again (delete_dataset, `fb store rm`), before you create data with this name"
     )]
     Deleting { url: String, path: String },
     /// A store that another process writes to.
     #[error(
-        "{url}: process {holder} writes to this store, and only one can: close it there, or open the store with mode=\"r\""
+        "{url}: process {holder} is writing to this store, and only one process can write: close it there, or open \
+         the store with mode=\"r\""
     )]
     Locked { url: String, holder: String },
     /// A store that was opened to be read.
-    #[error("{url}: cannot {doing}: the store was opened to be read")]
+    #[error("{url}: cannot {doing}: the store was opened for reading")]
     ReadOnly { url: String, doing: &'static str },
     /// A store that this process has open to be read, and would open to be written.
     #[error(
-        "{url}: this process has the store open to be read: close that first, or open it to be written at once"
+        "{url}: this process has already opened the store for reading: close it before you open it for writing"
     )]
     OpenToRead { url: String },
     /// A store that is of another version, or is none.
@@ -57,7 +58,7 @@ pub enum EventsError {
         expected: String,
         found: String,
     },
-    /// A stored value that is not what was stored.
+    /// A stored value that is damaged.
     #[error("{url}: {id} is damaged: expected {expected}, found {found}")]
     Damaged {
         url: String,
@@ -72,8 +73,8 @@ pub enum EventsError {
         table: &'static str,
         key: String,
     },
-    /// A type whose values cannot be told.
-    #[error("{url}: products of type {type_name} cannot be taken as columns: {why}")]
+    /// A type that is not described.
+    #[error("{url}: products of type {type_name} cannot be read as columns: {why}")]
     Type {
         url: String,
         type_name: String,
@@ -81,8 +82,8 @@ pub enum EventsError {
     },
     /// A class that the store knows with other members.
     #[error(
-        "{url}: class {class} is noted there with other members: {difference}; give the class of these values another \
-         name, or if no product has that one any more, have the store forget it (forget_class, `fb store forget-class`)"
+        "{url}: class {class} is stored with other members: {difference}; rename the class of these values, or if no \
+         product uses the stored class any more, remove it (forget_class, `fb store forget-class`)"
     )]
     Class {
         url: String,
@@ -91,7 +92,7 @@ pub enum EventsError {
     },
     /// A value that is too large for the store.
     #[error(
-        "{url}: {id} has {found} bytes, more than {most}: let large products lie beside the store (objects=…)"
+        "{url}: {id} has {found} bytes, more than {most}: store large products as objects (objects=…)"
     )]
     TooLarge {
         url: String,
@@ -99,44 +100,45 @@ pub enum EventsError {
         most: u64,
         found: u64,
     },
-    /// A large product whose object cannot be had.
-    #[error("{url}: {id} cannot be loaded from the object that it is, {object}")]
+    /// The object of a large product cannot be loaded.
+    #[error("{url}: cannot load {id} from its object {object}")]
     Object {
         url: String,
         id: Box<ProductId>,
         object: String,
         source: IoError,
     },
-    /// What objects beside the store as a whole cannot be done with.
+    /// An operation on all objects of the store has failed.
     #[error("{url}: cannot {doing}")]
     Objects {
         url: String,
         doing: &'static str,
         source: IoError,
     },
-    /// A place of objects that is another store's.
+    /// A location of objects that belongs to another store.
     #[error(
-        "{url}: {place} has the large products of another store, {owner}, and each would delete the other's: give another \
-         place (objects=…). If this is that store, which was moved to another disk or restored, or a copy that is to have \
-         them instead, say so by `fb store moved {url} {place}`; to be read alone, open it with mode=\"r\""
+        "{url}: {place} has the large products of another store, {owner}, and each store would delete the other's: \
+         use another directory or bucket (objects=…). If this is the same store, moved or restored, or a copy that \
+         takes over the objects, run `fb store moved {url} {place}`; to read only, open it with mode=\"r\""
     )]
     OthersObjects {
         url: String,
         place: String,
         owner: String,
     },
-    /// A place of objects in which nothing says whose it is any more.
+    /// A location of objects whose owner is not recorded any more.
     #[error(
-        "{url}: its large products are in {place}, and {marker}, which says so, is not there: is the disk mounted? Bring the \
-         folder back as it was. If they were moved, say so by `fb store moved {url} NEW`; if only {marker} was deleted, or \
-         they are lost, by `fb store moved {url} {place}`; to read what else there is, open it with mode=\"r\""
+        "{url}: {marker} is missing in {place}, the location of its large products: check that the disk is mounted, \
+         or restore the directory. If the objects were moved, run `fb store moved {url} NEW`; if only {marker} was \
+         deleted, or the objects are lost, run `fb store moved {url} {place}`; to read the other data, open it with \
+         mode=\"r\""
     )]
     ObjectsGone {
         url: String,
         place: String,
         marker: &'static str,
     },
-    /// What the engine below says.
+    /// An error of the engine.
     #[error("{url}: cannot {doing}")]
     Engine {
         url: String,
@@ -145,8 +147,8 @@ pub enum EventsError {
     },
     /// A disk that is full.
     #[error(
-        "{url}: cannot {doing}: no space is left on the disk of {folder}: make room and do it again; what was written before \
-         is there"
+        "{url}: cannot {doing}: no space left on the disk of {folder}: free space and repeat; earlier writes are \
+         kept"
     )]
     Full {
         url: String,
@@ -154,8 +156,8 @@ pub enum EventsError {
         folder: String,
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Servers of which none answers.
-    #[error("{url}: cannot {doing}: no server did it: {said}")]
+    /// No server answers.
+    #[error("{url}: cannot {doing}: no server answered: {said}")]
     Unreachable {
         url: String,
         doing: String,
@@ -172,10 +174,10 @@ pub enum EventsError {
         refusal: Refusal,
     },
     /// A configuration that cannot be understood.
-    #[error("{path} is no configuration of an event store: {why}")]
+    #[error("invalid event store configuration {path}: {why}")]
     Config { path: String, why: String },
-    /// A lock that a thread left behind which panicked.
-    #[error("{url}: a thread that was writing has failed: open the store again")]
+    /// A lock of a thread that has panicked.
+    #[error("{url}: a writing thread has failed: open the store again")]
     Poisoned { url: String },
     /// A call that makes no sense.
     #[error("{what}")]
@@ -199,7 +201,7 @@ impl EventsError {
             Self::Type { .. } => "product-type",
             Self::Class { .. } => "class-differs",
             Self::TooLarge { .. } => "product-too-large",
-            // It is not there, or not as it was put.
+            // It does not exist, or has changed.
             Self::Object { source, .. } => match source {
                 IoError::NotFound { .. } | IoError::ShortRead { .. } | IoError::Changed { .. } => {
                     "product-damaged"
@@ -219,12 +221,12 @@ impl EventsError {
         }
     }
 
-    /// Whether bytes are not those that were stored, as their checksum says.
+    /// Whether a checksum is wrong.
     pub fn is_checksum(&self) -> bool {
         matches!(self, Self::Damaged { expected, .. } if expected.starts_with("checksum"))
     }
 
-    /// An error of the engine, by what was being done.
+    /// An error of the engine, with the operation.
     #[doc(hidden)]
     pub fn engine(
         url: &str,
@@ -242,11 +244,11 @@ impl EventsError {
 /// What kind of refusal it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// There is no memory left.
+    /// The server is out of memory.
     Full,
     /// The server is not to be written.
     ReadOnly,
-    /// Who we are, or what we may.
+    /// Authentication or permission failed.
     Denied,
     /// A key is of another type.
     WrongType,
@@ -254,9 +256,9 @@ pub enum Refusal {
     TooLarge,
     /// The server deletes products when its memory is full.
     Evicts,
-    /// The server has lost what it had.
+    /// The server has lost its data.
     Emptied,
-    /// Too few replicas have what was written.
+    /// Too few replicas have the write.
     Replicas,
     /// Anything else.
     Other,

@@ -7,7 +7,7 @@ use crate::{Container, EventsError, ItemType, NameCount, ProductName};
 /// What removing products of events has found and done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovedProducts {
-    /// How many products of which names were removed.
+    /// Number of removed products, and their names.
     pub removed: BTreeMap<ProductName, u64>,
     /// The names of other products of these events.
     pub others: BTreeSet<ProductName>,
@@ -44,12 +44,12 @@ impl RemovedProducts {
 }
 
 impl Container {
-    /// Removes products of all events in it, those of a label, or of one of its types: not its own, nor those of the runs and
-    /// subruns in it. Subrun by subrun: of what was broken off some are left, and it may be done again.
+    /// Removes products of all events in it, with a label, or with a label and type: not its own products, nor those of
+    /// its runs and subruns. Subrun by subrun: after an interruption some remain, and it can be repeated.
     ///
     /// # Errors
     ///
-    /// If it is an event, and those of writing. That no event has one is none: the result says which there are.
+    /// If it is an event, and errors of writing. That no event has one is none: the result lists the existing ones.
     pub fn remove_event_products(
         &self,
         label: &str,
@@ -57,7 +57,7 @@ impl Container {
     ) -> Result<RemovedProducts, EventsError> {
         if self.item_type() == ItemType::Event {
             return Err(EventsError::Usage {
-                what: "an event holds no events: products of its own are removed one by one".into(),
+                what: "an event has no events: remove its own products one by one".into(),
             });
         }
         self.datastore().backend().check_writes("remove products")?;
@@ -73,11 +73,11 @@ impl Container {
     ///
     /// # Errors
     ///
-    /// If it is an event, and those of reading.
+    /// If it is an event, and errors of reading.
     pub fn event_products(&self) -> Result<BTreeMap<ProductName, u64>, EventsError> {
         if self.item_type() == ItemType::Event {
             return Err(EventsError::Usage {
-                what: "an event holds no events: list its own products".into(),
+                what: "an event has no events: list its own products".into(),
             });
         }
         let mut counts = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What a process has opened is of no use to those that are forked from it, and is let go there without anything being written
-//! or waited for; but for stores in a Redis, whose locks are held only where no fork happens.
+//! Objects of a process cannot be used in forked children; there they are released without writing or waiting; except
+//! for stores in Redis, whose locks are never held during a fork.
 
 pub use femtobarn_io::forked::{Process, lock};
 

@@ -1,8 +1,9 @@
-//! Who is where: the keys of containers and products, byte for byte as `docs/specs/event-store.md` draws them.
+//! The layout of keys: the keys of containers and products, byte for byte as `docs/specs/event-store.md` draws them.
 //!
 //! A container's key is the dataset's UUID and the numbers of run, subrun and event, big-endian, so that the order of
-//! bytes is that of numbers; what a container does not have is [`ABSENT`]. A product's key is its container's, the label,
-//! `#`, and the type. This is the scheme of the HEPnOS paper (Ali et al., section 3), whose descriptors have the same bytes.
+//! bytes is that of numbers; what a container does not have is [`ABSENT`]. A product's key is its container's, the
+//! label, `#`, and the type. This is the scheme of the HEPnOS paper (Ali et al., section 3); the bytes of descriptors
+//! are the same.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,8 +43,8 @@ impl fmt::Display for ItemType {
     }
 }
 
-/// A dataset, run or subrun, as the one that others are placed by: its children stay together, and so do its products,
-/// those of a subrun with the products of all its events (the rule of placement of HEPnOS).
+/// A dataset, run or subrun, as the one that others are placed by: its children stay together, and so do its products;
+/// those of a subrun are with the products of all its events (HEPnOS's placement rule).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Parent {
     /// The dataset.
@@ -77,7 +78,7 @@ impl Parent {
         }
     }
 
-    /// What it is.
+    /// Its kind.
     pub const fn item_type(&self) -> ItemType {
         match (self.run, self.subrun) {
             (ABSENT, _) => ItemType::DataSet,
@@ -158,7 +159,7 @@ impl Descriptor {
     /// The number of bytes of its key.
     pub const LENGTH: usize = 40;
 
-    /// What it is.
+    /// Its kind.
     pub const fn item_type(&self) -> ItemType {
         match (self.run, self.subrun, self.event) {
             (ABSENT, _, _) => ItemType::DataSet,
@@ -193,7 +194,7 @@ impl Descriptor {
         bytes
     }
 
-    /// The container of a key; none if these bytes are no key.
+    /// The container of a key; none if these bytes are not a key.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (dataset, rest) = bytes.split_first_chunk()?;
         let (run, rest) = rest.split_first_chunk()?;
@@ -245,7 +246,7 @@ pub fn number(number: u64) -> Result<u64, EventsError> {
         ABSENT => Err(EventsError::Name {
             what: "number",
             name: number.to_string(),
-            why: "the highest of 64 bits stands for none".into(),
+            why: "the highest 64-bit number is reserved for missing numbers".into(),
         }),
         number => Ok(number),
     }
@@ -271,7 +272,9 @@ impl ProductName {
             why,
         };
         if label.contains('#') {
-            return Err(bad("a # ends a label".into()));
+            return Err(bad(
+                "'#' separates label and type; use another character".into()
+            ));
         }
         let length = label.len() + 1 + type_name.len();
         if length > LONGEST_NAME {
@@ -285,7 +288,7 @@ impl ProductName {
         })
     }
 
-    /// That of a key's part behind the container; none if it is no name.
+    /// From the part of a key after the container; none if it is not a name.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let label = text.find('#')?;
@@ -345,7 +348,7 @@ impl ProductId {
         bytes
     }
 
-    /// The product of a key; none if these bytes are no key.
+    /// The product of a key; none if these bytes are not a key.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (container, name) = bytes.split_at_checked(Descriptor::LENGTH)?;
         Some(Self {
@@ -366,7 +369,7 @@ impl fmt::Display for ProductId {
 pub struct DataSetPath(String);
 
 impl DataSetPath {
-    /// That of a text; slashes at its ends do not count.
+    /// From a string; slashes at its ends do not count.
     ///
     /// # Errors
     ///
@@ -374,7 +377,7 @@ impl DataSetPath {
     pub fn new(text: &str) -> Result<Self, EventsError> {
         let name = text.trim_matches('/');
         let bad = |why: String| EventsError::Name {
-            what: "name of a dataset",
+            what: "dataset name",
             name: text.into(),
             why,
         };
@@ -389,7 +392,7 @@ impl DataSetPath {
             return Err(bad(format!("it has {level} levels, more than {DEEPEST}")));
         }
         if !name.is_empty() && name.split('/').any(str::is_empty) {
-            return Err(bad("one of its names is empty".into()));
+            return Err(bad("one of its parts is empty".into()));
         }
         Ok(Self(name.into()))
     }
@@ -419,7 +422,7 @@ impl DataSetPath {
         }
     }
 
-    /// The last name, and the full name of what it is in.
+    /// The last part of the name, and the full name of its parent.
     pub fn split(&self) -> (&str, &str) {
         self.0.rsplit_once('/').unwrap_or(("", &self.0))
     }
@@ -546,7 +549,7 @@ mod tests {
         assert_eq!(DataSetPath::new("").unwrap().prefix(), b"\x01");
         assert_eq!(DataSetPath::default().lineage().count(), 0);
         for (bad, why) in [
-            ("a//b", "one of its names is empty"),
+            ("a//b", "one of its parts is empty"),
             (&"a/".repeat(300), "levels"),
             (&"a".repeat(2000), "bytes"),
         ] {

@@ -7,8 +7,8 @@
 //! # Invariants
 //!
 //! - A product is given back as it was stored, or loading it is an error.
-//! - A large product may be an object beside the store: it is there before anything refers to it.
-//! - Who finds an event by iterating finds the products that were written in one batch with it.
+//! - A large product may be stored as an object: it exists before anything refers to it.
+//! - A reader that finds an event by iteration finds the products that were written in the same batch.
 
 mod backend;
 mod batch;

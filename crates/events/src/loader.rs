@@ -11,14 +11,14 @@ use crate::{
     Container, DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted,
 };
 
-/// What is loaded with events, and how much at a time.
+/// The products to load with events, and batch sizes.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// The products.
     pub names: Vec<ProductName>,
     /// Events that come together, at most; fewer only at the end.
     pub n_events: usize,
-    /// How many of these are fetched ahead; with none, each is fetched when it is asked for.
+    /// How many of these are fetched ahead; with none, each is fetched on demand.
     pub ahead: usize,
 }
 
@@ -73,7 +73,8 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Those of [`DataStore::load_many`]; and [`EventsError::NotFound`] if not one product is there as the dataset was deleted.
+    /// Those of [`DataStore::load_many`]; and [`EventsError::NotFound`] if no product exists because the dataset was
+    /// deleted.
     pub fn load(
         store: &DataStore,
         chunks: Vec<(Parent, Vec<u64>)>,
@@ -204,7 +205,7 @@ impl Loader {
         }
         let (sender, receiver) = sync_channel(ahead);
         let thread = thread::spawn(move || {
-            // Nobody hears of what comes behind an error, or when nobody listens.
+            // Results after an error, or without a receiver, are dropped.
             while let Some(loaded) = pieces.next() {
                 if sender.send(loaded).is_err() {
                     break;
@@ -226,13 +227,13 @@ impl Iterator for Loader {
         match &mut self.from {
             From::Here(pieces) => pieces.next(),
             From::Thread(receiver, _) => {
-                let what = || "loading ahead was begun".into();
-                match self.process.check(what, "begin it") {
+                let what = || "loading was started".into();
+                match self.process.check(what, "start it") {
                     Ok(()) => match receiver.as_ref()?.recv() {
                         Ok(loaded) => Some(loaded),
                         Err(_) => {
                             *receiver = None;
-                            // The thread has looked when it had all, which may be long ago.
+                            // The thread has checked this at its end, which may be long ago.
                             self.container.check_left().err().map(Err)
                         }
                     },
@@ -261,7 +262,7 @@ impl Drop for Loader {
     }
 }
 
-/// Events put together to pieces of the size that is asked for.
+/// Events in pieces of the requested size.
 #[derive(Debug)]
 struct Pieces {
     store: DataStore,

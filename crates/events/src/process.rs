@@ -61,7 +61,7 @@ pub enum ProcessError<E> {
     Function {
         /// Which event it was.
         event: Descriptor,
-        /// What the function said.
+        /// The result of the function.
         source: E,
     },
 }
@@ -91,8 +91,8 @@ impl<E: Error + 'static> Error for ProcessError<E> {
 ///
 /// # Errors
 ///
-/// Those of the store, also if the container was deleted meanwhile, and of the function: then no more batches are begun,
-/// and `take` has had the results of all events before the first that failed.
+/// Those of the store, also if the container was deleted meanwhile, and of the function: then no more batches are
+/// started, and `take` has had the results of all events before the first failure.
 pub fn process<T: Send, E: Send>(
     item: &Container,
     options: ProcessOptions,
@@ -134,7 +134,7 @@ pub fn process<T: Send, E: Send>(
                 }
             }
         }
-        // Events were listed ahead of who works, and the function may load what it wants.
+        // Events are listed ahead of the workers, and the function may load anything.
         item.check_left().map_err(ProcessError::Events)?;
         Ok(n_events)
     })
@@ -196,7 +196,7 @@ struct Source {
 struct Parts {
     loader: Loader,
     loaded: Arc<Loaded>,
-    /// The first event of these that nobody has.
+    /// The first event that no worker has.
     next: usize,
     number: usize,
 }
@@ -204,7 +204,7 @@ struct Parts {
 type Part = Result<(Arc<Loaded>, Range<usize>), EventsError>;
 
 impl Source {
-    /// The next part, and its number; after an error, and when one was told of, there are no more.
+    /// The next part, and its number; after an error, no more events follow.
     fn next(&self) -> Option<(usize, Part)> {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_ended.load(Ordering::Relaxed) {

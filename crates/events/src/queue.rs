@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::forked::{Forked, Process};
 use crate::{DataStore, EventsError, LONGEST_NAME, Popped, Uuid};
 
-/// For how long a producer is believed that does not say again that it is there: so long others wait for one that died.
+/// Lease of a producer that does not renew it: so long others wait for one that died.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often it says so.
+/// Interval of renewals.
 const AGAIN: Duration = Duration::from_secs(10);
 /// How long one request waits for a value.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,9 +29,9 @@ pub enum QueueMode {
 pub enum Taken {
     /// A value.
     Value(Vec<u8>),
-    /// Nothing yet: somebody may still push.
+    /// Nothing yet: a producer may still push.
     Nothing,
-    /// Nothing, and nobody will push any more.
+    /// Empty, without producers.
     Ended,
 }
 
@@ -45,7 +45,7 @@ pub struct Queue {
     producer: Option<Producer>,
 }
 
-/// Says again and again that a producer is there.
+/// Renews the lease of a producer periodically.
 #[derive(Debug)]
 struct Producer {
     id: Uuid,
@@ -55,13 +55,13 @@ struct Producer {
 }
 
 impl DataStore {
-    /// Creates a queue; says whether there was none.
+    /// Creates a queue; returns whether it was new.
     pub fn create_queue(&self, name: &str) -> Result<bool, EventsError> {
         check(name)?;
         self.backend().queues().create(name)
     }
 
-    /// Removes a queue, with what is in it; says whether there was one.
+    /// Removes a queue with its values; returns whether it existed.
     pub fn destroy_queue(&self, name: &str) -> Result<bool, EventsError> {
         self.backend().queues().destroy(name)
     }
@@ -92,7 +92,7 @@ fn check(name: &str) -> Result<(), EventsError> {
     match name.len() {
         0..=LONGEST_NAME => Ok(()),
         length => Err(EventsError::Name {
-            what: "name of a queue",
+            what: "queue name",
             name: name.into(),
             why: format!("it has {length} bytes, more than {LONGEST_NAME}"),
         }),
@@ -125,11 +125,11 @@ impl Queue {
     /// If it was opened to be taken from, or was closed or destroyed.
     pub fn push(&self, value: &[u8]) -> Result<(), EventsError> {
         let Some(producer) = &self.producer else {
-            let what = format!("queue {:?} is not open to be pushed to", self.name);
+            let what = format!("queue {:?} is not open for pushing", self.name);
             return Err(EventsError::Usage { what });
         };
-        // Consumers wait for the process that has said that it pushes.
-        let what = || format!("queue {:?} was opened to be pushed to", self.name);
+        // Consumers wait for the process that is registered as producer.
+        let what = || format!("queue {:?} was opened for pushing", self.name);
         producer.process.check(what, "open it")?;
         match self.store.backend().queues().push(&self.name, value)? {
             true => Ok(()),
@@ -137,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// Takes a value from its front; waits for one as long as somebody may push. None if nobody will any more, or if
-    /// `goes_on` says that waiting is to end.
+    /// Takes a value from its front; waits for one while there are producers. None if there are no producers any more,
+    /// or if `goes_on` returns false.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Queue {
         }
     }
 
-    /// Takes a value from its front, if one is there; does not wait.
+    /// Pops the first value, if there is one; does not wait.
     ///
     /// # Errors
     ///
@@ -174,7 +174,8 @@ impl Queue {
         }
     }
 
-    /// Puts a value that was taken back to its front. Who finds the queue empty meanwhile does not wait for it.
+    /// Puts a value that was taken back to its front. A consumer that finds the queue empty meanwhile does not wait for
+    /// it.
     ///
     /// # Errors
     ///
@@ -209,10 +210,10 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// What the store says; then consumers notice only after half a minute.
+    /// The answer of the store; then consumers notice only after half a minute.
     pub fn close(&mut self) -> Result<(), EventsError> {
         match self.producer.take() {
-            // In a process that was forked, it is the parent's, who still pushes.
+            // In a forked child, the registration belongs to the parent, which still pushes.
             Some(producer) if !producer.process.is_this() => {
                 mem::forget(producer);
                 Ok(())
@@ -235,8 +236,9 @@ impl Drop for Queue {
 
 impl Producer {
     fn start(store: &DataStore, name: &str) -> Result<Self, EventsError> {
-        let id = Uuid::random()
-            .map_err(|error| EventsError::engine(store.url(), "draw a UUID", error.to_string()))?;
+        let id = Uuid::random().map_err(|error| {
+            EventsError::engine(store.url(), "create a UUID", error.to_string())
+        })?;
         if !store.backend().queues().produce(name, id, LEASE)? {
             return Err(no_queue(store, name));
         }
@@ -244,7 +246,7 @@ impl Producer {
         let (store, name) = (store.clone(), name.to_owned());
         let thread = thread::spawn(move || {
             while ended.recv_timeout(AGAIN) == Err(RecvTimeoutError::Timeout) {
-                let _ = store.backend().queues().produce(&name, id, LEASE); // pushing will say what is wrong
+                let _ = store.backend().queues().produce(&name, id, LEASE); // the next push returns the error
             }
         });
         Ok(Self {

@@ -1,4 +1,4 @@
-//! How a value is stored: its bytes, a byte that says what they are, and the lower 32 bits of XXH3-64 of both.
+//! How a value is stored: its bytes, a tag byte, and the lower 32 bits of XXH3-64 of both.
 //!
 //! The bytes come first, so that they are aligned as the engine aligns values.
 
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use xxhash_rust::xxh3::xxh3_64;
 use zstd_safe::{CCtx, DCtx};
 
-/// How many bytes are stored behind those of a value.
+/// Number of bytes after those of a value.
 pub const SEAL: usize = 5;
 
 /// The bytes are the product.
@@ -18,9 +18,9 @@ pub const ZSTD: u8 = 2;
 
 /// Products of fewer bytes are not compressed: it takes longer to load them then, and little is saved.
 const LEAST: usize = 128;
-/// Nor are products of more bytes. No frame says that it has more, so that a few bytes cannot take much memory.
+/// Nor are products of more bytes. Frames are limited to this size, so that a few bytes cannot allocate much memory.
 const MOST: usize = 64 << 20;
-/// Fast levels save nearly as much: what is in one product is short.
+/// Fast levels save nearly as much: a single product is short.
 const LEVEL: i32 = 1;
 
 thread_local! {
@@ -29,7 +29,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 }
 
-/// What was expected of a stored value, and what was found.
+/// The expected and the found content of a stored value.
 pub type Damage = (String, String);
 
 /// Appends a value with its seal.
@@ -42,7 +42,7 @@ pub fn seal(value: &[u8], tag: u8, stored: &mut Vec<u8>) {
     stored.extend_from_slice(&sum);
 }
 
-/// The value and the tag of what is stored; else what was expected and what found.
+/// The value and the tag of stored bytes; else the expected and the found content.
 pub fn unseal(stored: &[u8]) -> Result<(&[u8], u8), Damage> {
     let Some((sealed, found)) = stored.split_last_chunk() else {
         let found = format!("{} bytes", stored.len());
@@ -60,7 +60,7 @@ pub fn unseal(stored: &[u8]) -> Result<(&[u8], u8), Damage> {
     Ok((value, tag))
 }
 
-/// Compresses a sealed value in its place, if that saves a tenth: gives how many bytes it has then.
+/// Compresses a sealed value in its buffer, if this saves 10 %: returns the new size in bytes.
 pub fn compress(stored: &mut [u8]) -> Option<usize> {
     let length = stored.len().checked_sub(SEAL)?;
     if !may_be_compressed(length) || stored.get(length) != Some(&INLINE) {
@@ -71,7 +71,7 @@ pub fn compress(stored: &mut [u8]) -> Option<usize> {
             Some(kept) => kept,
             empty => empty.insert((CCtx::try_create()?, Vec::new())),
         };
-        // What saves less does not fit, and zstd gives up.
+        // If it saves less, the buffer is too small and zstd stops.
         room.resize(length - length.div_ceil(10), 0);
         let n = context
             .compress(room.as_mut_slice(), stored.get(..length)?, LEVEL)
@@ -89,7 +89,7 @@ pub fn may_be_compressed(length: usize) -> bool {
     (LEAST..=MOST).contains(&length)
 }
 
-/// The product of what is stored, or the bytes that its tag says something else of; compressed products are put into `room`.
+/// The product of stored bytes, or the bytes with another tag; compressed products are put into `room`.
 pub fn open<'s>(stored: &'s [u8], room: &'s mut Vec<u8>) -> Result<(&'s [u8], u8), Damage> {
     match unseal(stored)? {
         (frame, ZSTD) => Ok((decompress(frame, room)?, INLINE)),
@@ -101,18 +101,18 @@ fn decompress<'r>(frame: &[u8], room: &'r mut Vec<u8>) -> Result<&'r [u8], Damag
     let size = zstd_safe::get_frame_content_size(frame).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok());
     let Some(size) = size.filter(|size| *size <= MOST) else {
-        let expected = format!("a frame of zstd that says how long it is, {MOST} bytes at most");
-        return Err((expected, format!("{} bytes that are none", frame.len())));
+        let expected = format!("a zstd frame with its size, {MOST} bytes at most");
+        return Err((expected, format!("{} bytes without one", frame.len())));
     };
     if zstd_safe::find_frame_compressed_size(frame) != Ok(frame.len()) {
-        let expected = "one frame of zstd and nothing behind it".into();
-        return Err((expected, format!("other {} bytes", frame.len())));
+        let expected = "one zstd frame without further bytes".into();
+        return Err((expected, format!("{} bytes of other data", frame.len())));
     }
     room.resize(size, 0);
     let found = DECOMPRESSOR.with_borrow_mut(|kept| {
         let context = match kept {
             Some(kept) => kept,
-            empty => empty.insert(DCtx::try_create().ok_or("no memory")?),
+            empty => empty.insert(DCtx::try_create().ok_or("not enough memory")?),
         };
         let decompressed = context.decompress(room.as_mut_slice(), frame);
         decompressed.map_err(zstd_safe::get_error_name)

@@ -1,4 +1,4 @@
-//! A backend as one has it open who may close it, while others have the same one.
+//! A backend as opened by one user, which can be closed while others use the same one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{
     Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
-/// For how long closing waits for calls that are under way, which hold what they use.
+/// Time that closing waits for running calls, which hold the backend.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 /// Of how many datasets the names are known at most.
@@ -25,9 +25,9 @@ pub struct Session {
     /// The backend, for as long as it is open. Each call has its own hold on it.
     open: RwLock<Option<Arc<Open>>>,
     identity: usize,
-    /// As long as this is there, no other backend gets the identity.
+    /// While this exists, no other backend gets the identity.
     _place: Weak<dyn Backend>,
-    /// Datasets that were deleted through it, with their names: what is written to these, nobody would find.
+    /// Datasets that were deleted through it, with their names: nobody would find data written to these.
     deleted: RwLock<HashMap<Uuid, String>>,
     /// The names of datasets that objects were made of. A dataset never changes its name.
     paths: RwLock<HashMap<Uuid, DataSetPath>>,
@@ -102,7 +102,7 @@ impl Session {
     /// Gives the backend up, when calls that are under way have ended. All others fail from now on.
     pub fn close(&self) {
         if !self.process.is_this() {
-            // Calls of other threads do not end here, and a lock that they had stays locked.
+            // Calls of other threads do not end here, and their locks stay locked.
             if let Ok(mut open) = self.open.try_write() {
                 mem::forget(open.take());
             }
@@ -135,7 +135,7 @@ impl Session {
         let open = self.held().ok_or_else(|| EventsError::Usage {
             what: format!("{}: this store was closed: connect to it again", self.url),
         })?;
-        // What is written to a copy of memory is lost, and another thread may have locked it for ever.
+        // Writes to a copied store in memory would be lost, and another thread may hold its lock for ever.
         if !open.0.is_kept() {
             let what = || format!("{}: this store was opened", self.url);
             self.process.check(what, "open it again")?;
@@ -148,9 +148,8 @@ impl Session {
 pub fn gone(url: &str, path: &str) -> EventsError {
     EventsError::NotFound {
         url: url.into(),
-        what: format!("dataset {path:?} as it was"),
-        hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
-            .into(),
+        what: format!("dataset {path:?} any more"),
+        hint: ": it was deleted after this object was made; find or create it again".into(),
     }
 }
 

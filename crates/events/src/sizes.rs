@@ -3,9 +3,8 @@
 use crate::{Container, DataSet, EventsError, ItemType};
 
 impl DataSet {
-    /// How many bytes the store uses for what is in a dataset, without the datasets in it, and without large products that
-    /// lie beside the store. Of a Redis this is the memory of its keys, as it estimates it; of other stores, the keys and
-    /// stored values of the products.
+    /// Size of a dataset in the store, without nested datasets and without objects of large products. Of a Redis this
+    /// is the memory of its keys, as it estimates it; of other stores, the keys and stored values of the products.
     ///
     /// # Errors
     ///
@@ -57,7 +56,7 @@ mod tests {
             };
             fill(dataset.uuid(), 2000);
             fill(inner.uuid(), 10);
-            // each has its key and a checksum beside it
+            // each has its key and a checksum
             let n = dataset.stored_bytes().unwrap();
             assert!((200_500..200_500 + 2001 * 64).contains(&n), "{url} {n}");
             let n = inner.stored_bytes().unwrap();

@@ -20,7 +20,7 @@ pub struct DataStore {
     beside: Arc<Objects>,
 }
 
-/// The objects beside a store, if it has some.
+/// The objects of a store, if it has a location for them.
 #[derive(Debug, Default)]
 struct Objects {
     options: ObjectOptions,
@@ -31,8 +31,8 @@ struct Objects {
 pub type VisitProduct<'a> = dyn FnMut(usize, usize, Option<&[u8]>) -> Result<(), EventsError> + 'a;
 
 impl DataStore {
-    /// The store that a backend keeps, to which all products are written as they are. Those that others have put beside it
-    /// are loaded all the same.
+    /// The store that a backend keeps, to which all products are written as they are. Objects that other clients have
+    /// written are loaded anyway.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             session: Arc::new(Session::new(backend)),
@@ -40,16 +40,16 @@ impl DataStore {
         }
     }
 
-    /// Connects to a store as [`connect`](crate::connect) does, with large products where it is said, or where the store has noted.
+    /// Connects to a store like [`connect`](crate::connect), with large products at the given or recorded location.
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](crate::connect), and if another place was noted.
+    /// Errors of [`connect`](crate::connect), and if another location is recorded.
     pub fn connect(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
         Self::open(store, options, None)
     }
 
-    /// Connects to a store that is there as [`connect_to_read`](crate::connect_to_read) does.
+    /// Connects to an existing store like [`connect_to_read`](crate::connect_to_read).
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl DataStore {
         Self::open(store, options, Some(Mode::Read))
     }
 
-    /// Connects as [`connect`](Self::connect) does, to read and write, but to a store that is there: none is made.
+    /// Connects like [`connect`](Self::connect), for reading and writing, to an existing store: none is made.
     ///
     /// # Errors
     ///
@@ -87,11 +87,11 @@ impl DataStore {
         Self::with_objects(config.connect(mode)?, options)
     }
 
-    /// The store that a backend keeps, with large products where it is said, or where it has noted.
+    /// The store of a backend, with large products at the given or recorded location.
     ///
     /// # Errors
     ///
-    /// If another place was noted, or one makes no sense.
+    /// If another location is recorded, or the location is invalid.
     pub fn with_objects(
         backend: Arc<dyn Backend>,
         options: ObjectOptions,
@@ -99,7 +99,7 @@ impl DataStore {
         let session = Session::new(backend);
         let beside = OnceLock::new();
         if let Some(found) = LargeObjects::open(&session, &options)? {
-            let _ = beside.set(found); // nobody else has it yet
+            let _ = beside.set(found); // no other object uses it yet
         }
         Ok(Self {
             session: Arc::new(session),
@@ -107,8 +107,8 @@ impl DataStore {
         })
     }
 
-    /// Gives up what keeps it, when calls that are under way have ended; a folder can be written by others then. All that
-    /// was made of this store and of its clones fails from now on. It may be closed again.
+    /// Gives up what keeps it, when calls that are under way have ended; then other processes can write to a directory.
+    /// All that was made of this store and of its clones fails from now on. It may be closed again.
     pub fn close(&self) {
         self.session.close();
     }
@@ -128,8 +128,8 @@ impl DataStore {
         self.beside.beside.get().map(LargeObjects::over)
     }
 
-    /// Deletes objects beside the store that no product refers to, as crashes and lost servers leave them, of those that
-    /// were there for so long: younger ones may be about to be referred to.
+    /// Deletes orphans, objects without a product left by crashes and lost servers, with a minimum age: younger ones
+    /// may be about to be referred to.
     ///
     /// # Errors
     ///
@@ -141,9 +141,9 @@ impl DataStore {
         }
     }
 
-    /// Removes what is left of datasets that were deleted while others were writing to them, which nobody can find; gives of
-    /// how many there was something. In a Redis of which some servers have lost what they had, the names of datasets may be
-    /// what is lost: bring them back first.
+    /// Removes data of datasets that were deleted during writes, which nobody can find; returns the number of these
+    /// datasets. If servers of a Redis cluster have lost data, the names of datasets may be lost: bring them back
+    /// first.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl DataStore {
         DataSet::new(self.clone(), DataSetPath::default(), Uuid::NIL)
     }
 
-    /// Writes what was put together.
+    /// Writes a batch.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl DataStore {
         }
     }
 
-    /// Returns when what was written is as durable as the backend makes it.
+    /// Waits until all writes are as durable as the backend allows.
     pub fn flush(&self) -> Result<(), EventsError> {
         self.session.flush()
     }
@@ -220,7 +220,7 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Exists`] if it is there and to be kept.
+    /// [`EventsError::Exists`] if it exists and is kept.
     pub fn store(
         &self,
         container: Descriptor,
@@ -243,7 +243,7 @@ impl DataStore {
         }
     }
 
-    /// Loads one product; none if it is not there.
+    /// Loads one product; none if it does not exist.
     pub fn load(
         &self,
         container: Descriptor,
@@ -266,8 +266,8 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Damaged`] or [`EventsError::Object`] if one is not what was stored, [`EventsError::NotFound`] if it is
-    /// of a dataset that was deleted through this store, and what `visit` says.
+    /// [`EventsError::Damaged`] or [`EventsError::Object`] if one is damaged, [`EventsError::NotFound`] if its dataset
+    /// was deleted through this store, and errors of `visit`.
     pub fn load_many(
         &self,
         wanted: &[Wanted<'_>],
@@ -281,7 +281,7 @@ impl DataStore {
         self.noted()?.visit(self.backend(), wanted, late, visit)
     }
 
-    /// The objects of a store that has some, also if others have said so since it was opened.
+    /// The objects of a store, also if their location was recorded after the store was opened.
     fn noted(&self) -> Result<&LargeObjects, EventsError> {
         if self.beside.beside.get().is_none()
             && let Some(found) = LargeObjects::open(self.backend(), &self.beside.options)?
@@ -290,12 +290,12 @@ impl DataStore {
         }
         self.beside.beside.get().ok_or_else(|| EventsError::Layout {
             url: self.url().into(),
-            expected: "a note of where large products are, as there are some".into(),
+            expected: "an entry for the location of large products".into(),
             found: "none".into(),
         })
     }
 
-    /// The objects beside it, with their sizes.
+    /// The objects of the store, with their sizes.
     pub(crate) fn object_sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
         self.noted()?.sizes()
     }
@@ -304,7 +304,7 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// Those of the backend; and if their objects could not be deleted, which are nobody's then.
+    /// Those of the backend; and if their objects could not be deleted, which are orphans then.
     pub fn remove_products(
         &self,
         parent: &Parent,
@@ -317,7 +317,7 @@ impl DataStore {
         }
     }
 
-    /// Removes the products of a name of all events of a subrun; gives how many there were.
+    /// Removes the products of a name of all events of a subrun; returns their number.
     ///
     /// # Errors
     ///

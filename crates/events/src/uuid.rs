@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A universally unique identifier: that of a dataset, drawn when it is created, so that a dataset which was deleted and
-/// made anew shares nothing with the old one.
+/// A universally unique identifier: the UUID of a dataset, created with it, so that a dataset that was deleted and
+/// created again shares nothing with the old one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Uuid(pub [u8; 16]);
 
@@ -26,8 +26,8 @@ impl Uuid {
         Ok(Self(bytes))
     }
 
-    /// A new one that follows those of before, as far as clocks agree (version 7 of RFC 9562): milliseconds since 1970, and 74
-    /// random bits. What has such a key is appended to a store, and not put in front of what is there.
+    /// A new one that sorts after earlier ones, as far as clocks agree (version 7 of RFC 9562): milliseconds since
+    /// 1970, and 74 random bits. Entries with such keys are appended to a store, not inserted before existing ones.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Uuid {
         Ok(Self(bytes))
     }
 
-    /// The one that a text of 32 hexadecimal digits, with or without hyphens, means.
+    /// From 32 hexadecimal digits, with or without hyphens.
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
         if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -8,7 +8,7 @@ use crate::{
     ABSENT, Container, DataSet, DataStore, EventsError, ItemType, NameCount, ProductId, Wanted,
 };
 
-/// Events whose products are asked for at once.
+/// Number of events per request.
 const AT_ONCE: usize = 1024;
 /// As many damages are described; the others are counted.
 const DESCRIBED: usize = 100;
@@ -18,13 +18,13 @@ const DESCRIBED: usize = 100;
 pub struct Verified {
     /// Datasets, runs, subruns and events.
     pub n_containers: u64,
-    /// Products, and how many of them are objects beside the store.
+    /// Products, and the number of objects among them.
     pub n_products: u64,
     /// Products that are objects.
     pub n_objects: u64,
     /// The bytes of all products.
     pub n_bytes: u64,
-    /// What is damaged.
+    /// The damage.
     pub n_damaged: u64,
     /// What the first of it are, as messages.
     pub damaged: Vec<String>,
@@ -33,18 +33,18 @@ pub struct Verified {
 /// A store that is being read.
 struct Reading<'s> {
     store: &'s DataStore,
-    /// The objects that are there, with their sizes; looked for when the first product is one.
+    /// The existing objects, with their sizes; listed at the first product that is an object.
     objects: Option<HashMap<String, u64>>,
     found: Verified,
 }
 
 impl DataStore {
-    /// Checks the pages and the stored numbers of keys of a store in a folder, reads all containers and products, compares the
-    /// checksums of products, and checks that their objects exist and have their sizes.
+    /// Checks the pages and the stored counts of a store in a directory, reads all containers and products, compares
+    /// the checksums of products, and checks that their objects exist and have their sizes.
     ///
     /// # Errors
     ///
-    /// If the store cannot be read at all. Damage is no error.
+    /// If the store cannot be read at all. Damage is reported, not an error.
     pub fn verify(&self) -> Result<Verified, EventsError> {
         let mut reading = Reading {
             store: self,
@@ -63,7 +63,7 @@ impl Reading<'_> {
     fn datasets(&mut self, above: &DataSet) -> Result<(), EventsError> {
         for dataset in above.datasets(None) {
             let Some(dataset) = self.whole(dataset)? else {
-                return Ok(()); // what is behind it cannot be found
+                return Ok(()); // data after it cannot be found
             };
             self.item(&dataset)?;
             self.datasets(&dataset)?;
@@ -71,7 +71,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// What was read; none if it is damaged, which is noted.
+    /// Read data; none if it is damaged, which is noted.
     fn whole<T>(&mut self, read: Result<T, EventsError>) -> Result<Option<T>, EventsError> {
         match read {
             Ok(read) => Ok(Some(read)),
@@ -173,10 +173,10 @@ impl Reading<'_> {
             Some(found) if found == *size => {}
             Some(found) => {
                 self.damaged(&format!(
-                    "{id} is object {name}, which has {found} bytes, and not {size}"
+                    "{id} is object {name}, which has {found} bytes instead of {size}"
                 ));
             }
-            None => self.damaged(&format!("{id} is object {name}, which is not there")),
+            None => self.damaged(&format!("{id} is object {name}, which is missing")),
         }
         Ok(())
     }

@@ -15,9 +15,9 @@ pub struct BatchOptions {
     pub max_items: usize,
     /// Bytes of products for one target, at most.
     pub max_bytes: usize,
-    /// What happens to products that are there already.
+    /// Treatment of existing products.
     pub overwrite: Overwrite,
-    /// Threads that write in the background; with none, whoever fills a batch writes it.
+    /// Threads that write in the background; with none, the caller that fills a batch writes it.
     pub threads: usize,
 }
 
@@ -34,11 +34,11 @@ impl Default for BatchOptions {
 
 /// Containers and products that are collected, for each target of the store by itself, and written when there are many.
 ///
-/// What was not written is written by [`finish`](Self::finish) or [`flush`](Self::flush); a batch that is dropped is
-/// written as well, and as nobody hears of errors then, they go to standard error. Of two products of one key the later
-/// counts, also if threads write them.
+/// Unwritten data are written by [`finish`](Self::finish) or [`flush`](Self::flush); a dropped batch is written as
+/// well; as no caller gets its errors then, they go to standard error. Of two products of one key the later counts,
+/// also if threads write them.
 ///
-/// In a process that was forked since, it writes nothing, as its threads are not there: what was collected is the parent's.
+/// In a forked child, it writes nothing, as its threads do not exist there: the parent writes it.
 #[derive(Debug)]
 pub struct WriteBatch {
     store: DataStore,
@@ -47,7 +47,7 @@ pub struct WriteBatch {
     writers: Option<Writers>,
     kept: Vec<ProductId>,
     process: Process,
-    /// Whether somebody hears what could not be written, so that it is not tried again when it is dropped.
+    /// Whether the caller has got the errors, so that dropping does not try again.
     is_finished: bool,
 }
 
@@ -77,11 +77,11 @@ impl WriteBatch {
     ///
     /// # Errors
     ///
-    /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)); if the store is
-    /// only read; and those of writing, if the batch is full.
+    /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)); if the store
+    /// is only read; and errors of writing, if the batch is full.
     pub fn create(&mut self, container: Descriptor) -> Result<(), EventsError> {
         let Some((parent, number)) = container.place() else {
-            let what = "a dataset is created at once, and not in a batch".into();
+            let what = "datasets cannot be created in a batch: create them directly".into();
             return Err(EventsError::Usage { what });
         };
         self.add(parent, |batch| batch.create(parent, number))
@@ -128,11 +128,11 @@ impl WriteBatch {
     }
 
     fn check_process(&self) -> Result<(), EventsError> {
-        let what = || format!("{}: this write batch was made", self.store.url());
-        self.process.check(what, "make one")
+        let what = || format!("{}: this write batch was created", self.store.url());
+        self.process.check(what, "create one")
     }
 
-    /// Writes what was collected for a target, or hands it to those that write.
+    /// Writes the data of a target, or hands them to the writing threads.
     fn write(&mut self, at: usize) -> Result<(), EventsError> {
         self.check_process()?;
         let Some(batch) = self.batches.get_mut(at).filter(|batch| !batch.is_empty()) else {
@@ -153,9 +153,9 @@ impl WriteBatch {
     ///
     /// # Errors
     ///
-    /// The first of what could not be written since the last call. What belongs to other targets was written all the same;
-    /// what could not be written is kept, and written by the next call if that can. Only what is of containers that were
-    /// deleted is lost: all else is written, and then it is told.
+    /// The first of what could not be written since the last call. What belongs to other targets was written all the
+    /// same; what could not be written is kept, and written by the next call if that can. Only data of deleted
+    /// containers are lost: everything else is written, then the error is returned.
     pub fn flush(&mut self) -> Result<(), EventsError> {
         self.check_process()?;
         self.write_all().and(self.store.flush())
@@ -184,7 +184,7 @@ impl WriteBatch {
         first
     }
 
-    /// Writes all that was collected; gives the products that were there and were kept.
+    /// Writes all that was collected; returns the existing products that were kept.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl WriteBatch {
         std::mem::take(&mut self.kept)
     }
 
-    /// How many containers and products were collected that nobody writes yet.
+    /// Number of collected containers and products that no thread writes yet.
     pub fn len(&self) -> usize {
         self.batches.iter().map(Batch::len).sum()
     }

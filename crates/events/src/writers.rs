@@ -67,7 +67,7 @@ impl Writers {
         }
         state.waiting.push_back(job);
         self.shared.changed.notify_all();
-        // What went wrong is told as soon as somebody can hear of it.
+        // An error is returned at the next call.
         state.error.take().map_or(Ok(()), Err)
     }
 
@@ -77,7 +77,7 @@ impl Writers {
         self.shared.changed.notify_all();
     }
 
-    /// Waits until all is written; gives what came of it.
+    /// Waits until all is written; returns its result.
     pub fn wait(&self) -> (Written, Option<EventsError>) {
         let mut state = self.shared.lock();
         while !state.writing.is_empty() || !state.waiting.is_empty() {
@@ -110,8 +110,8 @@ impl Shared {
 }
 
 impl State {
-    /// The first batch that touches none which came before it and is not written yet. What touches one that failed goes
-    /// behind that.
+    /// The first batch that touches none which came before it and is not written yet. Batches that share a container
+    /// with a failed one follow it.
     fn next(&mut self) -> Option<Job> {
         let mut at = 0;
         while let Some(job) = self.waiting.get(at) {
@@ -185,8 +185,8 @@ impl Job {
     }
 }
 
-/// The products that a batch writes, or a few more: of each place and name the lowest and the highest event, and the product
-/// of the place itself, in their order. Containers may be made in any order.
+/// The products that a batch writes, or a few more: for each parent and name the lowest and the highest event, and the
+/// parent's own product, sorted. Containers may be made in any order.
 #[derive(Debug, PartialEq)]
 struct Footprint(Vec<(Parent, ProductName, u64, u64)>);
 
@@ -270,7 +270,7 @@ mod tests {
         let first = state.next().unwrap();
         let second = state.next().unwrap();
         let third = state.next().unwrap();
-        // What is left touches the first, which is being written.
+        // The rest shares a container with the first one, which is being written.
         assert!(state.next().is_none() && state.waiting.len() == 2);
         let failed = EventsError::Usage { what: "bad".into() };
         state.end(second, Ok((Written::default(), None)));

@@ -126,9 +126,9 @@ fn errors_say_what_there_is() {
         nova.create(40).unwrap();
         says(
             nova.get(41).unwrap_err(),
-            "the first there is 40, the next behind 41 is 43",
+            "the first is 40, the next after 41 is 43",
         );
-        says(nova.get(44).unwrap_err(), "the first there is 40");
+        says(nova.get(44).unwrap_err(), "the first is 40");
         says(
             run.get(1).unwrap_err(),
             "there is no run 43, subrun 1; the run is empty",
@@ -143,7 +143,7 @@ fn errors_say_what_there_is() {
             root.store(&name("x"), b"", Overwrite::Replace).unwrap_err(),
             "the root of a store holds no products",
         );
-        says(nova.create(ABSENT).unwrap_err(), "stands for none");
+        says(nova.create(ABSENT).unwrap_err(), "is reserved");
         says(root.create_dataset("").unwrap_err(), "it is empty");
         event.store(&name("x"), b"old", Overwrite::Keep).unwrap();
         let error = event
@@ -152,7 +152,7 @@ fn errors_say_what_there_is() {
         assert_eq!(error.kind(), "product-exists");
         says(
             error,
-            "there is product \"x#T\" of run 43, subrun 1, event 2 already",
+            "product \"x#T\" of run 43, subrun 1, event 2 already exists",
         );
         assert_eq!(event.load(&name("x")).unwrap().unwrap(), b"old");
     });
@@ -170,9 +170,9 @@ fn a_product_of_an_event_is_loaded_by_its_numbers() {
         assert_eq!(load([1, 2, 0], "own").unwrap().unwrap(), b"value");
         assert_eq!(load([1, 2, 0], "other").unwrap(), None);
         for (numbers, missing) in [
-            ([7, 2, 0], "run 7; the first there is 1"),
-            ([1, 7, 0], "run 1, subrun 7; the first there is 2"),
-            ([1, 2, 7], "run 1, subrun 2, event 7; the first there is 0"),
+            ([7, 2, 0], "run 7; the first is 1"),
+            ([1, 7, 0], "run 1, subrun 7; the first is 2"),
+            ([1, 2, 7], "run 1, subrun 2, event 7; the first is 0"),
         ] {
             let error = load(numbers, "own").unwrap_err();
             assert_eq!(error.kind(), "not-in-store", "{error}");
@@ -423,7 +423,7 @@ fn nothing_is_written_to_or_read_of_a_dataset_that_was_deleted() {
             let error = error.unwrap();
             assert_eq!(error.kind(), "not-in-store");
             let said = error.to_string();
-            assert!(said.contains("\"a/b\" as it was: it was deleted"), "{said}");
+            assert!(said.contains("\"a/b\" any more: it was deleted"), "{said}");
         }
         fill(&store, "a/b", &[(1, 2, 3)]);
         assert!(store.root().find_dataset("a/b/c").unwrap().is_none());

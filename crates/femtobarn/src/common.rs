@@ -7,9 +7,9 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId, is_anonymous};
 use femtobarn_rntuple::spec::Role;
 
-/// The fields of the first file that not all files have, and those that the first lacks: their paths, each with why it is
-/// left out. Of a field and those below it only the topmost is named. Then there are the fields of which only reading told
-/// that they cannot be read.
+/// The fields of the first file that some files lack, and the fields that the first lacks: their paths, each with why
+/// it is left out. Of a field and those below it only the topmost is named. It also has the fields that turned out to
+/// be unreadable during reading.
 #[derive(Debug, Clone, Default)]
 pub struct SkippedFields {
     /// What the files do not have in common.
@@ -38,7 +38,7 @@ impl SkippedFields {
                     Some(&(other, _)) => {
                         let here = variant(reader.descriptor(), other);
                         if variant(first.descriptor(), id) != here {
-                            let why = format!("its alternatives are others in {}", reader.url());
+                            let why = format!("its alternatives differ in {}", reader.url());
                             found.lacking.insert((*path).to_owned(), why);
                         }
                     }
@@ -71,8 +71,8 @@ impl SkippedFields {
         found
     }
 
-    /// Adds the records and collections of which no member is common: ROOT's importer numbers its collections, and those
-    /// of two files with the same number may have nothing else in common.
+    /// Adds the records and collections without common members: ROOT's importer numbers its collections, so that
+    /// collections with the same number in two files may be unrelated.
     fn leave_out_the_empty(&mut self, first: &Reader) {
         let descriptor = first.descriptor();
         let mut members: Vec<Vec<FieldId>> = vec![Vec::new(); descriptor.fields.len()];
@@ -98,7 +98,7 @@ impl SkippedFields {
                     Some((
                         path.to_owned(),
                         format!(
-                            "none of its members is common: the first is {}",
+                            "it has no common members: the first is {}",
                             why.map_or("", String::as_str)
                         ),
                     ))
@@ -108,7 +108,7 @@ impl SkippedFields {
             if let Some((path, why)) = reason {
                 self.lacking.entry(path).or_insert(why);
             }
-            // what has no path of its own stands for its members
+            // a node without a path stands for its members
             if let Some(above) = field
                 .parent
                 .and_then(|parent| members.get_mut(parent as usize))
@@ -144,7 +144,7 @@ impl SkippedFields {
         }
     }
 
-    /// Paths and reasons: what the files do not have in common in the order of the paths, then what is unreadable.
+    /// Paths and reasons: differences between the files, sorted by path, then unreadable fields.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let unreadable = self.unreadable.iter().map(|(path, why)| (path, why));
         self.lacking
@@ -186,7 +186,7 @@ impl SkippedFields {
     }
 }
 
-/// Fields by their paths, with those of the fields that they are in: names may hold dots, so the paths alone do not tell.
+/// Fields by their paths, including the fields that contain them: names may hold dots, so the paths alone do not tell.
 type Paths<'a> = HashMap<&'a str, (FieldId, Option<&'a str>)>;
 
 /// The paths of all fields, but for those inside of variants, which are compared as a whole.

@@ -24,40 +24,40 @@ const AT_ONCE: usize = 8;
 /// How a file is copied.
 #[derive(Debug, Clone, Default)]
 pub struct CopyOptions {
-    /// Replace a file that is there already.
+    /// Replace an existing file.
     pub overwrite: bool,
     /// Read the copy, and compare it with the file, byte by byte.
     pub verify: bool,
-    /// Settings of how servers are asked, before those of environment and file.
+    /// Settings for servers, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
-/// What was copied.
+/// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes.
     pub n_bytes: u64,
     /// How they got there.
     pub transferred: Transferred,
-    /// The kind of the checksum by which the server has the copy, if it gives one.
+    /// The kind of checksum that the server has of the copy, if it provides one.
     pub checksum: Option<String>,
     /// Where the copy is another file, within a piece of 16 MiB, if it was read and is.
     pub differs_at: Option<u64>,
 }
 
-/// Where the copy of a file goes: into a folder (of a URL, one with a slash at the end), or to the name itself.
+/// Where the copy of a file goes: into a directory (for a URL, one with a slash at the end), or to the name itself.
 pub fn destination(from: &str, to: &str) -> String {
     let is_folder = is_folder(to) || !is_remote(to) && (to.ends_with('/') || local(to).is_dir());
     if !is_folder {
         return to.to_owned();
     }
-    // of a chain, what it begins with; that may be a cache, which has no name
+    // of a chain, its first URL; that may be a cache, which has no name
     let mut links = from.split("::").filter(|_| is_foreign(from));
     let from = public(links.find(|link| link.contains("://")).unwrap_or(from));
     file_of(to, from.rsplit('/').next().unwrap_or_default())
 }
 
-/// The URL or path of a file in a folder. Of a path, a question mark is a part.
+/// The URL or path of a file in a directory. Of a path, a question mark is a part.
 pub(crate) fn file_of(folder: &str, name: &str) -> String {
     if !is_remote(folder) {
         return Path::new(folder).join(name).to_string_lossy().into_owned();
@@ -104,7 +104,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     one.is_some() && one == other
 }
 
-/// Reads a copy, and compares it with what it is one of: where it is another, if it is.
+/// Reads a copy, and compares it with its source: where it is another, if it is.
 pub(crate) fn compare(
     source: &dyn ByteSource,
     copy: &str,

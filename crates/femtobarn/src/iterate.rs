@@ -24,7 +24,7 @@ pub struct StepsOptions {
     pub prefetch: bool,
     /// Most bytes of decoded pages that are kept for the next step.
     pub page_cache: u64,
-    /// Most fetched bytes that wait to be decoded; none for what the source says.
+    /// Most fetched bytes that wait to be decoded; none for the default of the source.
     pub in_flight: Option<u64>,
 }
 
@@ -45,8 +45,8 @@ type Step = Result<(Range<u64>, Arrays), RNTupleError>;
 /// The steps of an entry range. All have the fields of the first: what only a later one finds to be unreadable is an error.
 ///
 /// Held at any time, besides what the caller keeps: the step that is being read and, with `prefetch`, one that is
-/// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread. When they are dropped,
-/// what is read ahead ends, also where it waits for a server.
+/// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread. Dropping them
+/// ends reading ahead, also while it waits for a server.
 #[derive(Debug)]
 pub struct Steps {
     source: Source,
@@ -161,7 +161,7 @@ impl Steps {
                     Err(RecvTimeoutError::Disconnected) => {
                         self.source = Source::Ended;
                         return Some(Err(RNTupleError::Internal {
-                            what: "the thread that reads ahead has ended".into(),
+                            what: "the read-ahead thread has ended".into(),
                         }));
                     }
                     Err(RecvTimeoutError::Timeout) if waiting() => {}

@@ -15,7 +15,7 @@ pub mod exit {
     pub const DAMAGED: i32 = 1;
     /// Wrong usage.
     pub const USAGE: i32 = 2;
-    /// Something is not there, or cannot be reached.
+    /// Something does not exist, or cannot be reached.
     pub const NOT_THERE: i32 = 3;
     /// Something cannot be read.
     pub const CORRUPT: i32 = 4;
@@ -32,7 +32,7 @@ pub struct Kind {
     pub class: &'static str,
     /// The exit code of `fb`.
     pub exit: i32,
-    /// What to do next, whatever file it is about; empty if nothing can be said.
+    /// What to do next, whatever file it is about; empty if there is no advice.
     pub advice: &'static str,
 }
 
@@ -85,7 +85,7 @@ pub const KINDS: &[Kind] = kinds! {
         "format", "not-a-root-file", "directory-loop", "compression-failed", "record-too-large",
         "unknown-feature", "unsupported-format", "corrupt-data", "inconsistent", "unreadable-table",
         "store-layout", "product-damaged", "key-damaged",
-        "unsupported-field" => "name the fields that you want, without this one",
+        "unsupported-field" => "select fields without this one",
         "file-not-closed" => "the program that wrote it is still running, or ended before it closed the file: run it again",
         "truncated-file" => DAMAGE, "corrupt-file" => DAMAGE, "corrupt-metadata" => DAMAGE,
         "decompression-failed" => DAMAGE,
@@ -126,7 +126,7 @@ pub fn store_class(error: &EventsError) -> &'static str {
     }
 }
 
-/// Whether the error says that bytes are not what their writer wrote; else they are missing, or too new.
+/// Whether the error means that bytes are damaged; else they are missing, or too new.
 pub fn is_damage(error: &Error) -> bool {
     // the most usual remains of a copy that failed
     if let Error::RootFile(RootFileError::NotARootFile { found, .. }) = error
@@ -154,7 +154,7 @@ mod tests {
         let names: HashSet<_> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
         let page = include_str!("../../../docs/guides/errors.md");
-        // kinds that only name the class, and those that nobody should see
+        // kinds that only name the class, and internal ones
         let unexplained = [
             "io", "exists", "resource", "format", "checksum", "error", "stopped",
         ];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use femtobarn_rootfile::{RootFile, RootFileError, without_cycle};
 use serde_json::{Value, json};
 
-/// Why objects beside one that is named are not in the output.
+/// Why objects in a file with a named object are not in the output.
 const NOT_NAMED: &str = "not named";
 
 /// An object of the inputs, or a field of one, that is not in the output.
@@ -41,7 +41,8 @@ impl LeftBehind {
     }
 }
 
-/// What a file has beside an object that is named: in the directories on the way, of which others count as one object each.
+/// The other objects of a file, if an object is named: in the directories of its path; other directories count as one
+/// object each.
 ///
 /// # Errors
 /// If a directory cannot be read.
@@ -72,7 +73,7 @@ pub(crate) fn beside(file: &RootFile, path: &str) -> Result<Vec<LeftBehind>, Roo
     }
 }
 
-/// All that is left behind, each with the files that have it.
+/// All objects that are left behind, each with its files.
 #[derive(Debug, Clone, Default)]
 pub struct AllLeftBehind {
     items: Vec<(LeftBehind, Vec<String>)>,
@@ -80,7 +81,7 @@ pub struct AllLeftBehind {
 }
 
 impl AllLeftBehind {
-    /// Adds what a file has, or what the reason says of files.
+    /// Adds the objects of a file, or the reasons for files.
     pub(crate) fn add(&mut self, item: LeftBehind, file: Option<&str>) {
         let n = self.items.len();
         let at = *self.known.entry(item.clone()).or_insert(n);
@@ -111,7 +112,8 @@ impl AllLeftBehind {
         fields.map(|(item, _)| (item.field.as_deref().unwrap_or(""), &*item.reason))
     }
 
-    /// Lines of text: `left out` for fields, `left behind` for objects; those of one class and reason share a line.
+    /// Lines of output: `left out` for fields, `left behind` for objects; objects with the same class and reason share
+    /// a line.
     pub fn lines(&self, n_inputs: usize) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut groups = HashMap::<_, (usize, Vec<&str>)>::new();

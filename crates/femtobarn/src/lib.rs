@@ -59,7 +59,7 @@ pub mod events {
 /// Starting and stopping a cluster of Redis servers on this machine.
 pub use femtobarn_launcher as launcher;
 
-/// Where bytes come from and go: sources, settings, and what was read.
+/// Where bytes come from and go: sources, settings, and I/O statistics.
 pub mod io {
     pub use femtobarn_io::{
         ByteSource, Check, ForeignFs, IoError, MemorySource, Outcome, RecordSource, RemoteEntry,
@@ -71,7 +71,7 @@ pub mod io {
     };
 }
 
-/// What reading returns: buffers, and the tree that says what they mean.
+/// What reading returns: buffers, and the tree that describes them.
 pub mod array {
     pub use femtobarn_rntuple::array::{ArrayError, Arrays, ArrowSchema, SlotData};
 }

@@ -26,15 +26,15 @@ pub struct NTuple {
     readers: Vec<Arc<Reader>>,
     /// The URL of each as it was given, with what may be secret in it.
     urls: Vec<String>,
-    /// First entry of each file, and the number of entries behind the last.
+    /// First entry of each file, and the total number of entries.
     starts: Vec<u64>,
     left_out: RwLock<Arc<SkippedFields>>,
-    /// What was selected last: an iteration asks for the same fields in every file.
+    /// The last selection: an iteration asks for the same fields in every file.
     selected: Mutex<Option<Selected>>,
     n_selected: AtomicU64,
 }
 
-/// Fields that were resolved in every file, and what was left out of them.
+/// Fields that were found in every file, and fields that were left out.
 #[derive(Debug)]
 struct Selected {
     left_out: Arc<SkippedFields>,
@@ -51,16 +51,16 @@ pub struct Selection {
     pub(crate) on_unreadable: OnUnreadable,
 }
 
-/// What becomes of fields of which only reading tells that they cannot be read.
+/// Treatment of fields that turn out to be unreadable during reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnUnreadable {
     /// They are left out.
     LeaveOut,
     /// They are an error, but left out of the next read of all fields.
     LeaveOutNext,
-    /// They are an error: somebody asked for them.
+    /// They are an error: they were selected.
     Refuse,
-    /// They are an error that tells the field and the reason, and nothing else: the caller knows what to do.
+    /// They cause an error with the field and the reason, nothing else: the caller knows what to do.
     Tell,
 }
 
@@ -70,7 +70,7 @@ impl Selection {
         &self.schema
     }
 
-    /// The same fields, but those that turn out to be unreadable are left out, as they are of all fields.
+    /// The same fields, but fields that turn out to be unreadable are left out, as in a selection of all fields.
     pub fn leaving_out(mut self) -> Self {
         self.on_unreadable = OnUnreadable::LeaveOut;
         self
@@ -128,7 +128,7 @@ impl NTuple {
     /// ```
     ///
     /// # Errors
-    /// If no file matches, and those of [`open`](Self::open).
+    /// If no file matches, and errors of [`open`](Self::open).
     pub fn open_files(
         files: &[impl AsRef<str>],
         options: OpenOptions,
@@ -143,8 +143,8 @@ impl NTuple {
         Self::open(&found, options)
     }
 
-    /// Puts ntuples together that are open, one a file, with the URL of each as it was given; `named` says whether a name was
-    /// given for any.
+    /// Combines open ntuples, one per file, with the URL of each as given; `named` tells whether a name was given for
+    /// any.
     pub(crate) fn together(
         readers: Vec<Arc<Reader>>,
         urls: Vec<String>,
@@ -188,19 +188,19 @@ impl NTuple {
         }
     }
 
-    /// The URL of each file as it was given, for who opens it again: with what may be secret in it.
+    /// The URL of each file as given, for opening it again: with what may be secret in it.
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
 
-    /// The state of each file when it was opened, for who opens it again and wants the same.
+    /// The state of each file when it was opened, for opening the same state again.
     pub fn states(&self) -> impl Iterator<Item = &SourceMeta> {
         let stores = self.readers.iter().map(|reader| reader.store());
         stores.map(|store| store.info().meta)
     }
 
-    /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field. The error
-    /// names the file that is unlike the others.
+    /// Files that were not meant to be one ntuple: with different names that were not given, or without any common
+    /// field. The error names the file that is unlike the others.
     fn check_together(&self, named: bool) -> Result<(), RNTupleError> {
         let readers = &self.readers;
         let unrelated = |(odd, other), reason: &dyn Fn(&Reader, &Reader) -> String| {
@@ -237,14 +237,14 @@ impl NTuple {
         };
         match common.filter(Vec::is_empty) {
             Some(_) => match without_common_field(readers) {
-                Some(pair) => unrelated(pair, &|_, _| "no field is in all of them".to_owned()),
+                Some(pair) => unrelated(pair, &|_, _| "no field is in all files".to_owned()),
                 None => Ok(()),
             },
             None => Ok(()),
         }
     }
 
-    /// The ntuples, one a file.
+    /// The ntuples, one per file.
     pub fn readers(&self) -> &[Arc<Reader>] {
         &self.readers
     }
@@ -254,12 +254,12 @@ impl NTuple {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// First entry of each file, and the number of entries behind the last.
+    /// First entry of each file, and the total number of entries.
     pub fn file_starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// The fields that not every file has, and those that turned out to be unreadable until now.
+    /// The fields that some files lack, and fields that turned out to be unreadable so far.
     pub fn left_out(&self) -> Arc<SkippedFields> {
         let left_out = self.left_out.read();
         left_out.unwrap_or_else(PoisonError::into_inner).clone()
@@ -274,11 +274,12 @@ impl NTuple {
         Arc::make_mut(&mut left_out).add_unreadable(path, reason);
     }
 
-    /// Resolves columns by their paths; if none, all that every file has. Of a field that is named, what is below it and
-    /// not in every file is left out.
+    /// Resolves columns by their paths; if none, all that every file has. Of a named field, the subfields that some
+    /// files lack are left out.
     ///
-    /// Of all fields, those are left out, too, that turn out to be unreadable when they are read: branches of trees whose
-    /// objects are not what their file says. [`NTuple::left_out`] names them from then on. One that is named is an error.
+    /// Of all fields, those are left out, too, that turn out to be unreadable when they are read: branches of trees
+    /// whose objects differ from their description in the file. [`NTuple::left_out`] names them from then on. One that
+    /// is named is an error.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
         let left_out = self.left_out();
         if let Some(last) = &*lock(&self.selected)
@@ -319,7 +320,7 @@ impl NTuple {
         let mut out = Vec::new();
         for path in paths.unwrap_or_default() {
             if left_out.reason(path).is_some() {
-                // the file that lacks it says so, or its reading does
+                // the file that lacks it, or its reading, reports this
                 out.push(path.clone());
             } else {
                 left_out.common(first, first.field_by_path(path)?, &mut out);
@@ -377,7 +378,7 @@ impl NTuple {
         Ok(parts)
     }
 
-    /// Reads entries into arrays: those of the selection, without fields that turn out to be unreadable if it was one of
+    /// Reads entries into arrays: those of the selection, without fields that turned out to be unreadable if it selects
     /// all fields.
     pub fn read(
         &self,
@@ -442,7 +443,7 @@ impl NTuple {
         Ok(out)
     }
 
-    /// What was read of each file since it was opened.
+    /// Data read from each file since it was opened.
     pub fn usage(&self) -> Vec<Usage> {
         let stores = self.readers.iter().map(|reader| reader.store());
         stores

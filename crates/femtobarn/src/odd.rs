@@ -9,8 +9,8 @@ use femtobarn_rntuple::schema::Schema;
 
 use crate::common::structure;
 
-/// The first whose value is not the most frequent one, and the first that has that; of equally frequent values the one that
-/// comes first. None if all are equal.
+/// The first whose value is not the most frequent one, and the first with the most frequent value; of equally frequent
+/// values the one that comes first. None if all are equal.
 pub(crate) fn odd_one<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Option<(usize, usize)> {
     // few values are different
     let mut known: Vec<(T, usize, usize)> = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn without_common_field(readers: &[Arc<Reader>]) -> Option<(usize, us
     Some((readers.iter().position(lacks)?, other))
 }
 
-/// The error of a field that does not fit, which says if the file that it does not fit is the odd one.
+/// The error of a field that does not fit, with a note if the file that it does not fit is the odd one.
 pub(crate) fn telling<'r>(
     error: RNTupleError,
     readers: impl IntoIterator<Item = &'r Arc<Reader>>,
@@ -81,7 +81,7 @@ pub(crate) fn telling<'r>(
     let (n_here, n_there) = (count(&here), count(&there));
     let reason = match here != there && n_here > n_there {
         true => format!(
-            "{reason}; {other} is unlike the others: {n_here} of {} files have it as {url} has",
+            "{reason}; {other} differs from the others: {n_here} of {} files agree with {url}",
             readers.len()
         ),
         false => reason,

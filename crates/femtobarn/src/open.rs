@@ -19,8 +19,8 @@ use crate::writable::local;
 /// Class name of an ntuple's key.
 pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 
-/// What is fetched of a file at once when it is opened: ROOT writes the ntuple's header next to the file's start, and
-/// footer, anchor and key list next to its end.
+/// The ranges of a file that are fetched together when it is opened: ROOT writes the ntuple's header next to the file's
+/// start, and footer, anchor and key list next to its end.
 pub(crate) const HEAD: u64 = 64 << 10;
 pub(crate) const TAIL: u64 = 256 << 10;
 
@@ -37,13 +37,14 @@ pub struct OpenOptions {
     pub reader: ReaderOptions,
     /// Leave out files that have no such ntuple.
     pub allow_missing: bool,
-    /// Settings of how servers are asked, before those of environment and file.
+    /// Settings for servers, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
-    /// The states that files must have, in their order: for who opens again what was open. A file without one may be in any.
+    /// The states that files must have, in their order: for opening the same files again. A file without one may be in
+    /// any.
     pub states: Vec<SourceMeta>,
 }
 
-/// Opens the source behind a path or a URL (see [`open_remote`]), with the settings of environment and file.
+/// Opens the source of a path or a URL (see [`open_remote`]), with the settings of environment and file.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     open_source_with(url, &Settings::of(url))
 }
@@ -59,12 +60,13 @@ pub(crate) fn open_source_with(
     Ok(MeteredSource::of(source, settings)?)
 }
 
-/// The error of a file that is not there, which says if its pattern was cut off.
+/// The error of a missing file, with a note if its pattern was cut off.
 fn hinted(asked: &str, error: IoError) -> IoError {
     match error {
         IoError::NotFound { url } if has_pattern_for_query(asked) => IoError::NotFound {
             url: format!(
-                "{url} (what follows a question mark is the server's; in patterns of URLs, * and [] stand for characters)"
+                "{url} (the part after the question mark belongs to the server; in patterns of URLs, only * and [] \
+                 are wildcards)"
             ),
         },
         error => error,
@@ -76,7 +78,7 @@ pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
     look_into(url, &Settings::of(url), |file| Ok(file.clone()))
 }
 
-/// Looks into a ROOT file, which somebody may be adding to: then again, with all that is there by now.
+/// Reads the directories of a ROOT file, to which another writer may be adding: then again, with the new contents.
 pub fn look_into<T>(
     url: &str,
     settings: &Settings,
@@ -87,8 +89,8 @@ pub fn look_into<T>(
     })
 }
 
-/// Opens something in a file. The size of a file that somebody adds to is known before its beginning, which may already
-/// lead to places behind that: if it fails and the size is another one by now, it is opened again.
+/// Opens something in a file. If another writer adds to a file, its size is known before its beginning, which may
+/// already point beyond that: if it fails and the size is another one by now, it is opened again.
 pub(crate) fn while_it_grows<T>(
     url: &str,
     settings: &Settings,
@@ -110,7 +112,7 @@ pub(crate) fn while_it_grows<T>(
     }
 }
 
-/// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it is not there and may
+/// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it does not exist and may
 /// be missing.
 pub(crate) fn open_reader(
     url: &str,
@@ -279,9 +281,9 @@ fn only_of(
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
-        ([], others) => format!("; it holds {}", first_of(others)),
+        ([], others) => format!("; it contains {}", first_of(others)),
         ([first, ..], _) => format!(
-            "; name one of them: {} (as in {}:{first})",
+            "; name one of them: {} (e.g. {}:{first})",
             names.join(", "),
             file.source().url()
         ),
@@ -289,7 +291,7 @@ fn only_of(
     Err(RNTupleError::AmbiguousNTuple {
         url: file.source().url().into(),
         count: names.len(),
-        // where there is neither, both were looked for
+        // if neither exists, both were searched
         kind: if names.is_empty() {
             "RNTuples or TTrees"
         } else {

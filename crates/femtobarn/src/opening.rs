@@ -14,7 +14,7 @@ use crate::open::{OpenOptions, open_reader_as};
 /// Files opened at the same time.
 const THREADS: usize = 8;
 
-/// Opens files side by side; what they give comes in their order.
+/// Opens files side by side; their results come in order.
 pub(crate) fn open_all(
     files: &[(String, Option<String>)],
     options: &OpenOptions,
@@ -25,7 +25,7 @@ pub(crate) fn open_all(
     })
 }
 
-/// Opens each of several, given with its number, side by side; what they give comes in their order. When one fails, or is
+/// Opens each of several, given with its number, side by side; their results come in order. When one fails, or is
 /// interrupted, those that wait for servers end as well.
 pub(crate) fn side_by_side<I: Sync, T: Send>(
     all: &[I],
@@ -65,13 +65,13 @@ pub(crate) fn side_by_side<I: Sync, T: Send>(
     in_order(opened.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Does something; that it is done is seen by whoever has the other end.
+/// Does something; the other end sees that it is done.
 fn while_working(_working: Sender<()>, work: impl FnOnce()) {
     work();
 }
 
-/// What was opened, in the order of the files, or else the error of the first one that failed by itself. The files are given
-/// as they were done.
+/// The opened sources, in the order of the files, or else the error of the first one that failed by itself. The files
+/// are given as they were done.
 fn in_order<T>(mut opened: Vec<(usize, Result<T, RNTupleError>)>) -> Result<Vec<T>, RNTupleError> {
     let failed = opened.iter().find_map(|(_, found)| found.as_ref().err());
     let was_interrupted = failed.is_some_and(RNTupleError::is_interrupted);
@@ -104,7 +104,7 @@ impl Opening {
         let own = together.clone();
         let thread = thread::Builder::new().name("femtobarn-open".into());
         let begun = thread.spawn(move || {
-            // nobody may want it any more
+            // the receiver may be gone
             let _ = sender.send(own.work(|| NTuple::open(&files, options)));
         });
         Self {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Names, and patterns in which `*` is any text and `?` any character. Those that a name fits are found without looking at
-/// all of them: names by a table, and only patterns one after another.
+/// Names, and patterns in which `*` matches any string and `?` any character. Those that a name fits are found without
+/// looking at all of them: names by a table, and only patterns one after another.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Patterns<'p> {
     n: usize,
@@ -26,25 +26,25 @@ impl<'p> Patterns<'p> {
         out
     }
 
-    /// The numbers of those that a name fits, in no order.
+    /// The indices of the patterns that match a name, unsorted.
     pub fn fitting(&self, name: &str) -> impl Iterator<Item = usize> {
         let same = self.names.get(name).into_iter().flatten().copied();
         let fits = |(at, pattern): &(usize, &str)| matches(pattern, name).then_some(*at);
         same.chain(self.patterns.iter().filter_map(fits))
     }
 
-    /// Whether a name is asked for: all are if nothing was given.
+    /// Whether a name is selected: all are if nothing was given.
     pub fn takes(&self, name: &str) -> bool {
         self.n == 0 || self.fitting(name).next().is_some()
     }
 }
 
-/// Whether a text fits a pattern in which `*` is any text and `?` any character.
+/// Whether a string matches a pattern in which `*` matches any string and `?` any character.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // the last star, and how much of the text it has taken
+    // the last star, and how much of the string it has matched
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -32,8 +32,8 @@ pub struct ClusterSizes {
     pub pages: u64,
 }
 
-/// Counts the pages of an ntuple. Pages with equal contents may be stored once (ROOT does so): they take their place
-/// once, too.
+/// Counts the pages of an ntuple. Pages with equal contents may be stored once (ROOT does so): they take space once,
+/// too.
 #[derive(Debug)]
 pub struct PageCounter<'a> {
     descriptor: &'a Descriptor,

@@ -1,5 +1,4 @@
-//! Outputs while they are made: beside their names, or for servers in a file of this machine, which is sent when it is
-//! complete.
+//! Outputs while they are made: next to their names, or for servers in a local file, which is sent when it is complete.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -23,8 +22,8 @@ pub struct Delivery {
     pub n_bytes: u64,
     /// The time that it took, with the comparison.
     pub seconds: f64,
-    /// How what the server has was compared with what was sent: the kind of a checksum that the server gives ("adler32"), "bytes"
-    /// if all were read back, else "size".
+    /// Method of comparing the server's copy with the sent data: the kind of a checksum of the server ("adler32"),
+    /// "bytes" if everything was read back, else "size".
     pub compared: String,
 }
 
@@ -35,7 +34,7 @@ impl Delivery {
     }
 }
 
-/// An output that nobody sees yet. Dropped before it [appears](Self::appear), it is removed.
+/// An unfinished output. Dropped before it [appears](Self::appear), it is removed.
 pub(crate) struct StagedOutput {
     sibling: TempSibling,
     /// Where it is to be sent; none: it only gets its name.
@@ -49,11 +48,11 @@ struct Server {
 }
 
 impl StagedOutput {
-    /// Begins an output, to replace what has its name or not.
+    /// Starts an output, which replaces an existing file or not.
     ///
     /// # Errors
-    /// If something has the name that is not to be replaced, or nothing can be made there: of a server it is asked at once,
-    /// since it is used only after all the work.
+    /// If something has the name that is not to be replaced, or nothing can be made there: a server is contacted at
+    /// once, as it is used only after all the work.
     pub fn create(
         output: &Path,
         replaces: bool,
@@ -91,7 +90,7 @@ impl StagedOutput {
         std::fs::metadata(self.path()).map_or(0, |found| found.len())
     }
 
-    /// What went wrong while it was made of so many bytes, with what to do where there is no room for it.
+    /// Error while writing this many bytes, with advice if there is no space.
     pub fn explain(&self, error: RNTupleError, n_bytes: u64) -> RNTupleError {
         let Some(server) = self.server.as_ref().filter(|_| is_full(&error)) else {
             return error;
@@ -107,8 +106,8 @@ impl StagedOutput {
         .into()
     }
 
-    /// Gives it its name; to a server it is sent before, and compared with what that has: by its size and, where the server
-    /// gives one, a checksum, else with `verify` byte by byte. `tick` is given the bytes that are done.
+    /// Gives it its name; to a server it is sent before, and compared with what that has: by its size and, if the
+    /// server provides one, a checksum; else with `verify` byte by byte. `tick` is given the bytes that are done.
     ///
     /// # Errors
     /// If it could not be, something has that name which is not to be replaced, or the server has something else.
@@ -147,8 +146,8 @@ fn check_same(server: &Server, differs_at: Option<u64>) -> Result<(), RNTupleErr
         None => Ok(()),
         Some(at) => Err(IoError::NotSent {
             url: public(&server.url),
-            expected: "the bytes that were sent".to_owned(),
-            found: format!("others within 16 MiB from byte {at} on; it has its name: remove it"),
+            expected: "the sent bytes".to_owned(),
+            found: format!("other bytes within 16 MiB from byte {at} on; the file has its final name: remove it"),
         }
         .into()),
     }
@@ -159,7 +158,7 @@ pub(crate) fn shown(output: &Path) -> PathBuf {
     PathBuf::from(public(&output.to_string_lossy()))
 }
 
-/// Whether a disk is full, as somewhere below an error is said.
+/// Whether a disk is full, according to the causes of an error.
 fn is_full(error: &RNTupleError) -> bool {
     let mut at: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = at {

@@ -19,7 +19,7 @@ const MATCHING: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// Whether a text is the URL of an event store.
+/// Whether a string is the URL of an event store.
 ///
 /// ```
 /// use femtobarn::is_store;
@@ -99,9 +99,9 @@ impl Target {
         Self::parse(text)?.expand(settings)
     }
 
-    /// The files that the file stands for: itself, or those that match its pattern (`*`, `?`, `[]`, `**`, and `{a,b}`), sorted
-    /// by name for each choice of braces. `~` is the home directory. If a file is literally named like the pattern, that
-    /// file is used. In URLs `?` starts the query.
+    /// The files that the file stands for: itself, or the files that match its pattern (`*`, `?`, `[]`, `**`, and
+    /// `{a,b}`), sorted by name for each choice of braces. `~` is the home directory. If a file is literally named like
+    /// the pattern, that file is used. In URLs `?` starts the query.
     ///
     /// # Errors
     /// If no file matches, the pattern is not valid, or a directory of a server cannot be listed.
@@ -117,7 +117,7 @@ impl Target {
         Ok(targets.collect())
     }
 
-    /// The whole text as the path or URL of a file, query included.
+    /// The whole string as the path or URL of a file, query included.
     pub fn whole(&self) -> String {
         let query = self.file.find('?').filter(|_| is_remote(&self.file));
         let (path, query) = self.file.split_at(query.unwrap_or(self.file.len()));
@@ -212,7 +212,7 @@ fn expand_local(path: &str) -> Result<Vec<String>, Error> {
         let folder = folder.and_then(|at| path.get(..at)).unwrap_or(".");
         let why = match folder.is_empty() || Path::new(folder).is_dir() {
             true => String::new(),
-            false => format!(": there is no directory {folder:?}"),
+            false => format!(": directory {folder:?} does not exist"),
         };
         no_match(&path, why)
     })
@@ -243,7 +243,8 @@ fn home(path: &str) -> String {
     }
 }
 
-/// All choices of the braces `{a,b}` in a text, the first changing slowest. Braces without a comma stand for themselves.
+/// All choices of the braces `{a,b}` in a string, the first changing slowest. Braces without a comma stand for
+/// themselves.
 fn braces(text: &str) -> Vec<String> {
     let open = text.match_indices('{').map(|(at, _)| at);
     let group = open.filter_map(|open| {
@@ -386,7 +387,7 @@ mod tests {
         let error = found("z*.root:E").unwrap_err();
         assert_eq!(error.kind(), "file-not-found");
         let error = found("missing/*.root:E").unwrap_err().to_string();
-        assert!(error.contains("there is no directory"), "{error}");
+        assert!(error.contains("does not exist"), "{error}");
         assert_eq!(found("[.root:E").unwrap_err().kind(), "usage");
         assert_eq!(
             braces("{a,b}x{1,2}{c}"),

@@ -1,9 +1,9 @@
-//! Fields of which only reading tells that they cannot be read: objects in trees say themselves of which version of a class
-//! they are, and that may be one that their file does not describe.
+//! Fields that turn out to be unreadable during reading: objects in trees store the version of their class, which may
+//! be a version that their file does not describe.
 //!
-//! A read of all fields goes on without them. When one is found, the first entries of all that are alike are tried, so that
-//! a file of many is not read as often as it has them. An iteration finds them in its first step: fields do not vanish
-//! halfway, so what a later step finds is an error, and left out of the next read.
+//! A read of all fields continues without them. When one is found, the first entries of all that are alike are tried,
+//! so that a file of many is not read as often as it has them. An iteration finds them in its first step: fields do not
+//! vanish halfway, so what a later step finds is an error, and left out of the next read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,11 +34,11 @@ impl NTuple {
             match selection.on_unreadable {
                 OnUnreadable::Tell => return Err(error),
                 OnUnreadable::Refuse => {
-                    return Err(hinted(error, "a read that names no fields leaves it out"));
+                    return Err(hinted(error, "leave it out by selecting fields"));
                 }
                 OnUnreadable::LeaveOutNext => {
                     self.leave_out(name, reason);
-                    let hint = "entries were given with it before this was found: the next read leaves it out";
+                    let hint = "earlier entries were already returned with it: the next read leaves it out";
                     return Err(hinted(error, hint));
                 }
                 OnUnreadable::LeaveOut => self.leave_out(name, reason),
@@ -54,7 +54,7 @@ impl NTuple {
     /// tell everything, else one read a file.
     ///
     /// # Errors
-    /// If what is left cannot be selected.
+    /// If the remaining fields cannot be selected.
     pub fn without_unreadable(
         &self,
         selection: &Selection,
@@ -126,7 +126,7 @@ impl NTuple {
         out
     }
 
-    /// Takes what is left out by now from a selection; says whether it had any of it.
+    /// Removes the fields left out so far from a selection; returns whether it had any of them.
     fn shrink(&self, selection: &mut Selection) -> Result<bool, RNTupleError> {
         let left_out = self.left_out();
         let is_left = |path: &&String| {

@@ -6,12 +6,12 @@ use glob::Pattern;
 
 use crate::Error;
 
-/// A URL, and what is for the server, with its question mark.
+/// A URL, and the part for the server, with its question mark.
 pub(crate) fn split_query(url: &str) -> (&str, &str) {
     url.split_at(url.find('?').unwrap_or(url.len()))
 }
 
-/// A URL in its parts: the server with its scheme, the path, and what is for the server, with its question mark.
+/// A URL in its parts: the server with its scheme, the path, and the part for the server, with its question mark.
 fn parts(url: &str) -> (&str, &str, &str) {
     let (text, query) = split_query(url);
     let start = text.find("://").map_or(0, |at| at + 3);
@@ -20,8 +20,9 @@ fn parts(url: &str) -> (&str, &str, &str) {
     (server, path, query)
 }
 
-/// Splits `URL:NAME`: the name follows `.root:`, or else the last colon behind the server. Colons of the server and of what
-/// follows a question mark stay in the URL. In a chain (`zip://a.root::https://…`), it follows `.root:` in any part.
+/// Splits `URL:NAME`: the name follows `.root:`, or else the last colon after the server. Colons of the server and of
+/// what follows a question mark stay in the URL. In a chain (`zip://a.root::https://…`), it follows `.root:` in any
+/// part.
 pub fn split_remote(text: &str) -> (String, Option<&str>) {
     let (url, name) = match is_foreign(text) {
         true => split_chain(text),
@@ -91,29 +92,30 @@ pub(crate) fn after_root(path: &str) -> Option<usize> {
     })
 }
 
-/// Whether a URL is that of a folder of a server: with a slash at the end of its path.
+/// Whether a URL is a directory on a server: with a slash at the end of its path.
 pub fn is_folder(url: &str) -> bool {
     let (_, path, _) = parts(url);
     is_remote(url) && path.ends_with('/')
 }
 
-/// Whether a path or a name has a pattern in it (`*`, `[]`, `**`). A question mark begins what is for the server.
+/// Whether a path or a name has a pattern in it (`*`, `[]`, `**`). A question mark begins the part for the server.
 fn is_pattern(text: &str) -> bool {
     text.contains(['*', '['])
 }
 
-/// Whether what a URL has for the server looks like the rest of a pattern, of somebody who wrote `?` for any character.
+/// Whether the part for the server looks like the rest of a pattern in which `?` was meant as a wildcard.
 pub(crate) fn has_pattern_for_query(url: &str) -> bool {
     let (_, _, query) = parts(url);
     let lower = query.to_ascii_lowercase();
     !query.contains('=') && (is_pattern(query) || lower.ends_with(".root"))
 }
 
-/// The files that a URL stands for: itself, or where there is a pattern in its path, those that fit, in the order of their names:
-/// `*` and `[]` stand for parts of a name, `**` for any folders. A file or folder that is called as a pattern is that one.
+/// The files that a URL stands for: itself, or if its path has a pattern, the matching files, sorted by name: `*` and
+/// `[]` match parts of a name, `**` any directories. If a file or directory is literally named like the pattern, it is
+/// used.
 ///
 /// # Errors
-/// If a pattern is none, or a folder cannot be listed. That nothing fits is none.
+/// If a pattern is invalid, or a directory cannot be listed. That nothing fits is none.
 pub fn expand(url: &str) -> Result<Vec<String>, Error> {
     expand_with(url, &Settings::of(url))
 }
@@ -136,7 +138,7 @@ pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error>
     }
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut found = Vec::new();
-    // a path of XRootD begins with a slash, which the one behind the server is not
+    // a path of XRootD begins with a slash, which is separate from the one after the server
     let is_xrootd = scheme(url).is_some_and(|scheme| scheme.starts_with(['r', 'x']));
     let place = Place {
         folder: format!("{server}{}", if is_xrootd { "/" } else { "" }),
@@ -149,9 +151,9 @@ pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error>
     Ok(found)
 }
 
-/// A folder in which names are looked for.
+/// A directory to list.
 struct Place<'q> {
-    /// Its URL, without the slash at the end that makes it a folder's.
+    /// Its URL, without the slash at the end of directories.
     folder: String,
     query: &'q str,
     settings: &'q Settings,
@@ -180,7 +182,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether what was listed can be named: a question mark begins what is for the server.
+    /// Whether a listed name can be in a URL: a question mark begins the part for the server.
     fn has_url(&self, name: &str) -> bool {
         !self.encoded(name).contains('?')
     }
@@ -191,7 +193,7 @@ impl Place<'_> {
 
     fn list(&self) -> Result<Vec<RemoteEntry>, Error> {
         match list_folder(&format!("{}/{}", self.folder, self.query), self.settings) {
-            // in a folder that is not there is nothing
+            // a missing directory has no entries
             Err(IoError::NotFound { .. }) => Ok(Vec::new()),
             found => Ok(found?),
         }
@@ -207,7 +209,7 @@ impl Place<'_> {
         }
     }
 
-    /// The same, of what is in it.
+    /// The same, for its contents.
     fn add_of(
         &self,
         entries: &[RemoteEntry],
@@ -226,9 +228,9 @@ impl Place<'_> {
             return Ok(());
         }
         let pattern = Pattern::new(name).map_err(|error| Error::Usage {
-            what: format!("{}/{name} is no pattern: {error}", self.folder),
+            what: format!("invalid pattern {}/{name}: {error}", self.folder),
         })?;
-        // as of this machine's files: what is called just like a pattern is meant by it
+        // as of this machine's files: a name that is equal to the pattern is used
         let is_called_so = entries.iter().any(|entry| entry.name == name);
         let fits = |entry: &&RemoteEntry| match is_called_so {
             true => entry.name == name,
@@ -237,7 +239,9 @@ impl Place<'_> {
         for entry in entries.iter().filter(fits) {
             if !self.has_url(&entry.name) {
                 let (folder, name) = (&self.folder, &entry.name);
-                let text = format!("{folder}/{name} is left out: no URL names it, as of a ?");
+                let text = format!(
+                    "{folder}/{name} is left out: its name cannot be in a URL, e.g. because of '?'"
+                );
                 notice(&format!("{folder}/{name}"), &text);
                 continue;
             }
@@ -300,7 +304,7 @@ mod tests {
             found("root://h/", "a*.root"),
             ["root://h//a.root", "root://h//a\\b.root"]
         );
-        // what is called just like a pattern is meant by it, as of files of this machine
+        // a name that is equal to the pattern is used, as for local files
         assert_eq!(found("root://h/", "[a].root"), ["root://h//[a].root"]);
         assert_eq!(found("root://h/", "[b].root"), [""; 0]);
         let others = [entry("[a].root"), entry("b.root")];

@@ -15,9 +15,9 @@ use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use crate::open::open_source;
 
-/// A new ROOT file. It appears under its name, or replaces what is there, when it is finished.
+/// A new ROOT file. It gets its name, or replaces an existing file, when it is finished.
 ///
-/// `compression` (algorithm times 100 plus level) is what its header tells.
+/// `compression` (algorithm times 100 plus level) is recorded in its header.
 ///
 /// # Errors
 /// If no file can be made there.
@@ -33,7 +33,7 @@ pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupl
     write_into(create_sink(url, false, &Settings::of(url))?, compression)
 }
 
-/// A new ROOT file, which `replaces` what has its name, or not, of a server that is asked as these settings say.
+/// A new ROOT file, which `replaces` an existing file or not, on a server with these settings.
 ///
 /// # Errors
 /// If a setting is none, there is something of that name which is not to be replaced, or no file can be made there.
@@ -62,7 +62,7 @@ pub(crate) fn create_sink(
     }))
 }
 
-/// A new ROOT file that gets its name from somebody else.
+/// A new ROOT file that gets its name from the caller.
 ///
 /// # Errors
 /// If writing fails.
@@ -74,7 +74,7 @@ pub(crate) fn create_beside(
     write_into(Arc::new(sink), compression)
 }
 
-/// The path behind a path or a `file:` URL.
+/// The path of a path or a `file:` URL.
 pub(crate) fn local(url: &str) -> Cow<'_, Path> {
     match local_path(url) {
         Cow::Borrowed(path) => Cow::Borrowed(Path::new(path)),
@@ -82,7 +82,7 @@ pub(crate) fn local(url: &str) -> Cow<'_, Path> {
     }
 }
 
-/// What tells a file from every other one; none if there is no such file.
+/// The identity of a file; none if it does not exist.
 pub(crate) fn file_id(path: &Path) -> Option<(u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
@@ -97,10 +97,10 @@ fn write_into(sink: Arc<dyn ByteSink>, compression: u32) -> Result<FileWriter, R
     Ok(writer)
 }
 
-/// More for a ROOT file that is there. Until it is finished, everybody sees what was there before.
+/// Adds to an existing ROOT file. Until it is finished, readers see the old contents.
 ///
 /// # Errors
-/// If there is no such file, or it is none of ROOT's, or may not be written to.
+/// If it does not exist, is not a ROOT file, or may not be written to.
 pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
     if is_remote(url) {
         return Err(not_added_to(url));
@@ -112,7 +112,7 @@ pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
 
 /// The error of adding to a file of a server.
 pub(crate) fn not_added_to(url: &str) -> RNTupleError {
-    let why = "files of servers are not added to: write a new one";
+    let why = "cannot add to files on servers: write a new file";
     let url = public(url);
     IoError::NotWritten { url, why }.into()
 }
@@ -132,14 +132,14 @@ pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupl
     }
 }
 
-/// A file that is there, which nobody else adds to from now on, to be written and to be read.
+/// An existing file, locked for other writers, for writing and reading.
 ///
 /// # Errors
-/// If there is none, it may not be written to, or somebody else adds to it.
+/// If it does not exist, may not be written to, or another writer adds to it.
 pub(crate) fn lock(url: &str) -> Result<(Arc<LocalSink>, Arc<dyn ByteSource>), RNTupleError> {
     // insists that it is a file
     open_source(url)?;
     let sink = Arc::new(LocalSink::update(&local(url))?);
-    // what it holds is looked at under the lock: before, somebody else may have added to it
+    // its contents are read under the lock: before, another writer may have added to it
     Ok((sink, open_source(url)?))
 }

@@ -593,7 +593,7 @@ proptest! {
                 prop_assert_eq!(found, expected, "{}", text);
             }
             (Err(error), Err(TooLarge)) => {
-                prop_assert!(error.to_string().contains("too large"), "{}", error);
+                prop_assert!(error.to_string().contains("more than 128 bits"), "{}", error);
             }
             (Err(error), Ok(_)) => prop_assert!(false, "{}", error),
             // a column may be wide enough for what is then missing

@@ -98,7 +98,7 @@ fn files_that_are_no_ntuple_together_are_refused() {
     ];
     let error = NTuple::open(&named, OpenOptions::default()).unwrap_err();
     assert!(
-        error.to_string().contains("no field is in all of them"),
+        error.to_string().contains("no field is in all files"),
         "{error}"
     );
 }

@@ -122,7 +122,7 @@ fn what_others_made_in_the_meantime_is_not_replaced() {
     with_all(folder.path(), false, &|name, make| {
         let made = make(&output, &|| fs::write(&output, "another's").unwrap());
         let message = made.expect_err(name).to_string();
-        assert!(message.contains("is there already"), "{name}: {message}");
+        assert!(message.contains("already exists"), "{name}: {message}");
         assert_eq!(fs::read(&output).unwrap(), b"another's", "{name}");
         assert_eq!(partial(folder.path()), [""; 0].map(PathBuf::from), "{name}");
         fs::remove_file(&output).unwrap();

@@ -64,7 +64,7 @@ pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
     requests
 }
 
-/// The largest gap between ranges, sorted by where they begin, of which all up to that size are worth reading.
+/// The largest gap between sorted ranges such that all gaps up to this size are worth reading.
 fn largest_gap(sorted: &[(usize, Range<u64>)], cost: &SourceCost) -> u64 {
     let mut gaps = Vec::new();
     let mut wanted = 0_u64;

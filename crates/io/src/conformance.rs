@@ -45,7 +45,7 @@ pub fn check(make: MakeSource<'_>) {
     an_empty_source_has_nothing_to_read(&*make(Bytes::new()));
 }
 
-/// Bytes without short periods, so that a read from a wrong place shows.
+/// Bytes without short periods, so that a read from a wrong position is detected.
 fn content(size: usize) -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {

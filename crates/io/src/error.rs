@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// An error of a byte source. Every variant names the source, and where there is a place, the place.
+/// An error of a byte source. Every variant names the source, and the offset if there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
@@ -17,10 +17,10 @@ pub enum IoError {
     NoMatch {
         /// The pattern.
         pattern: String,
-        /// What is known of the reason, after a colon; or nothing.
+        /// The known part of the reason, after a colon; or nothing.
         why: String,
     },
-    /// Something is there and may not be read.
+    /// It exists and may not be read.
     #[error("permission denied: {url}")]
     PermissionDenied {
         /// The source.
@@ -31,11 +31,11 @@ pub enum IoError {
     Refused {
         /// The source.
         url: String,
-        /// Who was asked, and what it said.
+        /// The server, and its answer.
         why: String,
     },
     /// An object store has no such bucket or container.
-    #[error("no such file: {url}: there is no bucket {bucket}")]
+    #[error("no such file: {url}: bucket {bucket} does not exist")]
     NoBucket {
         /// The source.
         url: String,
@@ -44,20 +44,21 @@ pub enum IoError {
     },
     /// It can be read, and may not be written to.
     #[error(
-        "permission denied: {url} may not be written to: change its permissions, or make a new file"
+        "permission denied: cannot write to {url}: change its permissions, or write a new file"
     )]
     ReadOnly {
         /// The sink.
         url: String,
     },
-    /// The folder of a new file may not be written to.
+    /// The directory of a new file is not writable.
     #[error(
-        "permission denied: cannot create {url}: nothing may be made in the folder {folder}, where also what replaces a file is made: give another, or change its permissions"
+        "permission denied: cannot create {url}: directory {folder} is not writable, where new files and replacements \
+         are created: use another directory, or change its permissions"
     )]
     FolderReadOnly {
         /// The sink.
         url: String,
-        /// The folder.
+        /// The directory.
         folder: String,
     },
     /// Somebody else is writing to it.
@@ -67,9 +68,7 @@ pub enum IoError {
         url: String,
     },
     /// Another file has the name of the one that was added to.
-    #[error(
-        "{url} was replaced by another file while it was added to: what was added is not in it"
-    )]
+    #[error("{url} was replaced by another file during an append: the appended data are not in it")]
     Replaced {
         /// The sink.
         url: String,
@@ -79,7 +78,7 @@ pub enum IoError {
     Open {
         /// The source.
         url: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The path names something that has no bytes to read by range.
@@ -87,7 +86,7 @@ pub enum IoError {
     NotAFile {
         /// The source.
         url: String,
-        /// What was there, in words.
+        /// Description of the object found.
         found: &'static str,
     },
     /// The range ends beyond the end of the source.
@@ -107,7 +106,7 @@ pub enum IoError {
         size: u64,
     },
     /// The range ends before it begins.
-    #[error("inverted range in {url} at {offset}: expected an end not before that, found {found}")]
+    #[error("invalid range in {url} at {offset}: the end {found} is before the start")]
     InvertedRange {
         /// The source.
         url: String,
@@ -116,8 +115,8 @@ pub enum IoError {
         /// Where it ends.
         found: u64,
     },
-    /// The source gave fewer bytes than asked for, though its size says that they are there: it was cut while open, or
-    /// the server stopped sending.
+    /// The source returned fewer bytes than requested, though its size includes them: it was cut while open, or the
+    /// server stopped sending.
     #[error("short read from {url} at {offset}: expected {expected} bytes, found {found}")]
     ShortRead {
         /// The source.
@@ -144,7 +143,7 @@ pub enum IoError {
         offset: u64,
         /// How many bytes were asked for.
         expected: u64,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Waiting for it was ended.
@@ -158,21 +157,21 @@ pub enum IoError {
     Remote {
         /// The source.
         url: String,
-        /// What was tried, and what each server said.
+        /// The attempts, and the answer of each server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Something has the name of a new file, which is not to replace it.
-    #[error("{url} is there already, and is not replaced")]
+    #[error("{url} already exists and is not replaced")]
     Exists {
         /// The sink.
         url: String,
     },
-    /// There is no folder for a new file.
-    #[error("cannot create {url}: there is no folder {folder}")]
+    /// The directory of a new file does not exist.
+    #[error("cannot create {url}: directory {folder} does not exist")]
     NoFolder {
         /// The sink.
         url: String,
-        /// What is not there.
+        /// The missing part.
         folder: String,
     },
     /// The file could not be made, or could not be given its name.
@@ -180,7 +179,7 @@ pub enum IoError {
     Create {
         /// The sink.
         url: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The write failed.
@@ -192,7 +191,7 @@ pub enum IoError {
         offset: u64,
         /// How many bytes were to be written.
         expected: u64,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A stream could not be written.
@@ -222,33 +221,35 @@ pub enum IoError {
     Sending {
         /// The sink.
         url: String,
-        /// What was tried, and what the server said.
+        /// The attempts, and the answer of the server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is no room for a file that is to be sent when it is complete.
+    /// There is not enough space for a file that is sent when it is complete.
     #[error(
-        "no room for {url} in the folder {folder}, where it is made before it is sent: {free} bytes are free, and it takes about as much as what it is made of ({needed} bytes). The setting spool_folder names another folder"
+        "not enough space for {url} in {folder}, where it is created before it is sent: {free} bytes are free, but \
+         about {needed} bytes are needed (the size of its inputs). Use another directory with the setting \
+         spool_folder"
     )]
     SpoolFull {
         /// The sink.
         url: String,
-        /// The folder.
+        /// The directory.
         folder: String,
         /// Bytes that it still has.
         free: u64,
-        /// Bytes of what it is made of.
+        /// Size of the inputs in bytes.
         needed: u64,
     },
     /// Something could not be deleted.
     #[error("cannot delete {url}")]
     Delete {
-        /// What was to be deleted, or where it is.
+        /// The file to delete, or its location.
         url: String,
-        /// What the system or the server said.
+        /// The error of the system or the server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A server has other bytes than were sent to it.
-    #[error("{url} is not what was sent: {found}, expected {expected}")]
+    #[error("{url} differs from the data that were sent: expected {expected}, found {found}")]
     NotSent {
         /// The sink.
         url: String,
@@ -260,41 +261,42 @@ pub enum IoError {
     /// Files are not written there, or not so.
     #[error("{url}: {why}")]
     NotWritten {
-        /// What was to be written.
+        /// The file to write.
         url: String,
         /// Why, and what to do.
         why: &'static str,
     },
-    /// A setting is none, or says nonsense.
+    /// A setting is unknown or invalid.
     #[error("setting for {url}: {what}")]
     Setting {
-        /// What it is for, or the file of settings.
+        /// Its URL, or the settings file.
         url: String,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
-    /// It is no URL.
-    #[error("{url} is no URL: {what}")]
+    /// The URL is invalid.
+    #[error("invalid URL {url}: {what}")]
     NoUrl {
-        /// What was to be a URL.
+        /// The invalid URL.
         url: String,
-        /// What is wrong with it, and how one looks.
+        /// The error, with an example.
         what: String,
     },
-    /// It has a scheme of which nothing is known.
+    /// The scheme is not supported.
     #[error(
-        "{url}: no files are read from there: there are file, root, roots, http, https, dav, davs, s3, gs and az, and with the Python package what fsspec knows: pip install 'femtobarn[fsspec]'"
+        "{url}: unsupported scheme: use file, root, roots, http, https, dav, davs, s3, gs or az; the Python package \
+         also supports fsspec: pip install 'femtobarn[fsspec]'"
     )]
     UnknownScheme {
-        /// What was to be opened.
+        /// The URL to open.
         url: String,
     },
-    /// Who reads files of such URLs does not know them, or lacks something for it.
+    /// The handler of such URLs does not support it, or lacks a dependency.
     #[error("{url}: {why}")]
     Unsupported {
-        /// What was to be opened.
+        /// The URL to open.
         url: String,
-        /// What is lacking, and what to do.
+        /// The missing dependency, and advice.
         why: String,
         /// Whether something is to be installed.
         is_missing: bool,
@@ -355,7 +357,7 @@ impl IoError {
         }
     }
 
-    /// The error of opening `url`, told apart by what the operating system said.
+    /// The error of opening `url`, classified by the error of the operating system.
     #[must_use]
     pub fn from_open(url: &str, source: io::Error) -> Self {
         let url = url.to_owned();

@@ -3,7 +3,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "to be told of forks costs nothing in between; to ask the system who we are costs as much as loading a product"
+    reason = "a fork handler costs nothing until a fork happens; getpid costs as much as loading a product"
 )]
 
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
-/// Which process this is, of those that were forked from the first that has asked.
+/// The number of this process among forked ones.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// The process in which something was made.
@@ -39,7 +39,7 @@ impl Process {
     }
 }
 
-/// Held by whoever holds a lock, so that none is held where a process is forked: nobody would ever release it there.
+/// Held while a lock is held, so that no lock is held during a fork: the child could never release it.
 static FORK: RwLock<()> = RwLock::new(());
 
 thread_local! {
@@ -47,15 +47,15 @@ thread_local! {
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// What is locked, with forks held up.
+/// A locked value, while forks wait.
 pub struct Locked<'a, T> {
     // in this order
     lock: MutexGuard<'a, T>,
     _fork: RwLockReadGuard<'static, ()>,
 }
 
-/// Locks what is whole at any time, whatever became of who had it, for so short that forks may wait. Whoever has it locks
-/// nothing else by this.
+/// Locks data that are always consistent, also after a panic, for a time short enough for forks to wait. While it is
+/// held, nothing else may be locked by this function.
 pub fn lock<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
     Process::this(); // from now on, forks wait
     let fork = FORK.read().unwrap_or_else(PoisonError::into_inner);

@@ -7,27 +7,27 @@
 //! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
 //!
-//! A [`ByteSink`] is written by position, and what was written appears as a whole: a local file ([`LocalSink`]), which
-//! stands beside its name until then ([`TempSibling`]), one of a server ([`XrootdSink`], [`HttpSink`]), an object of an
-//! object store ([`ObjectSink`]), or memory ([`MemorySink`]).
+//! A [`ByteSink`] is written by position, and the data appear as a whole: a local file ([`LocalSink`]), which is next
+//! to its name until then ([`TempSibling`]), a file on a server ([`XrootdSink`], [`HttpSink`]), an object of an object
+//! store ([`ObjectSink`]), or memory ([`MemorySink`]).
 //!
 //! # Why the trait is synchronous
 //!
 //! The readers above decompress and decode on threads of their own, so a read that blocks its thread costs nothing that
 //! more threads would not give back, and callers stay free of an async runtime. A source that is asynchronous inside
-//! (HTTP, XRootD) bridges inside `read_ranges`: it starts all the ranges of the call on its own
-//! runtime and waits for them there. Concurrency across calls comes from threads; [`SourceCost::concurrency`] says how
-//! many calls at once are worth having in flight.
+//! (HTTP, XRootD) bridges inside `read_ranges`: it starts all the ranges of the call on its own runtime and waits for
+//! them there. Concurrency across calls comes from threads; [`SourceCost::concurrency`] is the recommended number of
+//! concurrent calls.
 //!
 //! # Invariants
 //!
-//! - A read gives exactly the bytes asked for or an error; a short answer is never handed on.
+//! - A read returns exactly the requested bytes or an error; a short answer is never handed on.
 //! - Nothing is allocated for a range before the range was compared with the source's size.
 //! - Every source and layer passes the suite in the module `conformance` (feature `conformance`).
 
 #![expect(
     clippy::single_range_in_vec_init,
-    reason = "a vector read of one range is no mistake"
+    reason = "a vector read of one range is intended"
 )]
 
 #[cfg(any(test, feature = "conformance"))]

@@ -1,4 +1,4 @@
-//! What was asked of a source, and when.
+//! Requests to a source, with times.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::SourceCost;
 
-/// Most ranges of which it is remembered when they were read; counters go on behind.
+/// Maximum number of ranges whose times are recorded; counters continue beyond that.
 const MOST_REMEMBERED: usize = 200_000;
 
 /// When this process first asked what time it is; times of reads are counted from here.
@@ -20,7 +20,7 @@ static BEGINNING: LazyLock<(Instant, SystemTime)> =
 pub enum Stage {
     /// What opening needs: both ends of the file, headers, footers.
     Open,
-    /// Lists of pages, and what else tells where pages are.
+    /// Page lists, and other locations of pages.
     Lists,
     /// Pages, baskets, and objects.
     Data,
@@ -41,13 +41,13 @@ impl Stage {
 /// One vector read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// What it was for.
+    /// Its purpose.
     pub stage: Stage,
     /// When it began, after [`beginning`].
     pub start: Duration,
     /// How long it took.
     pub duration: Duration,
-    /// What was asked for.
+    /// Requested ranges.
     pub ranges: Vec<Range<u64>>,
     /// Whether it was answered.
     pub is_answered: bool,
@@ -109,7 +109,7 @@ impl TrafficCounters {
         self.retries.fetch_add(1, Relaxed);
     }
 
-    /// What they say now.
+    /// Their current values.
     pub fn now(&self) -> Traffic {
         Traffic {
             requests: self.requests.load(Relaxed),
@@ -168,7 +168,7 @@ pub struct Metered {
     pub ranges: u64,
     /// Bytes that were asked for.
     pub bytes: u64,
-    /// Those of them that somebody wanted: the others were between, or came with the ends of the file.
+    /// Those that were requested: the others were between, or came with the ends of the file.
     pub used: u64,
     /// Vector reads that failed.
     pub failed: u64,
@@ -267,7 +267,7 @@ impl Meter {
         usize::try_from(vectors).map_or(most, |n| n.saturating_add(2).min(most))
     }
 
-    /// What it has counted.
+    /// Its counters.
     #[must_use]
     pub fn now(&self) -> Metered {
         Metered {

@@ -1,6 +1,6 @@
 //! The names nearest to a misspelt one, for messages.
 
-/// What to add to a message about a name that is not there: `; did you mean a, b?`, or nothing.
+/// Suffix of a message about an unknown name: `; did you mean a, b?`, or nothing.
 pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(name, names).as_slice() {
         [] => String::new(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::IoError;
 
-/// Work for a source, which may take as long as the setting `total_timeout` says.
+/// Work for a source, limited by the setting `total_timeout`.
 pub(crate) async fn within<T>(
     url: &str,
     longest: Duration,
@@ -14,7 +14,7 @@ pub(crate) async fn within<T>(
     done.map_err(|_| IoError::Remote {
         url: url.to_owned(),
         source: format!(
-            "the read takes longer than total_timeout={} s with all its retries; set a longer one for a slow server",
+            "the read takes longer than total_timeout={} s, including retries; increase it for a slow server",
             longest.as_secs_f64()
         )
         .into(),

@@ -1,4 +1,4 @@
-//! What is sent, seen in pieces: how long a server may take nothing of it.
+//! Progress of sending: how long a server may take nothing of it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Progress {
         self.0.store(0, Relaxed);
     }
 
-    /// Bytes in pieces, each of which is counted when it is taken.
+    /// Bytes in pieces, each of which is counted when it is sent.
     pub fn pieces(&self, mut bytes: Bytes) -> impl Iterator<Item = Bytes> + use<> {
         let own = self.clone();
         std::iter::from_fn(move || {

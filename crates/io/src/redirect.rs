@@ -5,13 +5,13 @@ use reqwest::Url;
 /// Why a redirect is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It names no place that HTTP reaches.
+    /// Its target is not an HTTP URL.
     Nowhere,
-    /// It leads from https to http, to this place.
+    /// It leads from https to http, to this URL.
     LeavesTls(Url),
 }
 
-/// The place that a redirect names, without user and password.
+/// The target of a redirect, without user and password.
 ///
 /// # Errors
 /// If the location is not a valid URL, or the redirect leads from https to http.

@@ -14,7 +14,7 @@ pub type OpenForeign = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoErro
 pub struct ForeignFs {
     /// Opens a file.
     pub open: OpenForeign,
-    /// Says what is in a folder.
+    /// Lists a directory.
     pub list: fn(&str, &Settings) -> Result<Vec<RemoteEntry>, IoError>,
     /// Gives the URLs of the files that fit a pattern.
     pub find: fn(&str, &Settings) -> Result<Vec<String>, IoError>,
@@ -22,8 +22,8 @@ pub struct ForeignFs {
 
 static FOREIGN: OnceLock<ForeignFs> = OnceLock::new();
 
-/// From now on, files of schemes that are not known here are read by this, and those for which the setting `handler` says
-/// `fsspec`. Only the first one that is given counts.
+/// From now on, this function reads files of unknown schemes, and files whose setting `handler` is `fsspec`. Only the
+/// first one that is given counts.
 pub fn read_foreign_with(others: ForeignFs) {
     FOREIGN.get_or_init(|| others);
 }
@@ -32,7 +32,7 @@ fn readable(url: &str) -> Option<Protocol> {
     protocol(url).filter(|found| *found != Protocol::Foreign || FOREIGN.get().is_some())
 }
 
-/// Who reads the file of a URL, where settings say it as well.
+/// The function that reads the file of a URL, according to settings.
 fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoError> {
     let found = readable(url);
     // files of this machine are read without anybody's help
@@ -42,10 +42,10 @@ fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoErr
     }
 }
 
-/// Who reads what is not known here, if that is to read this URL.
+/// The function for unknown schemes, if it should read this URL.
 ///
 /// # Errors
-/// If a setting says so, and nobody was brought; or is nonsense.
+/// If a setting selects it, and no function was registered; or is nonsense.
 pub fn foreign_for(url: &str, settings: &Settings) -> Result<Option<&'static ForeignFs>, IoError> {
     if protocol_by(url, settings)? != Some(Protocol::Foreign) {
         return Ok(None);
@@ -58,14 +58,13 @@ fn others(url: &str) -> Result<&'static ForeignFs, IoError> {
         true => unknown(url),
         false => IoError::Setting {
             url: public(url),
-            what:
-                "the handler fsspec is one of the Python package: pip install 'femtobarn[fsspec]'"
-                    .to_owned(),
+            what: "the handler fsspec needs the Python package: pip install 'femtobarn[fsspec]'"
+                .to_owned(),
         },
     })
 }
 
-/// Whether a file is on a server whose files can be read.
+/// Whether a file is on a supported server.
 #[must_use]
 pub fn is_remote(url: &str) -> bool {
     readable(url).is_some()
@@ -74,7 +73,8 @@ pub fn is_remote(url: &str) -> bool {
 /// Opens a file of a server.
 ///
 /// # Errors
-/// If nothing is known about its scheme, a setting is none, there is no such file, it may not be read, or no server answers.
+/// If its scheme is not supported, a setting is invalid, the file does not exist or may not be read, or no server
+/// answers.
 pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, IoError> {
     Ok(match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
@@ -101,7 +101,7 @@ pub fn create_remote(
         Some(Protocol::Http) => Ok(Arc::new(HttpSink::create(url, replaces, settings)?)),
         Some(Protocol::Foreign) => Err(IoError::NotWritten {
             url: public(url),
-            why: "files are written to this machine, to root://, https://, davs://, s3://, gs:// and az://, and not there",
+            why: "cannot write there: supported are local files, root://, https://, davs://, s3://, gs:// and az://",
         }),
         None => Err(unknown(url)),
     }
@@ -112,11 +112,11 @@ fn unknown(url: &str) -> IoError {
     IoError::UnknownScheme { url }
 }
 
-/// What is in a folder of a server, in the order of the names; of a redirector of XRootD, what all of its servers have; of
-/// an object store, what begins with the folder's name, up to the next slash.
+/// The entries of a directory on a server, sorted by name; of a redirector of XRootD, what all of its servers have; for
+/// an object store, the keys that begin with the directory's name, up to the next slash.
 ///
 /// # Errors
-/// If its server has no lists, there is no such folder, it may not be read, or no server answers.
+/// If its server has no listings, the directory does not exist or may not be read, or no server answers.
 pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let mut found = match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),

@@ -11,30 +11,31 @@ use tokio::time::{Instant, interval_at};
 use crate::IoError;
 use crate::together::is_stopped;
 
-/// Threads that wait for sockets; what they get is decoded elsewhere.
+/// Threads that wait for sockets; their data are decoded elsewhere.
 const THREADS: usize = 2;
 
-/// How often it is asked whether to go on.
+/// Interval for checking whether to continue.
 pub const PULSE: Duration = Duration::from_millis(100);
 
 /// After a fork its threads are gone.
 static RUNTIME: PerProcess<Arc<Runtime>> = PerProcess::new();
 
-/// What clearing up may take, where its server says nothing any more.
+/// Timeout for cleaning up, if the server does not answer any more.
 const CLEARING_UP: Duration = Duration::from_secs(3);
 
 static GOES_ON: RwLock<Vec<fn() -> bool>> = RwLock::new(Vec::new());
 
-/// From now on, threads that wait for servers ask this ten times a second whether to go on; if not, what they wait for fails
-/// as interrupted. Several may be asked, as those of Python and of the program that runs in it: each can end the waiting.
+/// From now on, threads that wait for servers call this ten times per second to check whether to continue; if not,
+/// their waiting fails as interrupted. Several functions may be registered, such as Python's and the program's that
+/// runs in it: each can end the waiting.
 pub fn while_waiting(goes_on: fn() -> bool) {
     let mut asked = GOES_ON.write().unwrap_or_else(PoisonError::into_inner);
     asked.push(goes_on);
 }
 
-/// Whether nobody who is asked wants waiting to end.
+/// Whether all functions allow waiting to continue.
 pub fn goes_on() -> bool {
-    // not while it is locked: who is asked may have to wait for others
+    // not while it is locked: the function may have to wait for others
     let asked = GOES_ON
         .read()
         .unwrap_or_else(PoisonError::into_inner)
@@ -45,12 +46,12 @@ pub fn goes_on() -> bool {
 /// Does asynchronous work for a source, and waits for it.
 ///
 /// # Errors
-/// If the system gives no threads, or the waiting is ended.
+/// If the system cannot start threads, or the waiting is interrupted.
 pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T, IoError> {
     let runtime = runtime().map_err(|source| IoError::from_open(url, source))?;
     runtime.block_on(async {
         tokio::pin!(work);
-        // most work is done before it is asked at all
+        // most work is done before the first check
         let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
         loop {
             tokio::select! {
@@ -66,15 +67,15 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
     })
 }
 
-/// Does asynchronous work of clearing up, which nobody ends but the time that it may take.
+/// Does asynchronous cleaning up, which only its timeout ends.
 pub(crate) fn clear_up(work: impl Future<Output = ()>) {
     if let Ok(runtime) = runtime() {
-        // who clears up can do nothing about it if it takes longer
+        // the cleanup can do nothing if it takes longer
         let _ = runtime.block_on(async { tokio::time::timeout(CLEARING_UP, work).await });
     }
 }
 
-/// The number of the process whose runtime that is: what was opened by another one is not to be used in this one.
+/// The process number of the runtime: objects opened by another process must not be used in this one.
 pub(crate) fn process() -> u32 {
     std::process::id()
 }
@@ -87,8 +88,8 @@ impl<T: Clone> PerProcess<T> {
         Self(Mutex::new(None))
     }
 
-    /// That of this process, which is made if it is not there. The parent's is forgotten: to drop it would wait for threads that
-    /// a fork has not brought along, or close connections that are the parent's.
+    /// The runtime of this process, created at first use. The parent's is forgotten: to drop it would wait for threads
+    /// that a fork has not brought along, or close connections that are the parent's.
     pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*shared {
@@ -102,7 +103,8 @@ impl<T: Clone> PerProcess<T> {
     }
 }
 
-/// What a process makes once for each way in which servers are asked, and shares; who has very many of them makes some again.
+/// What a process makes once for each way in which servers are asked, and shares; with very many of them, some are
+/// created again.
 pub(crate) struct PerSettings<K, V>(PerProcess<Arc<Pairs<K, V>>>);
 
 type Pairs<K, V> = Mutex<Vec<(K, V)>>;
@@ -121,12 +123,12 @@ impl<K: PartialEq + Clone, V: Clone> PerSettings<K, V> {
         look(&mut all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// That of these settings, if it is there.
+    /// The client for these settings, if it exists.
     pub fn known(&self, settings: &K) -> Option<V> {
         self.with(|all| found(all, settings))
     }
 
-    /// That of these settings, which is made if it is not there; others wait for that.
+    /// The client for these settings, created at first use; others wait for that.
     pub fn get<E>(&self, settings: &K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         self.with(|all| {
             if let Some(known) = found(all, settings) {

@@ -1,9 +1,9 @@
 //! Settings of how servers are asked: by argument, by environment, and by a file.
 //!
-//! A setting is a name and a text. It is looked for, in this order, among those that were given for one file, among those of
-//! the process ([`set_for_all`]), in the variable `FEMTOBARN_<NAME>`, in the part of the file of settings whose title is the longest beginning of the URL, and at
-//! the top of that file. The file is the one that `FEMTOBARN_CONFIG` names, or `femtobarn/config.toml` in the user's folder
-//! for settings (`XDG_CONFIG_HOME`, `~/.config`).
+//! A setting is a name and a string. It is searched, in this order, among the settings given for one file, the settings
+//! of the process ([`set_for_all`]), in the variable `FEMTOBARN_<NAME>`, in the section of the settings file whose
+//! title is the longest prefix of the URL, and at the top of that file. The file is given by `FEMTOBARN_CONFIG`, or it
+//! is `femtobarn/config.toml` in the user's directory for settings (`XDG_CONFIG_HOME`, `~/.config`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,107 +19,110 @@ use crate::units::parse_bytes;
 use crate::url::{is_foreign, public, scheme};
 use crate::{IoError, SourceCost};
 
-/// A setting that there is: its name, and what it says.
+/// A setting that there is: its name, and its description.
 pub const SETTINGS: &[(&str, &str)] = &[
     (
         "connect_timeout",
-        "seconds that a connection may take, with login (10)",
+        "timeout for connecting, including login, in seconds (10)",
     ),
     (
         "request_timeout",
-        "seconds without any byte of an answer (60)",
+        "timeout without any received data, in seconds (60)",
     ),
     (
         "longest_wait",
-        "seconds that a server may make us wait for one request (600)",
+        "longest delay in seconds that a server can request (600)",
     ),
     (
         "least_rate",
-        "bytes a second that must come of an answer, counted over request_timeout; 0 for any (100)",
+        "minimum data rate of an answer in bytes per second, averaged over request_timeout; 0 for no minimum (100)",
     ),
     (
         "total_timeout",
-        "seconds that one read from a server may take with all its retries (3600)",
+        "timeout in seconds for one read from a server, including retries (3600)",
     ),
-    ("most_redirects", "redirects that one request follows (16)"),
+    (
+        "most_redirects",
+        "maximum number of redirects per request (16)",
+    ),
     (
         "most_retries",
-        "times that a request is tried again after a failure that may pass (3)",
+        "maximum number of retries after temporary failures (3)",
     ),
     (
         "open_files",
-        "files that XRootD servers have open for us at once (256)",
+        "maximum number of files open on XRootD servers (256)",
     ),
     (
         "concurrency",
-        "vector reads of one file at once: the prefetch depth, at most (by protocol)",
+        "maximum prefetch depth: vector reads of one file at the same time (by protocol)",
     ),
     (
         "requests_at_once",
-        "requests that one HTTP server or bucket is sent at once (16, 128), and parts of an upload (4)",
+        "concurrent requests per HTTP server or bucket (16, 128), and concurrent parts of an upload (4)",
     ),
     (
         "in_flight",
-        "bytes that are fetched ahead of their decoding, at most (64 MiB)",
+        "maximum number of bytes fetched before decoding (64 MiB)",
     ),
     (
         "largest_gap",
-        "bytes between two ranges that are read rather than skipped (by protocol)",
+        "gap in bytes between two ranges up to which both are read at once (by protocol)",
     ),
     (
         "largest_request",
-        "bytes of a range that neighbours are put together to (by protocol)",
+        "maximum number of bytes of merged ranges (by protocol)",
     ),
     (
         "largest_vector",
-        "bytes of the ranges of one vector read (by protocol)",
+        "maximum number of bytes of one vector read (by protocol)",
     ),
     (
         "handler",
-        "who reads files of servers: femtobarn or fsspec (femtobarn, where it can)",
+        "library that reads remote files: femtobarn or fsspec (femtobarn, where supported)",
     ),
-    ("user", "the name that is said to XRootD servers"),
+    ("user", "user name sent at XRootD login"),
     (
         "checksums",
-        "whether bytes go to and from XRootD servers with checksums (false)",
+        "whether XRootD transfers use checksums (false)",
     ),
     (
         "authorities",
-        "certificates of authorities, a file or a folder (those of the system and of the grid)",
+        "certificates of authorities: a file or a directory (those of the system and the grid)",
     ),
-    ("sss_keytab", "the key table of sss (~/.xrd/sss.keytab)"),
+    ("sss_keytab", "key table of sss (~/.xrd/sss.keytab)"),
     (
         "bearer_token",
-        "the token for https, davs and XRootD (found as WLCG's profile says)",
+        "token for https, davs and XRootD (searched as in WLCG's profile)",
     ),
     (
         "partial_lists",
-        "whether a list or pattern of an XRootD redirector may lack what a server has that cannot be asked (false)",
+        "whether listings and patterns of an XRootD redirector may be incomplete if a server does not answer (false)",
     ),
-    ("endpoint", "the server of an object store"),
-    ("region", "the region of an object store"),
-    ("profile", "the profile of ~/.aws"),
+    ("endpoint", "server of an object store"),
+    ("region", "region of an object store"),
+    ("profile", "profile in ~/.aws"),
     (
         "anonymous",
-        "whether an object store is asked without credentials (false)",
+        "whether object stores are accessed without credentials (false)",
     ),
-    ("access_key_id", "the key of an object store"),
-    ("secret_access_key", "the secret of that key"),
-    ("session_token", "the token of a session of an object store"),
+    ("access_key_id", "access key of an object store"),
+    ("secret_access_key", "secret of the access key"),
+    ("session_token", "session token of an object store"),
     (
         "part_size",
-        "bytes of a part of an upload to an object store (16 MiB)",
+        "size in bytes of the parts of an upload to an object store (16 MiB)",
     ),
     (
         "spool_folder",
-        "where a file is made that a server gets as a whole (the folder for temporary files)",
+        "directory for files that are sent as a whole after writing (the directory for temporary files)",
     ),
 ];
 
-/// The settings that nobody else may see.
+/// The settings that must not be shown to others.
 pub const SECRET_SETTINGS: &[&str] = &["bearer_token", "secret_access_key", "session_token"];
 
-/// The settings that hold whoever reads a file; all others are of the protocols that are known here.
+/// The settings that apply to any handler; all others are of the protocols that are known here.
 pub const SETTINGS_FOR_ALL: &[&str] = &[
     "handler",
     "concurrency",
@@ -129,7 +132,7 @@ pub const SETTINGS_FOR_ALL: &[&str] = &[
     "largest_vector",
 ];
 
-/// Those that are numbers of which 0 would mean that nothing is ever done.
+/// Numeric settings for which 0 would block all work.
 const ABOVE_ZERO: &[&str] = &[
     "connect_timeout",
     "request_timeout",
@@ -145,14 +148,14 @@ const ABOVE_ZERO: &[&str] = &[
 /// Bytes a second: with 128 requests at once, less than what any line brings that can be worked with.
 const LEAST_RATE: u64 = 100;
 
-/// What the name of a variable begins with that says a setting.
+/// Prefix of environment variables for settings.
 const PREFIX: &str = "FEMTOBARN_";
 
-/// The name under which options are given that whoever was brought ([`read_foreign_with`](crate::read_foreign_with)) alone
-/// understands. Nobody reads it in the environment or in a file.
+/// The name of options that only the registered function ([`read_foreign_with`](crate::read_foreign_with)) understands.
+/// Nobody reads it in the environment or in a file.
 pub const STORAGE_OPTIONS: &str = "storage_options";
 
-/// Limits of asking; the settings of their names say what they are.
+/// Limits of asking; the settings with these names have these values.
 pub(crate) struct Limits {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
@@ -194,7 +197,7 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Those for a URL, of which some are given.
+    /// The settings for a URL, some of them given.
     ///
     /// # Errors
     /// If a name is none of [`SETTINGS`], and femtobarn itself reads the URL. Names that others are to understand are theirs.
@@ -213,7 +216,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Insists that what is given as true or false is that, whoever heeds it.
+    /// Checks that boolean settings are valid, even if no protocol uses them.
     fn check_flags(&self) -> Result<(), IoError> {
         let flags = ["checksums", "anonymous", "partial_lists"];
         for name in flags.iter().filter(|name| self.given.contains_key(**name)) {
@@ -222,7 +225,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether files of servers are to be read by who was brought for that, whatever their scheme.
+    /// Whether the registered function should read remote files, whatever their scheme.
     pub(crate) fn is_foreign(&self) -> Result<bool, IoError> {
         let parse = |text: &str| match text {
             "femtobarn" => Some(false),
@@ -233,20 +236,20 @@ impl Settings {
         Ok(found.unwrap_or_default())
     }
 
-    /// What was given for whoever was brought to read files, as it was given.
+    /// The options for the registered function, as given.
     #[must_use]
     pub fn storage_options(&self) -> Option<&str> {
         self.given.get(STORAGE_OPTIONS).map(String::as_str)
     }
 
-    /// Those for a URL, of which some are given, as tests write them.
+    /// The settings for a URL, some of them given, as written in tests.
     #[cfg(test)]
     pub(crate) fn with(url: &str, given: &[(&str, &str)]) -> Result<Self, IoError> {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self::new(url, given.iter().map(pair).collect())
     }
 
-    /// Those for a URL, none of which is given.
+    /// The settings for a URL, none of them given.
     #[must_use]
     pub fn of(url: &str) -> Self {
         Self {
@@ -255,7 +258,7 @@ impl Settings {
         }
     }
 
-    /// What a setting says; none if nobody says anything.
+    /// The value of a setting; none if it is not set.
     ///
     /// # Errors
     /// If the file of settings is none.
@@ -276,7 +279,7 @@ impl Settings {
         Ok(file()?.text(&self.url, name))
     }
 
-    /// Where a setting is said, in words; none if nobody says anything.
+    /// Where a setting is set, for messages; none if it is not set.
     ///
     /// # Errors
     /// If the file of settings is none.
@@ -308,7 +311,7 @@ impl Settings {
     /// # Errors
     /// If it is none.
     pub fn bytes(&self, name: &'static str) -> Result<Option<u64>, IoError> {
-        self.parsed(name, "a number of bytes, as 16 MiB", parse_bytes)
+        self.parsed(name, "a number of bytes, e.g. 16 MiB", parse_bytes)
     }
 
     /// A setting that is a number of seconds.
@@ -358,7 +361,7 @@ impl Settings {
         })
     }
 
-    /// The costs of a source, with those that settings say.
+    /// The costs of a source, overridden by settings.
     ///
     /// # Errors
     /// If one is nonsense, or a variable is misspelt.
@@ -367,7 +370,7 @@ impl Settings {
         let bytes = |name, own: u64| Ok::<_, IoError>(self.bytes(name)?.unwrap_or(own));
         Ok(SourceCost {
             largest_gap: bytes("largest_gap", own.largest_gap)?,
-            // whoever says which gaps are to be read wants them read
+            // a given gap setting is followed
             most_gaps: match self.bytes("largest_gap")? {
                 Some(_) => None,
                 None => own.most_gaps,
@@ -393,7 +396,7 @@ impl Settings {
             Some(token) => Ok(Some(token)),
             None => Err(IoError::Setting {
                 url: self.url.clone(),
-                what: "bearer_token is no token: it is empty, or has spaces, line breaks or other letters than those of ASCII".to_owned(),
+                what: "invalid bearer_token: it must be a non-empty ASCII string without spaces and line breaks".to_owned(),
             }),
         }
     }
@@ -416,7 +419,7 @@ impl Settings {
         Err(IoError::Setting {
             url: self.url.clone(),
             what: format!(
-                "the variable {name} says no setting; did you mean {}?",
+                "the variable {name} is not a setting; did you mean {}?",
                 variable(meant)
             ),
         })
@@ -437,7 +440,7 @@ impl Settings {
             None => {
                 let least = if is_above_zero { ", above 0" } else { "" };
                 let url = self.url.clone();
-                let what = format!("{name} is {expected}{least}, not {text:?}");
+                let what = format!("invalid {name} {text:?}: expected {expected}{least}");
                 Err(IoError::Setting { url, what })
             }
         }
@@ -450,22 +453,19 @@ fn check_name(name: &str, place: &str) -> Result<(), IoError> {
     }
     let known: Vec<&str> = SETTINGS.iter().map(|(known, _)| *known).collect();
     let what = match nearest(name) {
-        Some(meant) => format!("there is no setting {name:?}; did you mean {meant}?"),
-        None => format!(
-            "there is no setting {name:?}; there are {}",
-            known.join(", ")
-        ),
+        Some(meant) => format!("unknown setting {name:?}; did you mean {meant}?"),
+        None => format!("unknown setting {name:?}; known: {}", known.join(", ")),
     };
     let url = place.to_owned();
     Err(IoError::Setting { url, what })
 }
 
-/// The variable that says a setting.
+/// The variable of a setting.
 fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }
 
-/// The setting whose name was nearly written: with two slips, of a short one with one.
+/// The setting with a similar name: with two slips, of a short one with one.
 fn nearest(name: &str) -> Option<&'static str> {
     let names = |most: usize, short: bool| {
         let names = SETTINGS.iter().map(|(known, _)| *known);
@@ -479,7 +479,8 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(known, _)| *known)
 }
 
-/// The first variable whose name is nearly that of a setting, and the setting. Other variables may belong to other programs.
+/// The first variable whose name is similar to a setting, and the setting. Other variables may belong to other
+/// programs.
 fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static str)> {
     let mut found = variables.filter_map(|variable| {
         let name = variable.strip_prefix(PREFIX)?.to_lowercase();
@@ -495,7 +496,7 @@ fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static
 struct SettingsFile {
     /// At its top.
     top: BTreeMap<String, String>,
-    /// For URLs that begin with a text.
+    /// For URLs with a prefix.
     parts: Vec<(String, BTreeMap<String, String>)>,
 }
 
@@ -516,7 +517,11 @@ impl SettingsFile {
                 toml::Value::Integer(number) => number.to_string(),
                 toml::Value::Float(number) => number.to_string(),
                 toml::Value::Boolean(flag) => flag.to_string(),
-                _ => return Err(failed(format!("{name} is a text, a number, true or false"))),
+                _ => {
+                    return Err(failed(format!(
+                        "invalid {name}: expected a string, a number or a boolean"
+                    )));
+                }
             };
             Ok((name, text))
         };
@@ -549,15 +554,15 @@ impl SettingsFile {
     }
 }
 
-/// What is wrong with a file of settings, and in which line.
+/// The error of a settings file, with its line.
 fn on_one_line(error: &toml::de::Error, text: &str) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
     format!("line {line}: {}", error.message())
 }
 
-/// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in small letters,
-/// without a port that is the usual one, and paths of XRootD behind one slash.
+/// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in lower case,
+/// without the default port, and paths of XRootD after one slash.
 fn comparable(url: &str) -> String {
     let Some((_, rest)) = url.split_once("://").filter(|_| !is_foreign(url)) else {
         return url.to_owned();
@@ -578,7 +583,8 @@ fn comparable(url: &str) -> String {
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix(usual).unwrap_or(&host);
     let path = match path {
-        // a server, port or bucket ends there: what is meant for one must not go to another whose name begins like it
+        // a server, port or bucket ends there: settings of one server must not apply to another whose name begins like
+        // it
         "" if !host.is_empty() => "/".to_owned(),
         path if path.starts_with('?') => format!("/{path}"),
         path if path.starts_with('/') && scheme.starts_with("root") => {
@@ -589,7 +595,7 @@ fn comparable(url: &str) -> String {
     format!("{scheme}://{user}{host}{path}")
 }
 
-/// The file of settings of this process, read once. That it is none is told at each use.
+/// The file of settings of this process, read once. An invalid file is reported at each use.
 fn file() -> Result<&'static SettingsFile, IoError> {
     static FILE: OnceLock<Result<SettingsFile, (String, String)>> = OnceLock::new();
     let read = || {
@@ -609,7 +615,7 @@ fn file() -> Result<&'static SettingsFile, IoError> {
                 IoError::Setting { url, what } => (url, what),
                 other => (place, other.to_string()),
             }),
-            // one that nobody named need not be there
+            // the default file need not exist
             Err(_) if named.is_none() && !path.is_file() => Ok(SettingsFile::default()),
             Err(error) => Err((place, error.to_string())),
         }
@@ -745,7 +751,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "setting for s3://b/f: largest_gap is a number of bytes, as 16 MiB, not \"big\""
+            "setting for s3://b/f: invalid largest_gap \"big\": expected a number of bytes, e.g. 16 MiB"
         );
         assert!(
             given("largestgap", "1")

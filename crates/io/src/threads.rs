@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{IoError, Together};
 
-/// An error that may say that somebody wants no more.
+/// An error that may be an interruption.
 pub trait MayInterrupt {
-    /// Whether it says that.
+    /// Whether it is one.
     fn is_interruption(&self) -> bool;
 }
 
@@ -16,7 +16,7 @@ impl MayInterrupt for IoError {
     }
 }
 
-/// Does tasks, on a thread for each worker; what they give comes in their order. When one is interrupted, those that wait for
+/// Does tasks, on a thread for each worker; their results come in order. When one is interrupted, those that wait for
 /// servers end as well.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
                 if error.is_interruption() {
                     together.stop();
                 }
-                // those that come before it were taken before
+                // earlier ones were taken before
                 while next().is_some() {}
             }
             own.push((at, result));

@@ -13,8 +13,8 @@ thread_local! {
 /// Whether all work in the background is to end.
 static BACKGROUND_ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Work of several threads. Once it is stopped, those of them that wait for servers end that as interrupted: a signal is
-/// noticed by one thread only, and others would wait for as long as a server may take.
+/// Work of several threads. Once it is stopped, threads that wait for servers end as interrupted: a signal is noticed
+/// by one thread only, and others would wait for as long as a server may take.
 #[derive(Debug, Clone)]
 pub struct Together {
     parts: Vec<Arc<AtomicBool>>,
@@ -37,8 +37,8 @@ impl Together {
         own
     }
 
-    /// The same, done by threads for which nobody waits: whoever is asked whether to go on may be gone before they are, so
-    /// they are stopped by those alone who began them.
+    /// The same, for threads that no caller waits for: the registered functions may be gone before they end, so only
+    /// their owner stops them.
     #[must_use]
     pub fn in_background() -> Self {
         Self {
@@ -71,7 +71,7 @@ pub fn is_stopped() -> bool {
     })
 }
 
-/// Whether nobody waits for what this thread does.
+/// Whether no caller waits for the work of this thread.
 pub fn is_in_background() -> bool {
     DOES.with_borrow(|does| does.is_in_background)
 }
@@ -100,7 +100,7 @@ mod tests {
             together.stop();
             assert_eq!(waits.join().unwrap().unwrap_err().kind(), "interrupted");
         });
-        // and nobody else does
+        // and no other thread does
         assert!(!is_stopped());
         assert_eq!(
             Together::of_this_thread()

@@ -19,8 +19,8 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.*} {unit}", decimals(value))
 }
 
-/// A number of bytes from text such as `128MiB`, `1.5 GB`, `2k` or `1000`: powers of 1000, or of 1024 with an `i`. None if the
-/// text is not one, or more than 2⁶³ bytes.
+/// A number of bytes from a string such as `128MiB`, `1.5 GB`, `2k` or `1000`: powers of 1000, or of 1024 with an `i`.
+/// None if the string is invalid, or more than 2⁶³ bytes.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -63,7 +63,7 @@ fn exponent(text: &str) -> (&str, &str) {
     }
 }
 
-/// How many digits behind the point make three.
+/// Number of decimals for three significant digits.
 pub fn decimals(value: f64) -> usize {
     if value < 9.995 {
         2

@@ -1,4 +1,4 @@
-//! URLs: their schemes, which protocol reads each, and what of them may be shown. Pure.
+//! URLs: their schemes, the protocol of each, and the parts that may be shown. Pure.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ pub(crate) enum Protocol {
     Xrootd,
     Http,
     Object(Store),
-    /// By what somebody brought: see [`read_foreign_with`](crate::read_foreign_with).
+    /// By a registered function: see [`read_foreign_with`](crate::read_foreign_with).
     Foreign,
 }
 
@@ -51,7 +51,7 @@ pub fn scheme(text: &str) -> Option<String> {
     are_schemes.then(|| schemes.to_ascii_lowercase())
 }
 
-/// The protocol of a URL; none for files of this machine, and for what is not a URL.
+/// The protocol of a URL; none for local files, and for strings that are not URLs.
 pub(crate) fn protocol(url: &str) -> Option<Protocol> {
     let scheme = scheme(url).filter(|scheme| scheme != "file")?;
     let known = SCHEMES
@@ -60,8 +60,8 @@ pub(crate) fn protocol(url: &str) -> Option<Protocol> {
     Some(known.map_or(Protocol::Foreign, |(_, protocol)| *protocol))
 }
 
-/// Whether a URL is none of this machine and of the protocols that are known here: one of a file system that somebody may
-/// have brought, or a chain of such.
+/// Whether a URL is none of this machine and of the protocols that are known here: a file system of a registered
+/// function, or a chain of such.
 #[must_use]
 pub fn is_foreign(url: &str) -> bool {
     protocol(url) == Some(Protocol::Foreign)
@@ -73,7 +73,7 @@ pub fn is_of_xrootd(url: &str) -> bool {
     protocol(url) == Some(Protocol::Xrootd)
 }
 
-/// A URL without what may be secret in it: what is for the server, and a password. A path is itself.
+/// A URL without what may be secret in it: the part for the server, and a password. A path is itself.
 #[must_use]
 pub fn public(url: &str) -> String {
     match is_foreign(url) {
@@ -92,26 +92,26 @@ fn public_link(url: &str) -> String {
         None => url.to_owned(),
         // a question mark is a part of a path
         Some(("file", _)) => url.to_owned(),
-        // what is behind the colon is no password there, but the repository
+        // the part after the colon is not a password there, but the repository
         Some(("github", _)) => url.split('?').next().unwrap_or_default().to_owned(),
         Some(_) => without_password(url),
     }
 }
 
-/// Something in a folder of a server.
+/// An entry of a directory on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteEntry {
-    /// Its name, without the folder's.
+    /// Its name, without the directory.
     pub name: String,
-    /// Whether it is a folder itself.
+    /// Whether it is a directory itself.
     pub is_folder: bool,
-    /// Its size in bytes, where the server says it.
+    /// Its size in bytes, if the server reports it.
     pub size: Option<u64>,
-    /// When it was last changed, where the server says it.
+    /// Its modification time, if the server reports it.
     pub modified: Option<SystemTime>,
 }
 
-/// The path of a local file: a `file:` URL without its scheme and percent-encoding, and any other text as it is.
+/// The path of a local file: a `file:` URL without its scheme and percent-encoding, and any other string unchanged.
 #[must_use]
 pub fn local_path(text: &str) -> Cow<'_, str> {
     let Some((scheme, path)) = text.split_once("://") else {

@@ -9,7 +9,7 @@ use crate::meter::{Meter, Metered, Span, Traffic};
 use crate::units::{bytes, decimals};
 use crate::{ByteSource, SourceInfo};
 
-/// What was read of one source.
+/// The reads of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     /// Its URL, without secrets.
@@ -18,7 +18,7 @@ pub struct Usage {
     pub size: u64,
     /// Counters of its reads.
     pub metered: Metered,
-    /// What its server was asked; of sources that nobody counts, each range is a request.
+    /// What its server was asked; for sources without counters, each range is a request.
     pub traffic: Traffic,
     /// The reads, the first ones of very many.
     pub spans: Vec<Span>,
@@ -58,13 +58,13 @@ type Opened = (String, u64, Arc<Meter>);
 
 static WATCHED: Mutex<Option<Vec<Opened>>> = Mutex::new(None);
 
-/// From now on, it is remembered what is read of each source that is opened; see [`watched`].
+/// From now on, reads of each opened source are recorded; see [`watched`].
 pub fn watch_all() {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.get_or_insert_default();
 }
 
-/// What was read of all sources that were opened since [`watch_all`], in their order.
+/// The reads of all sources opened since [`watch_all`], in order.
 #[must_use]
 pub fn watched() -> Vec<Usage> {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,13 +83,13 @@ pub(crate) fn watch(url: &str, size: u64, meter: &Arc<Meter>) {
 /// Bars of a histogram in a line.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How many times what was used may have been read beside it for a percentage to say something.
+/// Limit of the ratio of read to used bytes for a meaningful percentage.
 const MOST_MORE: u64 = 10;
 
 /// Bins of the histogram over time.
 const BINS: usize = 40;
 
-/// What was read of sources in some lines, for people; `real` and `processor` are the times that it took.
+/// A summary of reads in some lines, for people; `real` and `processor` are the times taken.
 #[must_use]
 pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String {
     let sum = |of: fn(&Usage) -> u64| usages.iter().map(of).sum::<u64>();
@@ -114,14 +114,14 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
     if used > 0 {
         let _ = write!(out, ", {} of it used", bytes(used));
         let more = read.saturating_sub(used);
-        // where little but the ends of files was read, as by opening them, a percentage says nothing
+        // if little but the ends of files was read, as at opening, a percentage is meaningless
         if more / MOST_MORE < used {
             let _ = write!(out, " ({} more read)", percent(more, used));
         }
     }
     let _ = write!(
         out,
-        "\n{} in {} of {}; {} made again, {} failed",
+        "\n{} in {} of {}; {} retried, {} failed",
         counted(sum(|u| u.traffic.requests), "request"),
         counted(sum(|u| u.metered.vectors), "vector read"),
         counted(sum(|u| u.metered.ranges), "range"),
@@ -131,7 +131,7 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
     let (real, processor) = (real.as_secs_f64(), processor.as_secs_f64());
     let _ = write!(
         out,
-        "\n{} s real, {} s of processors ({}), {} s waiting for bytes, summed over threads",
+        "\n{} s wall time, {} s CPU time ({}), {} s waiting for data, summed over threads",
         three(real),
         three(processor),
         three(if real > 0.0 { processor / real } else { 0.0 }),
@@ -143,7 +143,7 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
         let line: String = rates.iter().filter_map(|rate| bar(*rate, most)).collect();
         let _ = write!(
             out,
-            "\n{}/s at the peak, {}/s on average; over time, {} s a bar:\n{line}",
+            "\n{}/s at the peak, {}/s on average; over time, {} s per bar:\n{line}",
             rate_text(most),
             rate_text(rates.iter().sum::<f64>() / real_number(rates.len())),
             three(width),
@@ -284,8 +284,8 @@ mod tests {
         );
         for part in [
             "1 file of 10.0 kB: 4.00 kB read (40.0 %), 3.90 kB of it used (2.6 % more read)",
-            "2 requests in 2 vector reads of 3 ranges; 1 made again, 0 failed",
-            "3.00 s real, 0.60 s of processors (0.20), 2.00 s waiting for bytes",
+            "2 requests in 2 vector reads of 3 ranges; 1 retried, 0 failed",
+            "3.00 s wall time, 0.60 s CPU time (0.20), 2.00 s waiting for data",
             "3.00 kB/s at the peak, 1.33 kB/s on average",
         ] {
             assert!(text.contains(part), "{text}");

@@ -51,7 +51,7 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     ] {
         let error = connect(&folder).unwrap_err().to_string();
         assert!(
-            error.contains("connect by") && error.contains("store.json"),
+            error.contains("connect with") && error.contains("store.json"),
             "{error}"
         );
     }

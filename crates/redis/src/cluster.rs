@@ -1,7 +1,7 @@
-//! Commands on their way: to all servers at once, so many at a time, and again where a server says so.
+//! Commands on their way: to all servers in parallel, a limited number at a time, and again if a server redirects.
 //!
-//! Every command here may be done twice. It has one key, so that slots may move while it is on its way: who has the key
-//! is known per key, not per slot, until the last has moved.
+//! Every command here may be done twice. It has one key, so that slots may move while it is on its way: while a slot
+//! moves, the owner is known per key, not per slot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ use crate::{Address, Commands, Connection, ConnectionError, RedisError, Reply};
 
 /// How long a server may be quiet until the others are asked whether it is still one of them.
 const SUSPECT: Duration = Duration::from_millis(1500);
-/// For how long replicas are waited for until that is told.
+/// Time to wait for replicas before a notice.
 const SOON: Duration = Duration::from_secs(1);
 /// How long to wait until a command is tried again.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -29,13 +29,13 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 pub struct Flow<'a, E> {
     client: &'a Client,
     held: HashMap<Arc<Address>, Connection>,
-    /// Servers that have done something, and not only said who has the slot.
+    /// Servers that have executed a command, not only redirected it.
     used: HashSet<Arc<Address>>,
-    /// Whether a connection has broken: what was answered on it may not be what the server has, if it has failed.
+    /// Whether a connection has broken: data acknowledged on a failed connection may be lost with the server.
     pub has_lost: bool,
-    /// Whether commands were sent again of which the first may have been done.
+    /// Whether commands were sent again that may already have been executed.
     pub has_repeated: bool,
-    /// Servers of which too few replicas had what was written, when that was asked last.
+    /// Servers with too few replicas at the last check.
     pub lacking: Vec<Arc<Address>>,
     error: PhantomData<fn() -> E>,
 }
@@ -150,7 +150,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         masters.cloned().collect()
     }
 
-    /// Sends all that is pending once; gives what must be sent again.
+    /// Sends all that is pending once; returns the commands to send again.
     fn round(
         &mut self,
         doing: &str,
@@ -252,7 +252,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
                 let timeout = self.client.options().timeout;
                 if pipeline.moved().elapsed() > timeout {
                     let seconds = timeout.as_secs_f64();
-                    return Err(format!("it did not answer for {seconds} s"));
+                    return Err(format!("no answer for {seconds} s"));
                 }
                 if pipeline.looked.elapsed() < SUSPECT {
                     return Ok(());
@@ -264,7 +264,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
                         slot.and_then(|slot| topology.master(slot)) != Some(&pipeline.address)
                     })
                 }) {
-                    true => Err("it does not answer, and others have its slots".into()),
+                    true => Err("no answer, and its slots were moved to other servers".into()),
                     false => Ok(()),
                 }
             }
@@ -383,7 +383,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         }
         connection.take(|reply| match reply {
             Reply::Number(n) => Ok(usize::try_from(n).unwrap_or_default()),
-            // WAITAOF gives two: the server itself, and its replicas.
+            // WAITAOF returns two: the server itself, and its replicas.
             Reply::Array(mut elements) => match elements.next() {
                 Some(Reply::Number(n)) => Ok(usize::try_from(n).unwrap_or_default()),
                 _ => Ok(0),

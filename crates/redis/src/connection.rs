@@ -1,4 +1,4 @@
-//! One connection to one server: TCP or TLS, and who we are.
+//! One connection to one server: TCP or TLS, and authentication.
 //!
 //! What the server does not take or give within [`SLICE`] is a [`ConnectionError::Quiet`], after which the caller may look
 //! whether to go on, and call again: nothing is lost.
@@ -23,9 +23,9 @@ const SLICE: Duration = Duration::from_millis(500);
 const READ: usize = 256 << 10;
 /// More memory than that is given back when a reply was taken.
 const KEPT: usize = 8 << 20;
-/// What a server with TLS says first to whom it does not understand: an alert.
+/// The first bytes of a TLS server that does not understand the client: an alert.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
-const SPEAKS_TLS: &str = "if this is its port for TLS, connect by rediss://";
+const SPEAKS_TLS: &str = "if this is its TLS port, connect with rediss://";
 
 enum Transport {
     Plain(TcpStream),
@@ -35,10 +35,10 @@ enum Transport {
 /// One connection to one server.
 pub struct Connection {
     way: Transport,
-    /// What is still to be sent, from `sent` on.
+    /// Bytes to send, from `sent` on.
     out: Vec<u8>,
     sent: usize,
-    /// What has come, from `start` to `end`.
+    /// Received bytes, from `start` to `end`.
     input: Vec<u8>,
     start: usize,
     end: usize,
@@ -272,7 +272,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Makes room behind what has come: never more than twice as much as that.
+    /// Makes space after the received bytes: never more than twice as much as that.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.input.copy_within(self.start..self.end, 0);
@@ -337,10 +337,10 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, ConnectionErr
     let found = addresses(address, until, |host, port| {
         Ok((host, port).to_socket_addrs()?.collect())
     })?;
-    let mut last = "it has no address".to_owned();
+    let mut last = "no address found".to_owned();
     for place in found {
         let left = until.saturating_duration_since(Instant::now());
-        // Nothing is no timeout to the system.
+        // The system treats 0 as no timeout.
         match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error.to_string(),
@@ -363,14 +363,14 @@ fn addresses(
     let (sender, receiver) = channel();
     let name = "femtobarn-lookup".to_owned();
     let thread = thread::Builder::new().name(name).spawn(move || {
-        let _ = sender.send(look(&host, port)); // nobody may wait any more
+        let _ = sender.send(look(&host, port)); // the caller may have given up
     });
     let broken = |why: String| ConnectionError::Broken(format!("no address: {why}"));
     thread.map_err(|error| broken(error.to_string()))?;
     match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
         Ok(found) => found.map_err(|error| broken(error.to_string())),
         Err(RecvTimeoutError::Timeout) => Err(broken("the name service does not answer".into())),
-        Err(RecvTimeoutError::Disconnected) => Err(broken("the thread that looked failed".into())),
+        Err(RecvTimeoutError::Disconnected) => Err(broken("the lookup thread failed".into())),
     }
 }
 
@@ -392,8 +392,7 @@ fn secure(
             Ok(_) => {}
             Err(error) if matches!(trouble_of(&error), ConnectionError::Quiet) => {
                 if Instant::now() >= until {
-                    let why =
-                        "it does not answer: if this is not its port for TLS, connect by redis://";
+                    let why = "no answer: if this is not its TLS port, connect with redis://";
                     return Err(broken(why.into()));
                 }
             }
@@ -433,7 +432,7 @@ mod tests {
         };
         assert!(why.contains("name service"), "{why}");
         assert!(started.elapsed() < Duration::from_secs(10));
-        // An address is looked up by nobody.
+        // An IP address needs no lookup.
         let address = Address::parse("[::1]:7").unwrap();
         let found = addresses(&address, started, |_, _| panic!("it is an address"));
         assert_eq!(found.unwrap(), ["[::1]:7".parse().unwrap()]);

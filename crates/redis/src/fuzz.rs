@@ -8,7 +8,8 @@ use crate::{Address, Reply};
 /// How deep arrays are looked into: servers nest them three deep.
 const DEEPEST: usize = 4;
 
-/// Reads bytes as replies, one after another: as they come in pieces, and at once. The first byte says how large pieces are.
+/// Reads bytes as replies, one after another: as they come in pieces, and at once. The first byte is the size of
+/// pieces.
 pub fn replies(data: &[u8]) {
     let Some((&size, data)) = data.split_first() else {
         return;
@@ -119,7 +120,7 @@ mod tests {
         corpus_has("redis", &inputs());
     }
 
-    /// With those that fuzzing has found.
+    /// With the corpus of fuzzing.
     #[test]
     fn the_corpus_is_read() {
         let count = read_corpus("redis", replies);

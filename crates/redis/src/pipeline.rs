@@ -1,4 +1,4 @@
-//! What one server is asked in a round, and what comes of it.
+//! The commands of a round for one server, and their answers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,21 +35,21 @@ pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), Stop> + 'a;
 #[derive(Clone)]
 pub struct Task {
     pub at: usize,
-    /// Who is to be asked for this once, although the slot is another's.
+    /// Servers to ask once for a slot of another server (ASK).
     pub ask: Option<Arc<Address>>,
 }
 
-/// What is to be sent to one server.
+/// Commands to send to one server.
 pub struct Pipeline {
     pub address: Arc<Address>,
     pub connection: Connection,
     pub queue: VecDeque<Task>,
-    /// What was sent, in its order; none for what announces an exception.
+    /// Sent commands, in order; none for what announces an exception.
     pub flying: VecDeque<Option<Task>>,
     weight: usize,
     /// Whether the server has done a command.
     pub has_done: bool,
-    /// Since when it is there.
+    /// When it was queued.
     began: Instant,
     /// When the others were asked last whether this server is still one of them.
     pub looked: Instant,
@@ -125,7 +125,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits for a reply, and takes those that have come.
+    /// Waits for a reply, and takes all complete replies.
     pub fn drain(
         &mut self,
         commands: &Commands,
@@ -179,7 +179,7 @@ impl Pipeline {
 
 impl Again {
     pub fn broken(&mut self, address: &Address, tasks: impl IntoIterator<Item = Task>) {
-        // Who is to be asked for once is not asked again: the slot may have moved as a whole meanwhile.
+        // An ASK redirect is followed only once: the slot may have moved as a whole meanwhile.
         let tasks = tasks.into_iter().map(|task| Task { ask: None, ..task });
         self.tasks.extend(tasks);
         (self.must_wait, self.must_refresh) = (true, true);

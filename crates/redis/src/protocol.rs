@@ -1,7 +1,7 @@
 //! The bytes of Redis' protocol (RESP 2): commands out, replies in. Without I/O.
 //!
-//! A reply is taken as a whole, once all of its bytes are there ([`Scan`] says when), and its values are slices of these
-//! bytes: what is loaded is copied from the kernel, and then only by who asked for it.
+//! A reply is parsed when all of its bytes have arrived ([`Scan`] tells when), and its values are slices of these
+//! bytes: loaded values are copied from the kernel, and then only by the caller.
 
 use std::ops::Range;
 
@@ -126,11 +126,11 @@ pub(crate) fn packed(args: &[&[u8]]) -> Vec<u8> {
     commands.bytes
 }
 
-/// Bytes that are no reply.
+/// Invalid bytes of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoReply(pub String);
 
-/// How far a reply has come; goes on where it was when there are more bytes.
+/// How far a reply has come; continues at its position when more bytes arrive.
 #[derive(Debug)]
 pub(crate) struct Scan {
     at: usize,
@@ -231,7 +231,7 @@ fn number(line: &[u8]) -> Result<i64, NoReply> {
     }
 }
 
-/// The length of a value; none if there is no value.
+/// The length of a value; none if the value is missing.
 fn length(line: &[u8], most: usize) -> Result<Option<usize>, NoReply> {
     let n = number(line)?;
     match usize::try_from(n) {
@@ -269,7 +269,7 @@ impl<'a> Reply<'a> {
         Some(Self::first(bytes)?.0)
     }
 
-    /// The first reply, and the bytes behind it.
+    /// The first reply, and the bytes after it.
     fn first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (sign, line, next) = line(bytes, 0).ok()??;
         let rest = bytes.get(next..)?;
@@ -287,7 +287,7 @@ impl<'a> Reply<'a> {
             _ => {
                 let n = number(line).ok()?;
                 let elements = Elements { bytes: rest, n };
-                // What is behind an array is only known when it was walked: nobody asks that of the outermost.
+                // The end of an array is only known after walking it: it is not needed for the outermost array.
                 (Self::Array(elements), rest)
             }
         })
@@ -312,7 +312,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The text of a value, word or error, for messages.
+    /// A value, word or error as a string, for messages.
     pub fn text(self) -> String {
         match self {
             Self::Word(bytes) | Self::Error(bytes) | Self::Value(Some(bytes)) => {

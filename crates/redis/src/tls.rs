@@ -16,7 +16,7 @@ pub fn config(options: &Options) -> Result<Arc<ClientConfig>, String> {
         Some(path) => {
             roots.add_parsable_certificates(certificates(path)?);
             if roots.is_empty() {
-                return Err(format!("{} has no certificates", path.display()));
+                return Err(format!("no certificates in {}", path.display()));
             }
         }
         None => {
@@ -37,7 +37,7 @@ pub fn config(options: &Options) -> Result<Arc<ClientConfig>, String> {
                 .map_err(|error| format!("{} and its key: {error}", cert.display()))?
         }
         (None, None) => builder.with_no_client_auth(),
-        _ => return Err("cert and key go together".into()),
+        _ => return Err("give cert and key together".into()),
     };
     Ok(Arc::new(config))
 }
@@ -55,10 +55,9 @@ pub fn cause(error: &std::io::Error, options: &Options) -> Option<String> {
     Some(format!("TLS: {error}: {remedy}"))
 }
 
-const NO_TLS: &str =
-    "it does not speak TLS: connect by redis://, or to its port for TLS (tls-port)";
+const NO_TLS: &str = "the server does not use TLS on this port: connect with redis://, or to its TLS port (tls-port)";
 const VERSIONS: &str =
-    "it allows neither TLS 1.2 nor 1.3 (tls-protocols), or no cipher that we have";
+    "the server allows neither TLS 1.2 nor 1.3 (tls-protocols), or no supported cipher";
 
 fn of_its_certificate(why: &CertificateError, options: &Options) -> String {
     use CertificateError as Why;
@@ -66,22 +65,24 @@ fn of_its_certificate(why: &CertificateError, options: &Options) -> String {
         // Another authority of the same name has another key.
         Why::UnknownIssuer | Why::BadSignature => match &options.ca {
             Some(ca) => format!(
-                "{} is not the authority that signed its certificate: give that one's (ca=FILE)",
+                "its certificate is not signed by {}: give the certificate of the right authority (ca=FILE)",
                 ca.display()
             ),
-            None => "whoever signed its certificate is not trusted: give the certificate of that authority (ca=FILE)".into(),
+            None => "its certificate is signed by an unknown authority: give the certificate of that authority \
+                     (ca=FILE)".into(),
         },
         Why::Expired | Why::ExpiredContext { .. } => {
             "its certificate has expired: renew it on the server (tls-cert-file)".into()
         }
         Why::NotValidYet | Why::NotValidYetContext { .. } => {
-            "its certificate is not valid yet: is the clock of this machine right?".into()
+            "its certificate is not valid yet: check the clock of this machine".into()
         }
         Why::NotValidForName | Why::NotValidForNameContext { .. } => {
-            "connect by a name that its certificate has, or give it one with this name (subjectAltName)".into()
+            "its certificate is for another name: connect with a name in the certificate, or add this name to it \
+             (subjectAltName)".into()
         }
         why if format!("{why:?}").contains("CaUsedAsEndEntity") => {
-            "its certificate is that of an authority: give it one that this signs, or that is made with \
+            "its certificate is that of an authority: create a server certificate signed by it, or with \
              basicConstraints=CA:FALSE"
                 .into()
         }
@@ -111,11 +112,11 @@ fn of_alert(alert: AlertDescription, options: &Options) -> String {
 pub fn of_ours(options: &Options) -> &'static str {
     match options.identity {
         (None, _) => {
-            "it wants a certificate of its clients (tls-auth-clients): give cert=FILE and key=FILE"
+            "the server requires a client certificate (tls-auth-clients): give cert=FILE and key=FILE"
         }
         (Some(_), _) => {
-            "it does not take our certificate (cert=FILE): one is wanted that its authority has signed (tls-ca-cert-file), \
-             and that has not expired"
+            "the server rejects the client certificate (cert=FILE): it must be signed by the server's authority \
+             (tls-ca-cert-file) and not expired"
         }
     }
 }

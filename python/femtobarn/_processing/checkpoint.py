@@ -35,7 +35,7 @@ _MAGIC = b"femtobarn checkpoint 4\n"
 
 @dataclass
 class State:
-    """What is done, up to a piece."""
+    """Finished work, up to a piece."""
 
     n_pieces: int = 0
     n_events: int = 0
@@ -60,14 +60,14 @@ class State:
 
 
 class Checkpoint:
-    """The file that records what is done.
+    """The file that records finished work.
 
     Parameters
     ----------
     path : str or path, optional
         The file; with None, nothing is recorded.
     identity : dict
-        What must be equal for a later call to continue from the file: strings, by the name of what they describe.
+        What must be equal for a later call to continue from the file: strings, by the names of their contents.
     """
 
     def __init__(self, path: PathLike | None, identity: dict[str, str]) -> None:
@@ -80,26 +80,28 @@ class Checkpoint:
 
     def _load(self, path: Path) -> None:
         if path.is_dir():
-            raise UsageError(f"{path}: a checkpoint is a file, and this is a folder")
+            raise UsageError(f"{path}: expected the path of a checkpoint file, found a directory")
         if not path.parent.is_dir():
-            raise UsageError(f"{path}: there is no folder {str(path.parent)!r} for the checkpoint: make it first")
+            raise UsageError(
+                f"{path}: directory {str(path.parent)!r} for the checkpoint does not exist: create it first"
+            )
         beside = self._beside(path)
         try:
             os.close(_create_own(beside))
             beside.unlink()
         except OSError as error:
-            raise FileError(f"{path}: the checkpoint cannot be written: {error}") from error
+            raise FileError(f"cannot write the checkpoint {path}: {error}") from error
         if not path.exists():
             return
         try:
-            # what is in it can be anything that functions return, which only a pickle holds, and unpickling runs code:
-            # the file must be the user's own, and of this work
+            # it may contain anything that functions return, which needs pickle, and unpickling runs code: the file must
+            # be the user's own, and of this work
             with os.fdopen(open_own(path), "rb") as file:
                 noted = _noted(file)
                 if noted is None:
                     raise FormatError(
-                        f"{path}: not a checkpoint of this version of femtobarn, and process would write over it: use "
-                        "another path, or remove the file to begin anew"
+                        f"{path}: not a checkpoint of this version of femtobarn, and process would overwrite it: use "
+                        "another path, or remove the file to start again"
                     )
                 self._check(path, noted)
                 state = pickle.load(file)
@@ -109,7 +111,7 @@ class Checkpoint:
             raise
         except Exception as error:
             raise FormatError(
-                f"{path}: this checkpoint is damaged ({type(error).__name__}: {error}): remove it to begin anew"
+                f"{path}: this checkpoint is damaged ({type(error).__name__}: {error}): remove it to start again"
             ) from error
         self.state = state
 
@@ -127,11 +129,11 @@ class Checkpoint:
         return path.with_name(f".{path.name}.partial-{os.getpid()}-0")
 
     def save(self, *, now: bool) -> None:
-        """Write it, if it is time to; not if something was added by halves: what is there stays true."""
+        """Write it, if it is time to; not if something was added by halves: recorded work stays valid."""
         began = time.monotonic()
         if self._path is None or not self.state.is_whole or (not now and began < self._due):
             return
-        # what functions have put into batches is there before their events are noted as done
+        # data that functions have put into batches are written before their events are recorded as done
         flush_open()
         beside = self._beside(self._path)
         try:
@@ -142,11 +144,11 @@ class Checkpoint:
                 os.fsync(file.fileno())
             beside.replace(self._path)
         except OSError as error:
-            raise FileError(f"{self._path}: the checkpoint cannot be written: {error}") from error
+            raise FileError(f"cannot write the checkpoint {self._path}: {error}") from error
         except Exception as error:
             raise UsageError(
-                f"{self._path}: the results cannot be pickled, which a checkpoint needs: {error}; return others, or "
-                "leave checkpoint= out"
+                f"{self._path}: a checkpoint needs results that can be pickled: {error}; return other results, or "
+                "leave out checkpoint="
             ) from error
         finally:
             beside.unlink(missing_ok=True)
@@ -160,11 +162,11 @@ class Checkpoint:
 
 
 def _create_own(path: Path) -> int:
-    """Make a file that is nobody else's, also where others can write to the folder; return its descriptor."""
+    """Create a file that belongs to this user, even if others can write to the directory; return its descriptor."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):  # not all file systems have locks
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # as long as it is open, nobody takes it for left behind
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # while it is open, it is not taken for a left-over file
     return descriptor
 
 

@@ -1,4 +1,4 @@
-"""One function over all events, balanced and exactly once."""
+"""Calls a function for all events, load-balanced and exactly once."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 
 _TRIES = 3
 _BATCH = 64
-_COLUMNS = 1024  # events of a batch, if the function takes one: what a call costs is that of columns
-_COUNTED = 65_536  # events that are counted together
-_PATIENCE = 0.5  # seconds that counting all events may take, to show how many there are
-_PER_WORKER = 8  # batches that each worker has at least then, where there are few events
-_AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to take a thousand times as long
+_COLUMNS = 1024  # events per batch, if the function takes batches: their cost per call is that of columns
+_COUNTED = 65_536  # events counted together
+_PATIENCE = 0.5  # timeout in seconds for counting all events, for the progress bar
+_PER_WORKER = 8  # minimum number of batches per worker
+_AHEAD = 1024  # pieces that may be finished before the slowest one: allows it to take a thousand times as long
 
 
 class ProcessError(FemtobarnError, RuntimeError):
-    """The function failed for an event; the message names it, and the error that it raised is the cause."""
+    """The function failed for an event. The message names the event; the original error is the cause."""
 
     __module__ = "femtobarn"
     kind = "process-failed"
@@ -67,19 +67,19 @@ class ProcessError(FemtobarnError, RuntimeError):
 
 @dataclass(repr=False)
 class ProcessResult:
-    """What came of processing events.
+    """Result of `process`.
 
     Attributes
     ----------
     value : object
-        With `reduce`, what it made of all results (None if there were none); without, the list of all results that are
-        not None, in the order of the events.
+        With `reduce`, the reduced result (None if there were no results); without, the list of all results except None,
+        in the order of the events.
     n_events : int
-        Events whose results are in `value`, those of a run that was continued included.
+        Number of events whose results are in `value`, including those from a checkpoint.
     failures : list of Failure
-        What was skipped.
+        The skipped events.
     statistics : ProcessStatistics
-        Who did how much, and how long it took.
+        Work and time of each worker.
     """
 
     value: Any
@@ -95,7 +95,7 @@ class ProcessResult:
 
     @property
     def n_failed(self) -> int:
-        """Events that were skipped, also those that were lost with another one of their batch."""
+        """Number of skipped events, including events that were lost with a failed event of their batch."""
         return sum(one.n_events for one in self.failures)
 
 
@@ -115,66 +115,65 @@ def process(
     key: str | None = None,
     on_error: str = "raise",
 ) -> ProcessResult:
-    """Call a function for all events, on many workers, each event exactly once in the results.
+    """Call a function for all events on many workers; each event is exactly once in the results.
 
-    Events are fetched in large batches, and handed to workers in small ones as these ask for them, so that work is
-    balanced however long an event takes.
+    Events are fetched in large batches, and workers take small batches from them, so that the load is balanced even if
+    some events take long.
 
     Parameters
     ----------
     source : DataSet, Run, SubRun or NTuple
-        Whose events they are.
+        The container of the events.
     function : callable
-        Takes an event or a batch. Of a store, an event loads the products in `preload` from memory (`Event.load`), and
-        a batch is an `EventBatch`; of an ntuple, they are a record and an array of records.
+        Takes an event or a batch. For a store, an event loads the products in `preload` from memory (`Event.load`), and
+        a batch is an `EventBatch`; for an ntuple, they are a record and an array of records.
     preload : str, tuple or list
-        A label, or a label and a type, or several of these, of products that come with the events; of an ntuple, the
-        fields that are read.
+        Products to fetch with the events: a label, or a label and a type, or several of these; for an ntuple, the
+        fields to read.
     by : str
         "event", or "batch": `output_batch_size` events at a time.
     executor : str or executor
-        "threads", "processes", "mpi" (all ranks must call this), "dask" (the client of this process), or anything with
+        "threads", "processes", "mpi" (all ranks must call this), "dask" (the client of this process), or an object with
         the interface of ``concurrent.futures.Executor``.
     workers : int, optional
-        How many; by default as many as there are processors, or as the executor has.
+        Number of workers; by default the number of processors, or of the executor's workers.
     input_batch_size : int
         Events that are fetched together.
     output_batch_size : int, optional
-        Events that a worker takes together; by default 64; with ``by="batch"`` 1024, or fewer where each worker would
-        have less than 8 batches; of an ntuple `input_batch_size`, as entries next to each other are decompressed
-        together.
+        Number of events that a worker takes together; by default 64, and with ``by="batch"`` 1024, or fewer if a worker
+        would get less than 8 batches; for an ntuple `input_batch_size`, as adjacent entries are decompressed together.
     reduce : callable, optional
-        Puts two results together, each of one event or of several that were put together before; so it must be
-        associative, as ``operator.add`` and ``max`` are. What is done with each event belongs into the function: sums
-        of squares are a function that returns ``x * x`` and ``operator.add``, not ``lambda acc, x: acc + x * x``, which
-        squares sums, too. It is called in the order of the events, so that sums of floats are the same however many
-        workers there are.
+        Combines two results, each of one event or of several events that were combined before. It must be associative,
+        like ``operator.add`` and ``max``. Work on single events belongs in the function: for sums of squares, return
+        ``x * x`` and use ``operator.add``, not ``lambda acc, x: acc + x * x``, which also squares sums. It is called in
+        the order of the events, so that sums of floats do not depend on the number of workers.
     progress : bool, optional
-        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
+        Whether to show a progress bar; by default on a terminal and in a notebook. With True, lines are printed
+        elsewhere.
     checkpoint : str or path, optional
-        A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
-        there, and with others it is an error. It is removed at the end. Results are unpickled, so that it must belong
-        to you or root, and nobody else may be able to write it.
+        A file that records finished work every few seconds. Called again with the same arguments, `process` continues
+        from it; other arguments raise an error. It is removed at the end. As its results are unpickled, it must belong
+        to you or root, and no other user may be able to write to it.
     key : str, optional
-        Identifies the work in `checkpoint`, in place of the source and the arguments of `function` and `reduce`.
+        Identifies the work in `checkpoint`, instead of the source and the arguments of `function` and `reduce`.
     on_error : str
-        "raise"; "skip" the events that fail or cannot be loaded; or "retry" those, three times in all, before the error
-        is raised: an event by itself, with ``by="batch"`` the batch. What is wrong with a whole store, as one that was
-        emptied or cannot be reached, is raised with all of these.
+        "raise"; "skip" events that fail or cannot be loaded; or "retry" them, three times in total, before the error is
+        raised: single events, or with ``by="batch"`` the batch. Errors of the whole store, such as an emptied or
+        unreachable one, are always raised.
 
     Returns
     -------
     ProcessResult
-        The results, and who did how much. Under MPI, the same on all ranks.
+        The results, and statistics of the workers. With MPI, the same on all ranks.
 
     Raises
     ------
     ProcessError
-        If the function fails; it names the event.
+        If the function fails; the message names the event.
     KeyNotFoundError
-        If the dataset, run or subrun is not there, as it was deleted.
+        If the dataset, run or subrun does not exist, e.g. because it was deleted.
     WorkerDiedError
-        If processes die three times over the same events.
+        If processes die three times on the same events.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def process(
         else:
             result = _run(work, task, state, pool, sizes, on_error, progress)
     except BaseException as error:
-        with contextlib.suppress(ProcessError):  # its own error says more
+        with contextlib.suppress(ProcessError):  # its own error has more details
             _shared(comm, None, error)
         raise
     return _shared(comm, result, None)
@@ -224,49 +223,47 @@ def _check(
     by: str, on_error: str, executor: Any, workers: int | None, function: Any, reduce: Any, sizes: tuple[Any, Any]
 ) -> None:
     if by not in ("event", "batch"):
-        raise UsageError(f"by is 'event' or 'batch', not {by!r}")
+        raise UsageError(f"by must be 'event' or 'batch', not {by!r}")
     if on_error not in ("raise", "skip", "retry"):
-        raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
+        raise UsageError(f"on_error must be 'raise', 'skip' or 'retry', not {on_error!r}")
     for name, size in zip(("input_batch_size", "output_batch_size", "workers"), (*sizes, workers), strict=True):
         if size is not None:
             at_least(name, size, 1)
     if not callable(function):
-        raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
+        raise UsageError(f"the function must be callable, as it is called for each event or batch, not {function!r}")
     if reduce is not None and not callable(reduce):
-        raise UsageError(f"reduce is a function of two results, not {reduce!r}")
+        raise UsageError(f"reduce must be a function of two results, not {reduce!r}")
     if isinstance(executor, type):
-        raise UsageError(f"executor is the class {executor.__name__}: give one of it, as {executor.__name__}(8)")
+        raise UsageError(f"executor is the class {executor.__name__}: give an instance, e.g. {executor.__name__}(8)")
     _check_returns("the function", function)
     _check_returns("reduce", reduce)
     called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
     if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
-        raise UsageError(
-            f"reduce puts two results together, and {called}(a, b) adds up what is in a: give operator.add"
-        )
+        raise UsageError(f"reduce must combine two results, but {called}(a, b) sums over a: use operator.add")
 
 
 def _check_returns(what: str, function: Any) -> None:
-    """Fail if a call only makes something that would have to be run."""
+    """Raise if calling the function only creates a coroutine or generator."""
     if function is None:
         return
     for called in (function, type(function).__call__):
         if inspect.iscoroutinefunction(called):
             raise UsageError(
-                f"{what} {function!r} is one that is awaited: `await femtobarn.aio.process(…)` takes a function that "
-                "is defined by `async def`, and reduce is never awaited"
+                f"{what} {function!r} is a coroutine function: use `await femtobarn.aio.process(…)`, which takes a "
+                "function defined with `async def`; reduce is never awaited"
             )
         if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
-            raise UsageError(f"{what} {function!r} yields, and process takes what is returned: return a list")
+            raise UsageError(f"{what} {function!r} is a generator, but process uses returned values: return a list")
 
 
 def _noted_size(checkpoint: PathLike | None) -> int | None:
-    """Return how many events the batches of a run have that was broken off: those of the rest have as many."""
+    """Return the batch size of an interrupted run, which its continuation keeps."""
     noted = {} if checkpoint is None else noted_identity(checkpoint)
     return int(noted["output_batch_size"]) if noted.get("by") == "batch" else None
 
 
 def _size(source: _Holder[Any], executor: Any, workers: int | None) -> int:
-    """Return how many events a batch has, so that each worker has some batches."""
+    """Return a batch size that gives each worker several batches."""
     n_batches = _PER_WORKER * _n_workers(executor, workers)
     most = n_batches * _COLUMNS
     loader = source._store._core.loader(source._key, [], min(most, _COUNTED), 1)
@@ -280,7 +277,7 @@ def _size(source: _Holder[Any], executor: Any, workers: int | None) -> int:
 
 
 def _n_workers(executor: Any, workers: int | None) -> int:
-    """Return how many workers there will be."""
+    """Return the number of workers."""
     if executor == "mpi":
         return max(int(_communicator(executor).size) - 1, 1)
     if workers is None and hasattr(executor, "get_executor"):  # a client of Dask
@@ -289,7 +286,7 @@ def _n_workers(executor: Any, workers: int | None) -> int:
 
 
 def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> dict[str, str]:
-    """Return what must be equal for a run to be continued."""
+    """Return the identity of the work, which must be equal to continue it."""
     return {
         **work.identity(),
         "by": by,
@@ -302,12 +299,12 @@ def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> di
 def _work(source: Any, preload: Any) -> Work:
     if isinstance(source, _Holder):
         if not source.exists():
-            raise KeyNotFoundError(f"{source._store.url}: {source} is not there: it was deleted, or not written yet")
+            raise KeyNotFoundError(f"{source._store.url}: {source} does not exist: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))
     raise UsageError(
-        "events are those of a dataset, run or subrun of a store, or of an ntuple, not "
+        "events must come from a dataset, run or subrun of a store, or from an ntuple, not "
         f"{source!r}{instead(source, 'await aio.process(…)')}"
     )
 
@@ -317,7 +314,7 @@ def _communicator(executor: Any) -> Any:
 
 
 def _agree(comm: Any, error: BaseException | None) -> None:
-    """Begin on all ranks, or on none if one of them cannot."""
+    """Start on all ranks, or on none if one cannot start."""
     if comm is None:
         return
     told = comm.allgather(None if error is None else _with_class(error))
@@ -332,7 +329,7 @@ def _with_class(error: BaseException) -> str:
 
 
 def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None) -> ProcessResult:
-    """Return on all ranks what the first one has, or raise there what it has raised."""
+    """Return the result of the first rank on all ranks, or raise its error."""
     told = None if error is None else str(error) if isinstance(error, ProcessError) else _with_class(error)
     packed = b""
     if comm.rank == 0 and told is None:
@@ -360,7 +357,7 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
             client = optional("distributed", "dask").get_client()
         except ValueError as error:
             raise UsageError(
-                "executor='dask' takes the client of this process, which has none: make one by distributed.Client(…)"
+                "executor='dask' needs a client in this process: create one with distributed.Client(…)"
             ) from error
         return _pool(work, task, client, workers)
     if hasattr(executor, "get_executor"):  # a client of Dask
@@ -369,7 +366,7 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, n)
     raise UsageError(
-        f"executor is 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
+        f"executor must be 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
     )
 
 
@@ -390,16 +387,16 @@ def _run(
         with Progress(f"processing {work.name}", progress, "events") as bar:
             total = work.total(_PATIENCE) if bar.is_wanted else None
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
-                bar.tick(n, None if total is None else max(n, total))  # some may be stored meanwhile
+                bar.tick(n, None if total is None else max(n, total))  # events may be stored meanwhile
                 check_wanted(f"processing {work.name}")
         work.check_left()
-        flush_open()  # what functions have put into batches is there with the results
+        flush_open()  # write the functions' batches together with the results
         ends_early = False
     except BaseException as error:
         try:
             checkpoint.save(now=True)
         except FemtobarnError as failed:
-            if str(failed) != str(error):  # which may be what has ended the work
+            if str(failed) != str(error):  # which may have ended the work
                 error.add_note(str(failed))
         raise
     finally:
@@ -413,7 +410,7 @@ def _run(
 
 
 def _pieces(work: Work, sizes: tuple[int, int], state: State, *, loads: bool) -> Generator[Piece, None, None]:
-    """Iterate over what is not done; pieces that cannot be loaded together are loaded by workers, which say where."""
+    """Iterate over unfinished pieces; workers load pieces that cannot be loaded together, and report where that fails."""
     number, after = state.n_pieces, state.after
     try:
         for piece in work.pieces(sizes, number, after, loads=loads):
@@ -435,14 +432,14 @@ def _master(
     statistics: ProcessStatistics,
     on_error: str,
 ) -> Iterator[int]:
-    """Hand out pieces, and take outcomes in their order; gives how many events are done."""
+    """Hand out pieces, and process outcomes in order; yields the number of finished events."""
     state = checkpoint.state
     again: list[Piece] = []
     tries: dict[int, int] = {}
     out: dict[int, Piece] = {}
-    early: dict[int, tuple[Outcome, Piece]] = {}  # what came before its turn, without the products
+    early: dict[int, tuple[Outcome, Piece]] = {}  # outcomes that came too early, without products
     n_given = state.n_pieces
-    # Results that wait for their turn are bounded by their number. Without `reduce`, all are kept anyway.
+    # The number of results that wait for their turn is bounded. Without `reduce`, all are kept anyway.
     most = sys.maxsize if task.reduce is None else max(_AHEAD, 32 * pool.n_workers)
     has_more = True
     while True:
@@ -454,7 +451,7 @@ def _master(
             n_given = max(n_given, piece.number + 1)
             out[piece.number] = piece
             pool.send(piece)
-        piece = None  # what it has loaded is not needed any longer than it is out
+        piece = None  # loaded products are not needed after the piece is handed out
         if not out:
             return
         for answer in pool.wait():
@@ -481,11 +478,11 @@ def _master(
 
 
 def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:
-    """Raise what is wrong with a piece, or return what stands for it; None if it is to be tried again."""
+    """Raise the error of a piece, or return its replacement; None to try again."""
     if isinstance(answer, Piece):
         if n_tries < _TRIES:
             return None
-        died = WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
+        died = WorkerDiedError(f"{work.name}: {n_tries} processes died while they processed {work.where(piece, None)}")
         if on_error != "skip":
             raise died
         return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died, piece.n)])

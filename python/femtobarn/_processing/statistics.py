@@ -1,4 +1,4 @@
-"""Who processed how many events, and how long it took."""
+"""Number of processed events and times, for each worker."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _MOST_SPANS = 100_000
 
 @dataclass(frozen=True)
 class TimeStatistics:
-    """How long something took that was done many times.
+    """Statistics of the times of a repeated action.
 
     Attributes
     ----------
     num : int
-        How many times.
+        Number of times.
     min, max, avg : float
-        Seconds of the shortest, of the longest, and on average; 0 if there was none.
+        Minimum, maximum and average in seconds; 0 if there are no times.
     var : float
-        The mean of the squared deviations from the average.
+        Variance: the mean of the squared deviations from the average.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class TimeStatistics:
 
     @classmethod
     def of(cls, times: Sequence[float]) -> TimeStatistics:
-        """Return the statistics of some times.
+        """Return the statistics of given times.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class TimeStatistics:
         Returns
         -------
         TimeStatistics
-            What they were.
+            The statistics.
         """
         num = len(times)
         if num == 0:
@@ -67,17 +67,17 @@ class TimeStatistics:
         return cls(num, min(times), max(times), avg, sum((time - avg) ** 2 for time in times) / num)
 
     def merged(self, other: TimeStatistics) -> TimeStatistics:
-        """Return the statistics of all times of both.
+        """Return the combined statistics.
 
         Parameters
         ----------
         other : TimeStatistics
-            Of other times.
+            Statistics of other times.
 
         Returns
         -------
         TimeStatistics
-            As of all of them.
+            Statistics of all times.
         """
         if self.num == 0 or other.num == 0:
             return self if other.num == 0 else other
@@ -93,22 +93,22 @@ class TimeStatistics:
 
 @dataclass
 class WorkerStatistics:
-    """What one worker did.
+    """Work and time of one worker.
 
     Attributes
     ----------
     events : int
-        Events that it processed.
+        Number of processed events.
     local_events : int
-        Those of them that it loaded itself; the others came with their products.
+        Number of events that the worker loaded itself; the others came with their products.
     batches : int
-        Batches in which it got them.
+        Number of batches.
     processing, loading, waiting : float
-        Seconds in the function; in loading products, where these did not come with the events; without anything to do.
+        Seconds in the function, in loading products that did not come with the events, and without work.
     processing_time : TimeStatistics
-        Of each call of the function.
+        Times of single calls of the function.
     waiting_time : TimeStatistics
-        Before each batch.
+        Waiting times before single batches.
     """
 
     events: int = 0
@@ -123,16 +123,16 @@ class WorkerStatistics:
 
 @dataclass
 class ProcessStatistics:
-    """Who processed how many events, and how long it took.
+    """Number of processed events and times, for each worker.
 
     Attributes
     ----------
     n_workers : int
-        Workers there were.
+        Number of workers.
     total_time : float
-        Seconds, from the first to the last.
+        Total time in seconds.
     workers : dict
-        By their names, what each did.
+        Statistics of each worker, by name.
     """
 
     n_workers: int
@@ -143,17 +143,17 @@ class ProcessStatistics:
 
     @property
     def total_events_processed(self) -> int:
-        """Events that workers were done with, also those that failed, and without those of a run that was continued."""
+        """Number of events that workers have finished, including failed ones, excluding those from a checkpoint."""
         return sum(worker.events for worker in self.workers.values())
 
     @property
     def efficiency(self) -> float:
-        """Seconds in the function, as a part of the seconds of all workers."""
+        """Fraction of the workers' time that was spent in the function."""
         busy = sum(worker.processing for worker in self.workers.values())
         return busy / (self.total_time * self.n_workers) if self.total_time else 0.0
 
     def _add(self, outcome: Outcome) -> None:
-        """Count what a worker did."""
+        """Add the work of a worker."""
         worker = self.workers.setdefault(outcome.worker, WorkerStatistics())
         worker.events += outcome.n
         worker.local_events += outcome.n if outcome.is_local else 0
@@ -168,11 +168,11 @@ class ProcessStatistics:
             self._spans.append((outcome.worker, began, began + outcome.processing, outcome.n))
 
     def _end(self) -> None:
-        """Note that all is done."""
+        """Record the end of the work."""
         self.total_time = time.time() - self._began
 
     def to_json(self) -> str:
-        """Return all figures as JSON.
+        """Return all statistics as JSON.
 
         Returns
         -------
@@ -190,17 +190,17 @@ class ProcessStatistics:
         return json.dumps(whole)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what each worker did over time.
+        """Plot the activity of each worker over time.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; by default a new figure.
+            Axes to draw on; by default a new figure.
 
         Returns
         -------
         matplotlib.axes.Axes
-            With a row for each worker, and a bar for each batch.
+            Axes with a row per worker, and a bar per batch.
         """
         if ax is None:
             ax = optional("matplotlib.pyplot", "plot").subplots()[1]

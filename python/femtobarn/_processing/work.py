@@ -1,4 +1,4 @@
-"""What is to be processed, cut into pieces that are handed to workers."""
+"""The work, divided into pieces for workers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ __all__ = [
 
 _KEY = 40
 _COUNTED = 65_536  # events that are counted together
-_FIRST = 16  # events in which products are looked for first
-# What is wrong with a whole store, and with all events that would be processed after one.
+_FIRST = 16  # first events in which products are looked up
+# Errors of a whole store, which would affect all further events.
 _OF_A_STORE = {
     *("store-emptied", "store-unreachable", "store-denied", "store-full", "store-evicts", "store-engine"),
     *("store-poisoned", "store-locked", "store-layout", "read-only", "too-few-replicas"),
@@ -59,13 +59,13 @@ _NUMBERS = (
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive events: their keys, one behind the other, or a range of entries."""
+    """Consecutive events: their concatenated keys, or a range of entries."""
 
     number: int
     n: int
     keys: bytes = b""
     start: int = 0
-    # for another process: what is unpickled as the ntuple of these entries, and the first of them there
+    # for another process: object that unpickles to the ntuple of these entries, and their first index there
     place: tuple[bytes, int] | None = None
     loaded: Any = field(default=None, compare=False)  # what came with them, where it can be handed over
 
@@ -76,7 +76,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Failure:
-    """An event, or some, of which the function has failed.
+    """One or more events for which the function has failed.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Task:
-    """What is done with each piece."""
+    """Treatment of each piece."""
 
     function: Callable[[Any], Any]
     by_event: bool
@@ -133,22 +133,22 @@ class Work(Protocol):
     name: str
 
     def identity(self) -> dict[str, str]:
-        """Return what tells it from other work, for a checkpoint."""
+        """Return the identity of the work, for a checkpoint."""
 
     def total(self, patience: float) -> int | None:
         """Return how many events there are; None if counting them takes longer than some seconds."""
 
     def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
-        """Iterate over the pieces, from one on, behind what was done before.
+        """Iterate over the pieces after a position.
 
-        `sizes` are those of pieces and of what is fetched together; `loads` says whether products are fetched here.
+        `sizes` are the sizes of pieces and of fetches; `loads` tells whether products are fetched here.
         """
 
     def load(self, piece: Piece) -> Any:
         """Return the events of a piece, as the function takes them."""
 
     def each(self, loaded: Any) -> Iterator[Any]:
-        """Iterate over the events of what was loaded."""
+        """Iterate over the loaded events."""
 
     def single(self, piece: Piece, at: int) -> Piece:
         """Return one of the events of a piece."""
@@ -157,7 +157,7 @@ class Work(Protocol):
         """Say which events a piece has, or which one of them it is."""
 
     def last(self, piece: Piece) -> Any:
-        """Return what `pieces` takes to go on behind a piece."""
+        """Return the position after a piece, for `pieces`."""
 
     def check_left(self) -> None:
         """Raise if others have deleted the events while they were processed."""
@@ -170,7 +170,7 @@ class StoreWork:
         self._store: DataStore = container._store
         self._key, self._path = container._key, container._path
         self._products = resolved(container, products)
-        if not all(isinstance(product, str) for product in products):  # those without a type were looked for
+        if not all(isinstance(product, str) for product in products):  # products without a type were looked up
             self._check_there(container)
         self.name = f"{self._store.url} {container}"
 
@@ -178,17 +178,17 @@ class StoreWork:
         """Raise if no event has one of the products; the first events have all of them as a rule."""
         first = None
         loader = self._store._core.loader(self._key, self._products, _FIRST, 0)
-        with contextlib.closing(loader), contextlib.suppress(FemtobarnError):  # which is told when its turn comes
+        with contextlib.closing(loader), contextlib.suppress(FemtobarnError):  # which is raised in its order
             first = next(iter(loader), None)
         if first is not None:
             check_first(container, self._products, first)
 
     def identity(self) -> dict[str, str]:
-        # The key has the UUID of the dataset, which is another one if that was deleted and made anew.
+        # The key has the UUID of the dataset, which changes if the dataset is deleted and created again.
         return {"events": f"{self.name} (key {self._key.hex()})", "preload": str(self._products)}
 
     def __getstate__(self) -> dict[str, Any]:
-        """In another process, the store is opened to be read: only one may write to a folder."""
+        """In another process, the store is opened to be read: only one process can write to a directory."""
         return {**self.__dict__, "_store": self._store._as_read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -209,7 +209,7 @@ class StoreWork:
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
         products = self._products if loads else []
-        # Whole pieces, so that where they are cut does not depend on what is fetched together.
+        # Fetches are whole pieces, so that the boundaries of pieces do not depend on the fetch size.
         loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
         try:
             for events in loader:
@@ -256,13 +256,13 @@ class NTupleWork:
         self.name = f"{ntuple.name} ({where})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """In another process, the files are opened of which there are pieces."""
+        """Another process opens only the files of its pieces."""
         return {**self.__dict__, "_whole": None}
 
     @property
     def _ntuple(self) -> NTuple:
         if self._whole is None:
-            raise UsageError("pieces are made where process was called")
+            raise UsageError("pieces are created where process was called")
         return self._whole
 
     def _found(self, piece: Piece) -> tuple[NTuple, int]:
@@ -290,7 +290,7 @@ class NTupleWork:
         if not loads:
             yield from self._unloaded(size, number, start)
             return
-        # As a step, a piece never goes beyond the end of a file: what is wrong with one file is not that of the next.
+        # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
         step_size = max(input_size // size, 1) * size
         for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start):
             for first in range(0, len(events), size):
@@ -300,7 +300,7 @@ class NTupleWork:
             start += len(events)
 
     def _unloaded(self, size: int, number: int, start: int) -> Iterator[Piece]:
-        """Iterate over the pieces of each file, behind an entry."""
+        """Iterate over the pieces of each file, after an entry."""
         paths = self._ntuple._paths(self._fields, None, None, None, None)
         self._ntuple._warn_of_lacking(paths, self._fields, None)
         low = 0
@@ -328,7 +328,7 @@ class NTupleWork:
         if at is None and piece.n > 1:
             return f"entries {piece.start} to {piece.start + piece.n - 1}"
         entry = piece.start + (at or 0)
-        with contextlib.suppress(Exception):  # an entry that cannot be read is still told
+        with contextlib.suppress(Exception):  # the error of an unreadable entry is still raised
             ntuple, start = self._found(piece)
             at = start + (at or 0)
             names = next((names for names in _NUMBERS if all(name in ntuple for name in names)), ())
@@ -354,7 +354,7 @@ def run(
     work : Work
         Where it is from.
     task : Task
-        What is done.
+        Finished work.
     piece : Piece
         The piece.
     loaded : object
@@ -362,7 +362,7 @@ def run(
     outcome : Outcome
         Takes the results, put together if they are; what failed; the error that ends the work, if one does.
     stops : callable, optional
-        Returns whether nobody waits for the outcome any more.
+        Returns whether the caller has stopped waiting for the outcome.
     """
     items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
     times: list[float] = []
@@ -406,7 +406,7 @@ def _run(
 
 
 def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool] | None) -> Any:
-    """Call the function, again if it fails and may be tried again; others are not done anew for that."""
+    """Call the function, again if it fails and may be tried again; others are not repeated for that."""
     for left in reversed(range(task.tries)):
         began = time.perf_counter()
         try:
@@ -420,7 +420,7 @@ def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool]
 
 
 def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Callable[[], bool] | None) -> None:
-    """Load and process the events of a piece one by one, without those that cannot be loaded."""
+    """Load and process the events of a piece one by one, skipping events that cannot be loaded."""
     for at in range(piece.n):
         one = work.single(piece, at)
         try:
@@ -437,7 +437,7 @@ def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Ca
 
 
 def is_of_a_store(error: BaseException) -> bool:
-    """Return whether an error, or what has led to it, is one of a whole store, so that to go on is to lose all."""
+    """Return whether an error, or its cause, concerns a whole store, so that continuing would fail for all events."""
     seen: list[BaseException] = []
     at: BaseException | None = error
     while at is not None and at not in seen:
@@ -449,5 +449,5 @@ def is_of_a_store(error: BaseException) -> bool:
 
 
 def failure(where: str, error: BaseException, n_events: int) -> Failure:
-    """Return what is noted of an error."""
+    """Return the record of an error."""
     return Failure(where, repr(error), "".join(traceback.format_exception(error)), n_events)

@@ -1,4 +1,4 @@
-"""Who processes pieces: threads, processes, executors of concurrent.futures, and the ranks of MPI."""
+"""Workers that process pieces: threads, processes, executors of concurrent.futures, and the ranks of MPI."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Pool(Protocol):
     """Workers that take pieces and give outcomes."""
 
     n_workers: int
-    shares_memory: bool  # whether what was loaded with pieces comes with them; else workers load it themselves
+    shares_memory: bool  # whether loaded products come with pieces; else workers load it themselves
 
     def has_room(self) -> bool:
         """Return whether another piece can be taken."""
@@ -42,7 +42,7 @@ class Pool(Protocol):
         """Hand over a piece."""
 
     def wait(self) -> list[Outcome | Piece]:
-        """Wait for outcomes, and for pieces that must be done again, since who had them is gone."""
+        """Wait for outcomes, and for pieces of dead workers that must be repeated."""
 
     def close(self, *, ends_early: bool) -> None:
         """End the workers."""
@@ -57,13 +57,13 @@ def timed(
     idle_since: float,
     stops: Callable[[], bool] | None = None,
 ) -> Outcome:
-    """Process a piece, whose events `load` gives, and say how long each step took."""
+    """Process a piece, whose events `load` returns, and measure each step."""
     began = time.time()
     clock = time.perf_counter()
     is_local = piece.loaded is None
     waited = max(began - idle_since, 0.0)
     outcome = Outcome(piece.number, piece.n, worker=worker, is_local=is_local, waited=waited, began=began)
-    try:  # whoever waits for the outcome must hear of everything
+    try:  # the caller that waits for the outcome must get every error
         loaded, failed = load(), None
     except BaseException as error:
         loaded, failed = None, error
@@ -111,7 +111,7 @@ class ThreadPool:
         while (piece := self._todo.get()) is not None and not self._ends:
             load = partial(_loaded, self._work, piece)
             outcome = timed(self._work, self._task, piece, load, name, idle_since, self._is_ended)
-            del piece, load  # an idle thread must not keep what was loaded
+            del piece, load  # an idle thread must not keep loaded products
             idle_since = time.time()
             self._done.put(outcome)
 
@@ -162,16 +162,16 @@ def _written(work: Work, task: Task, piece: Piece, outcome: Outcome) -> Outcome:
             outcome.values = []
             outcome.failures.append(failure(work.where(piece, None), error, piece.n))
             if not task.skips or is_of_a_store(error):
-                outcome.raised, outcome.what = error, "writing what was put into batches"
+                outcome.raised, outcome.what = error, "writing batches"
             break
     outcome.processing += time.perf_counter() - clock
     return outcome
 
 
 def _outcomes(work: Work, task: Task, name: str, receive: Callable[[bool], Piece | None]) -> Iterator[Outcome]:
-    """Process pieces until there are no more; the next one, if it has come, is loaded while one is processed.
+    """Process pieces until none are left; the next one, if it has come, is loaded while one is processed.
 
-    `receive` gives a piece; if it is told to wait, none only at the end.
+    `receive` returns a piece; if told to wait, it returns None only at the end.
     """
     with concurrent.futures.ThreadPoolExecutor(1) as loader:
 
@@ -188,7 +188,7 @@ def _outcomes(work: Work, task: Task, name: str, receive: Callable[[bool], Piece
 
 
 def _serve_process(connection: Any, packed: bytes, name: str) -> None:
-    """Process the pieces that come over a connection until it ends. The first message says that it can."""
+    """Process the pieces that come over a connection until it ends. The first message confirms the start."""
 
     def receive(waits: bool) -> Piece | None:
         try:
@@ -211,23 +211,23 @@ def _serve_process(connection: Any, packed: bytes, name: str) -> None:
 def _of_import(error: BaseException) -> str:
     """Return what to do about what another process cannot unpickle: a store that it cannot open, or a function."""
     if isinstance(error, FemtobarnError):
-        return "; each process opens the store by itself: it must be there, and for all of them"
-    return "; a function must be one of a module that it can import"
+        return "; each process opens the store by itself: it must exist and be accessible to all of them"
+    return "; a function must be in a module that the process can import"
 
 
 _ONE_WRITES = (
-    "; one process at a time writes to a store in a folder: return what is to be stored, and store it where process "
+    "; only one process at a time can write to a store in a directory: return values and store them where process "
     "was called, or use executor='threads' or a store in Redis"
 )
 
 
 def _advice(error: BaseException) -> str:
-    """Return what to do if a function has tried to write to a folder from another process, which reads it only."""
+    """Return advice if a function has tried to write to a directory from another process, which only reads it."""
     return _ONE_WRITES if getattr(error, "kind", "") in ("read-only", "store-locked") else ""
 
 
 def _packed(outcome: Outcome) -> bytes:
-    """Return an outcome as it is sent to another process, behind its number; what cannot be sent is told in words."""
+    """Return an outcome as sent to another process, after its number; if this fails, an error message."""
     number = outcome.piece.to_bytes(8, "big")
     if outcome.raised is not None:
         outcome.advice = _advice(outcome.raised)
@@ -238,7 +238,7 @@ def _packed(outcome: Outcome) -> bytes:
     try:
         return number + pickle.dumps(outcome)
     except Exception as error:
-        told = FemtobarnError(f"what the function gave cannot be sent to another process: {error}")
+        told = FemtobarnError(f"the result of the function cannot be sent to another process: {error}")
         return number + pickle.dumps(dataclasses.replace(outcome, values=[], raised=outcome.raised or told))
 
 
@@ -247,15 +247,15 @@ def _unpacked(packed: bytes) -> Outcome:
     try:
         outcome: Outcome = pickle.loads(memoryview(packed)[8:])
     except Exception as error:
-        told = FemtobarnError(f"what the function gave cannot be had from another process: {error}")
+        told = FemtobarnError(f"the result of the function cannot be received from another process: {error}")
         return Outcome(int.from_bytes(packed[:8], "big"), 0, raised=told)
     return outcome
 
 
 def _pickled(work: Work, task: Task, *, by_name: bool) -> bytes:
-    """Return what is sent to other processes, or say what cannot be.
+    """Return the work as sent to other processes, or raise an error that names what cannot be sent.
 
-    `by_name` says whether these have the script of this one as their own; else what is of it is sent with its code.
+    `by_name` tells whether these run the same script; else the code of its functions is sent.
     """
     is_script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").is_file()  # "<stdin>" is none
     by_value = False
@@ -265,32 +265,32 @@ def _pickled(work: Work, task: Task, *, by_name: bool) -> bytes:
             pickle.dumps(function)
             if not is_of_main or (by_name and is_script):
                 continue
-            reason = "it is defined in a notebook or at a prompt, which these do not have"
+            reason = "it is defined in a notebook or at a prompt, which other processes do not have"
         except Exception as error:
             reason = str(error)
         if not is_of_main:
             raise UsageError(
-                f"{what} {function!r} cannot be sent to other processes: {reason}; it must be one that is found by its "
-                "name in a module (executor='threads' takes any)"
+                f"{what} {function!r} cannot be sent to other processes: {reason}; define it at the top level of a "
+                "module (executor='threads' accepts any function)"
             )
         if importlib.util.find_spec("cloudpickle") is None:
             raise UsageError(
-                f"{what} {function!r} cannot be sent to other processes: {reason}; define it in a module that is "
-                "imported, or install what sends its code: pip install cloudpickle"
+                f"{what} {function!r} cannot be sent to other processes: {reason}; define it in an imported module, "
+                "or install cloudpickle, which sends its code: pip install cloudpickle"
             )
         by_value = True
     try:
         return bytes((importlib.import_module("cloudpickle") if by_value else pickle).dumps((work, task)))
     except Exception as error:
         raise UsageError(
-            f"this cannot be sent to other processes: {error}; a store must be one in a folder or in Redis "
-            "(executor='threads' takes any)"
+            f"the work cannot be sent to other processes: {error}; the store must be in a directory or in Redis "
+            "(executor='threads' accepts any)"
         ) from error
 
 
 @contextlib.contextmanager
 def _without_no_script() -> Iterator[None]:
-    """Start processes without the script of this one, if that is no file: they would look for it."""
+    """Start processes without the script of this one, if it is not a file: they would look for it."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     if file is None or Path(file).is_file():
@@ -305,7 +305,7 @@ def _without_no_script() -> Iterator[None]:
 
 @dataclass
 class _Process:
-    """A process, and what it has to do, in its order."""
+    """A process with its pieces, in order."""
 
     process: Any
     pieces: dict[int, Piece]
@@ -350,7 +350,7 @@ class ProcessPool:
     def send(self, piece: Piece) -> None:
         connection, worker = min(self._workers.items(), key=lambda item: len(item[1].pieces))
         worker.pieces[piece.number] = piece
-        with contextlib.suppress(OSError):  # it has died: `wait` sees that, and gives the piece back
+        with contextlib.suppress(OSError):  # it has died: `wait` detects this, and returns the piece
             connection.send(piece.without_loaded())
 
     def wait(self) -> list[Outcome | Piece]:
@@ -367,20 +367,20 @@ class ProcessPool:
                 del worker.pieces[outcome.piece]
                 outcomes.append(outcome)
             elif packed:
-                raise UsageError(f"another process cannot have the function or its events: {packed.decode()}")
+                raise UsageError(f"another process cannot load the function or its events: {packed.decode()}")
             worker.has_begun = True
         return outcomes
 
     def _replace(self, connection: Any) -> list[Piece]:
-        """Start another process for one that has died; gives the piece that it was at."""
+        """Start another process for one that has died; returns its current piece."""
         worker = self._workers.pop(connection)
         worker.process.join()
         if not worker.has_begun:
             self._n_stillborn += 1
             if worker.process.exitcode >= 0:
-                raise UsageError(f"a process has ended before it could begin (it says why itself): {_GUARD}")
+                raise UsageError(f"a process ended before it could start (see its own message): {_GUARD}")
             if self._n_stillborn >= 3:
-                raise WorkerDiedError(f"{self._n_stillborn} processes were ended before they could begin")
+                raise WorkerDiedError(f"{self._n_stillborn} processes were killed before they could start")
             self._start(worker.pieces)
             return []
         # The next piece, which it may have begun to load, is not to blame: another process has it next.
@@ -398,15 +398,15 @@ class ProcessPool:
 
 
 _GUARD = (
-    "other processes import the script of this one; what calls process in it must be under "
-    "`if __name__ == '__main__':`, or it is called there again"
+    "other processes import the script of this one; put calls of process under "
+    "`if __name__ == '__main__':`, or they are repeated there"
 )
 
 
 def _broken(error: BaseException) -> WorkerDiedError:
     return WorkerDiedError(
-        f"the executor is broken, and cannot replace what has died: {error}; with checkpoint='path', another call goes "
-        "on behind what is done; executor='processes' replaces processes"
+        f"the executor is broken and cannot replace dead workers: {error}; with checkpoint='path', another call "
+        "continues the work; executor='processes' replaces dead processes"
     )
 
 
@@ -420,7 +420,7 @@ def _run_future(packed: bytes, piece: Piece, sent: float) -> bytes:
 class FuturesPool:
     """An executor of concurrent.futures, or what looks like one.
 
-    Its threads get functions and events as they are; to other processes they are sent. `by_name` says whether these
+    Its threads get functions and events as they are; to other processes they are sent. `by_name` tells whether these
     have the script of this one.
     """
 
@@ -523,7 +523,7 @@ class MpiPool:
 
 
 def serve_mpi(work: Work, task: Task, comm: Any) -> None:
-    """Process pieces on a rank that is not the first, until there are no more.
+    """Process pieces on a rank other than the first, until none are left.
 
     The first hears of all that happens here, and that it has ended.
     """

@@ -48,7 +48,7 @@ R = TypeVar("R")
 
 
 class Container:
-    """A dataset, run, subrun or event: what products can be stored in."""
+    """A container of products: a dataset, run, subrun or event."""
 
     def __init__(self, store: DataStore, key: bytes, path: str | None = None) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class Container:
 
     @staticmethod
     def _of(store: DataStore, key: bytes) -> Container:
-        """Return the container of a key, which is a run, a subrun, an event, or a dataset whose name is not known."""
+        """Return the container of a key: a run, a subrun, an event, or a dataset of unknown name."""
         run, subrun, event = (int.from_bytes(key[at : at + 8], "big") for at in (16, 24, 32))
         if run == _ABSENT:
             return Container(store, key)
@@ -67,17 +67,17 @@ class Container:
 
     @property
     def datastore(self) -> DataStore:
-        """The store that it is in."""
+        """The store of the container."""
         return self._store
 
     @property
     def dataset(self) -> DataSet:
-        """The dataset that it is in; of a dataset, itself."""
+        """The dataset of the container; for a dataset, itself."""
         path = path_of(self._store, self._key[:16]) if self._path is None else self._path
         if path is None:
             raise KeyNotFoundError(
-                f"{self._store.url}: {self} is in no dataset of this store: that with the UUID {self._key[:16].hex()} "
-                "was deleted"
+                f"{self._store.url}: {self} belongs to no dataset of this store: the dataset with the UUID "
+                f"{self._key[:16].hex()} was deleted"
             )
         return DataSet(self._store, path, self._key[:16] + b"\xff" * 24)
 
@@ -102,30 +102,29 @@ class Container:
         Parameters
         ----------
         label : str
-            Its label. Several products of one label have different types.
+            The label. Several products can have the same label if their types differ.
         value : object
-            Bytes, numbers, texts, arrays of Awkward, NumPy or Arrow, tables of pandas, Polars or Arrow, dataclasses or
-            lists of them; dicts by msgpack.
+            Bytes, numbers, strings, arrays of Awkward, NumPy or Arrow, tables of pandas, Polars or Arrow, dataclasses
+            or lists of them; dicts are stored as msgpack.
         typename : str or type, optional
-            Its type, as "std::vector<Track>" or ``list[Track]``; by default what the value is. Records of Awkward that
-            have a name are of the class of this name, others get the label as that of theirs. "msgpack" and "pickle"
-            store other objects.
+            The type, such as "std::vector<Track>" or ``list[Track]``; by default the type of the value. The class of
+            Awkward records is their name, or the label if they have none. "msgpack" and "pickle" store other objects.
         overwrite : bool
-            Whether one that is there is replaced: one of this label and type. One of another type stays beside it: say
-            the type by typename, or call `delete_product` first.
+            Whether to replace an existing product with this label and type. A product with another type is kept: give
+            `typename`, or call `delete_product` first.
         batch : WriteBatch, optional
-            Where it waits to be written; by default it is written at once.
+            Batch that collects the write; by default it is written at once.
 
         Raises
         ------
         ExistsError
-            If it is there, and is not to be replaced.
+            If the product exists and `overwrite` is false.
         KeyNotFoundError
-            If its dataset was deleted. That a run, subrun or event was by itself is not noticed, nor that another
-            process has deleted the dataset of one.
+            If its dataset was deleted. The deletion of a single run, subrun or event is not detected, nor the deletion
+            of their dataset by another process.
         UsageError
-            If the value cannot be stored, or its class is noted in the store with other members; or if the batch is
-            one of another store.
+            If the value cannot be stored, if the store has its class with other members, or if the batch belongs to
+            another store.
 
         Examples
         --------
@@ -137,12 +136,12 @@ class Container:
         [Product(label='pt', type='std::vector<float>')]
         """
         if not isinstance(label, str):
-            raise UsageError(f"the label of a product is a text, not {label!r}; its type is given by typename=")
+            raise UsageError(f"invalid label {label!r}: expected a string; give its type with typename=")
         overwrite = true_or_false("overwrite", overwrite)
         if batch is not None:
             if not overwrite:
                 raise UsageError(
-                    "whether a batch replaces products is said when it is made: write_batch(overwrite=False)"
+                    "overwrite cannot be given with batch: set it for the whole batch, write_batch(overwrite=False)"
                 )
             _put_in(batch, self)
         type_name, stored = encoded(self._store, label, value, typename)
@@ -167,17 +166,17 @@ class Container:
         Parameters
         ----------
         label : str or tuple
-            Its label, or label and type.
+            The label, or label and type.
         form : optional
-            `fb.Awkward`, `fb.NumPy` or `fb.Arrow`; `bytes` for what is stored; a dataclass or ``list[dataclass]``. By
-            default arrays are Awkward Arrays, and everything else is what it is in Python.
+            `fb.Awkward`, `fb.NumPy` or `fb.Arrow`; `bytes` for the stored bytes; a dataclass or ``list[dataclass]``. By
+            default arrays are loaded as Awkward Arrays, and other values as Python objects.
         typename : str or type, optional
-            Its type, which must be given where there are several of one label, if the form is not that of one of them:
-            `float` is that of a ``double``, or of a ``float`` where there is none, and `int` that of the only integer.
+            The type. It is required if there are several products with this label, unless the form selects one of them:
+            `float` selects a ``double``, or else a ``float``, and `int` selects the only integer.
         default : object, optional
-            What is returned if it is not there.
+            Value to return if the product does not exist.
         unpickle : bool
-            Whether a pickled product is unpickled, which runs whatever is in it.
+            Whether to unpickle a pickled product. Unpickling can run any code.
 
         Returns
         -------
@@ -187,9 +186,9 @@ class Container:
         Raises
         ------
         KeyNotFoundError
-            If it is not there, and there is no default.
+            If the product does not exist and no default is given.
         FormatError
-            If what is stored is damaged.
+            If the stored value is damaged.
         """
         label, typename = named(label, typename)
         name = self._find(label, typename, form)
@@ -207,12 +206,12 @@ class Container:
         Parameters
         ----------
         label : str or tuple
-            Its label, or label and type.
+            The label, or label and type.
         typename : str or type, optional
-            Its type; then nothing is looked up, and it may be stored later. By default, that of the product of this
-            label that is there.
+            The type; then nothing is looked up, and the product may be stored later. By default, the type of the
+            existing product with this label.
         index : int, optional
-            Of a list, the element that is meant.
+            Index of an element, if the product is a list.
 
         Returns
         -------
@@ -222,7 +221,7 @@ class Container:
         Raises
         ------
         KeyNotFoundError
-            If it is not there, and no type was given.
+            If the product does not exist and no type is given.
 
         Examples
         --------
@@ -241,7 +240,7 @@ class Container:
         return Ptr(self, *name, index)
 
     def _find(self, label: str, kind: Any, form: Any = None) -> tuple[str, str] | None:
-        """Return the label and the type of a product; of several, that which has the type of the form."""
+        """Return the label and the type of a product; of several, the one that the form selects."""
         if kind is not None:
             return spelled(label, kind, self._store._core.names(self._key, label) if is_unusual(kind) else ())
         there = self._store._core.names(self._key, label)
@@ -252,7 +251,7 @@ class Container:
                 if chosen is not None:
                     return label, chosen
             raise UsageError(
-                f"{self} has several products {label!r}, of types {', '.join(map(repr, kinds))}: say which by "
+                f"{self} has several products {label!r}, of types {', '.join(map(repr, kinds))}: select one with "
                 f"typename=, or as ({label!r}, {kinds[0]!r})"
             )
         return there[0] if there else None
@@ -263,12 +262,12 @@ class Container:
         return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {there}")
 
     def products(self, label: str | tuple[str, Any] | None = None) -> list[Product]:
-        """Return the products that there are.
+        """Return the existing products.
 
         Parameters
         ----------
         label : str or tuple, optional
-            Only those of a label, or that of a label and a type.
+            Return only products with this label, or with this label and type.
 
         Returns
         -------
@@ -284,16 +283,16 @@ class Container:
 
     @known_options()
     def delete_product(self, label: str | tuple[str, Any], *, typename: Any = None) -> None:
-        """Delete a product of its own; nothing happens if it is not there.
+        """Delete a product of this container; do nothing if it does not exist.
 
-        `DataSet.delete_products` deletes one of all events.
+        `DataSet.delete_products` deletes a product of all events.
 
         Parameters
         ----------
         label : str or tuple
-            Its label, or label and type.
+            The label, or label and type.
         typename : str or type, optional
-            Its type; by default all of this label are deleted.
+            The type; by default products of all types are deleted.
         """
         label, typename = named(label, typename)
         if typename is not None:
@@ -305,21 +304,21 @@ class Container:
             self._store._core.remove_products(self._key, name)
 
     def exists(self) -> bool:
-        """Return whether it is in the store.
+        """Return whether the container exists in the store.
 
         Returns
         -------
         bool
-            Whether it is.
+            True if it exists.
         """
         return self._store._core.exists(self._key)
 
     def delete(self) -> None:
-        """Delete it, with all that it holds. Of a deletion that was broken off something is left: do it again."""
+        """Delete the container with all its contents; repeat this if the deletion was interrupted."""
         self._store._core.remove(self._key)
 
     def _check_there(self) -> None:
-        """Fail if it is a dataset that was deleted, also if another has its name now."""
+        """Raise if it is a deleted dataset, even if a new dataset has its name."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}{'' if self._path is None else f' of dataset {self._path!r}'}>"
@@ -334,7 +333,7 @@ class Container:
 
 
 def _one_argument(method: Callable[P, R]) -> Callable[P, R]:
-    """Make `arrays` tell those who give it more than the products, as a form, how that is said."""
+    """Make `arrays` explain its arguments if more than the products are given by position."""
 
     @functools.wraps(method)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -343,17 +342,17 @@ def _one_argument(method: Callable[P, R]) -> Callable[P, R]:
         products, given = args[1:3]
         if isinstance(given, As):
             raise UsageError(
-                f"of what kind arrays are is said by library=: arrays({products!r}, library={given.value!r})"
+                f"select the library of arrays with library=: arrays({products!r}, library={given.value!r})"
             )
         raise UsageError(
-            f"arrays takes the products first, several as a list, and all else by name, as library='np'; not {given!r}"
+            f"arrays takes products (several as a list), and other arguments by name, e.g. library='np', not {given!r}"
         )
 
     return checked
 
 
 class _Holder(Container, Generic[_Child]):
-    """A container that holds others by number."""
+    """A container with numbered containers."""
 
     _child: type[_Child]
 
@@ -377,7 +376,7 @@ class _Holder(Container, Generic[_Child]):
         return self._child(self._store, self._store._core.get(self._key, _number(number)), self._path)
 
     def _pages(self, start: int = 0, stop: int = _ABSENT) -> Generator[list[_Child], None, None]:
-        """Iterate over what it holds, as much at a time as one request brings."""
+        """Iterate over its containers, in batches of one request."""
         self._check_there()
         while start < stop:
             numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
@@ -401,21 +400,21 @@ class _Holder(Container, Generic[_Child]):
         return self._child(self._store, self._store._core.child(self._key, number)).exists()
 
     def _holds(self, other: Container) -> bool:
-        """Whether a container is one of those in it, if it is there."""
+        """Whether a container would be in this one, if it exists."""
         if not isinstance(other, self._child) or not is_same(self._store, other._store):
             return False
         number: int = getattr(other, "number")  # noqa: B009 - all that are held by number have one
         return self._store._core.child(self._key, number) == other._key
 
     def numbers(self, start: int = 0, stop: int | None = None) -> list[int]:
-        """Return the numbers of what it holds, in their order.
+        """Return the numbers of its containers, in ascending order.
 
         Parameters
         ----------
         start : int
-            The lowest that may be given.
+            Lowest number.
         stop : int, optional
-            Up to which they are given, itself not included.
+            End of the range, exclusive.
 
         Returns
         -------
@@ -425,44 +424,44 @@ class _Holder(Container, Generic[_Child]):
         Raises
         ------
         KeyNotFoundError
-            If it is a dataset that was deleted.
+            If this is a deleted dataset.
         """
         self._check_there()
         stop = _ABSENT if stop is None else _end(stop)
         return self._store._core.numbers(self._key, _number(start), stop, 2**63 - 1)
 
     def events(self, *, batch_size: int = 16_384) -> Iterator[Event]:
-        """Iterate over all events in it, in the order of run, subrun and event.
+        """Iterate over all events, sorted by run, subrun and event.
 
         Parameters
         ----------
         batch_size : int
-            How many keys are fetched together.
+            Number of keys fetched per request.
 
         Returns
         -------
         iterator of Event
-            Each of them.
+            The items, one by one.
 
         Raises
         ------
         KeyNotFoundError
-            If it is a dataset that was deleted.
+            If this is a deleted dataset.
         """
         return itertools.chain.from_iterable(self._event_pages(batch_size))
 
     def n_events(self) -> int:
-        """Count all events in it, by looking at their keys.
+        """Count all events, by reading their keys.
 
         Returns
         -------
         int
-            How many there are.
+            Number of events.
 
         Raises
         ------
         KeyNotFoundError
-            If it is a dataset that was deleted.
+            If this is a deleted dataset.
 
         Examples
         --------
@@ -480,12 +479,12 @@ class _Holder(Container, Generic[_Child]):
             loader.close()
 
     def event_products(self) -> dict[Product, int]:
-        """Count how many of its events have which products, by looking at the names of all.
+        """Count the events that have each product, by reading the names of all products.
 
         Returns
         -------
         dict of Product to int
-            The products in the order of their labels, and how many events have each.
+            Number of events for each product, sorted by label.
 
         Examples
         --------
@@ -522,32 +521,32 @@ class _Holder(Container, Generic[_Child]):
         numbers: bool = False,
         library: str = "ak",
     ) -> Any:
-        """Load products of all events in it as arrays.
+        """Load products of all events as arrays.
 
         Parameters
         ----------
         products : str, tuple or list
-            A label, or a label and a type; or several of these. Types that are not given are looked for among the
-            names of all products.
+            A label, or a label and a type; or several of these. Missing types are found by reading the names of all
+            products.
         typename : str or type, optional
-            The type of a single label.
+            The type, for a single label.
         numbers : bool
-            Whether ``run``, ``subrun`` and ``event`` of each event come with them.
+            Whether to add the fields ``run``, ``subrun`` and ``event``.
         library : str
             "ak", "np", "arrow", "pd" or "pl".
 
         Returns
         -------
         array
-            Of one product, its values; of several, records with a field for each label. Where an event has no such
-            product, the value is missing.
+            For one product its values, for several products records with a field per label. If an event lacks a
+            product, its value is missing.
 
         Raises
         ------
         KeyNotFoundError
-            If no event has the product, of this type if one is given, or if it is a dataset that was deleted.
+            If no event has the product (with this type, if given), or if this is a deleted dataset.
         UsageError
-            If events have products of the label with several types, and none is given.
+            If events have products with this label of several types, and no type is given.
         """
         return self._arrays([self], _typed(products, typename), numbers, library)
 
@@ -558,7 +557,7 @@ class _Holder(Container, Generic[_Child]):
         numbers: bool,
         library: str,
     ) -> Any:
-        """Load products of all events in some of what it holds, or in itself."""
+        """Load products of all events in some of its containers, or in itself."""
         self._check_there()
         wanted = listed(products)
         names = resolved(self, wanted, parts)
@@ -567,7 +566,7 @@ class _Holder(Container, Generic[_Child]):
             with reading(names):
                 batch = self._store._core.arrays([part._key for part in parts], names, numbers)
         except UsageError:
-            check_there(self, parts, names)  # a type that nothing is known of may be one that nothing has
+            check_there(self, parts, names)  # an unknown type may be a type that no product has
             raise
         if batch.num_entries:
             columns = dict(batch.columns())
@@ -578,32 +577,33 @@ class _Holder(Container, Generic[_Child]):
             return output
         ak = optional("awkward", "all")
         for product in wanted:
-            if isinstance(product, str):  # nobody knows of what type it would be
+            if isinstance(product, str):  # its type is unknown
                 output = ak.Array([]) if single else ak.with_field(output, ak.Array([]), product)
         return output
 
     @known_options()
     def delete_products(self, label: str | tuple[str, Any], *, typename: Any = None) -> int:
-        """Delete a product of all events in it.
+        """Delete a product of all events.
 
-        Products of its own, and of runs and subruns in it, stay. If it is broken off, some are left: do it again.
+        Products of the container itself, and of its runs and subruns, are kept. If the deletion was interrupted, some
+        products remain: delete them again.
 
         Parameters
         ----------
         label : str or tuple
-            The product's label, or label and type.
+            The label of the product, or label and type.
         typename : str or type, optional
-            Its type; by default those of all types are deleted.
+            The type; by default products of all types are deleted.
 
         Returns
         -------
         int
-            How many were deleted.
+            Number of deleted products.
 
         Raises
         ------
         KeyNotFoundError
-            If no event has the product, of this type if one is given.
+            If no event has the product (with this type, if given).
 
         Examples
         --------
@@ -626,26 +626,26 @@ class _Holder(Container, Generic[_Child]):
         return n
 
     def _subruns(self) -> Iterator[SubRun]:
-        """Iterate over the subruns that its events are in."""
+        """Iterate over the subruns of its events."""
         below: Iterator[Any] = self._children()
         return itertools.chain.from_iterable(child._subruns() for child in below)
 
 
 def _put_in(batch: WriteBatch, container: Container) -> None:
-    """Fail if what is to wait in a batch for a container would go nowhere."""
+    """Raise if the batch does not belong to the container's store."""
     take = getattr(batch, "_take", None)
     if take is None:
         way = instead(batch, "write through the container's own twin")
-        raise UsageError(f"batch is one that store.write_batch() has made, not {batch!r}{way}")
+        raise UsageError(f"invalid batch {batch!r}: expected a batch of store.write_batch(){way}")
     take(container)
 
 
 def _typed(products: Any, kind: Any) -> Any:
-    """Return products as they were given, one of them with its type."""
+    """Return products as given; a single one with its type."""
     if kind is None:
         return products
     if not isinstance(products, str | tuple):
-        raise UsageError("typename= is the type of a single label: give several products as (label, type) each")
+        raise UsageError("typename= is for a single label: give several products as (label, type) each")
     return named(products, kind)
 
 
@@ -655,24 +655,24 @@ def _is_missing(column: Node) -> bool:
 
 
 def _range(part: slice) -> tuple[int, int]:
-    """Return from which number on a slice goes, and up to which."""
+    """Return the first number of a slice, and its exclusive end."""
     if part.step not in (None, 1):
-        raise UsageError("what a container holds is cut by numbers, without a step")
+        raise UsageError("containers can only be sliced by numbers, without a step")
     start, stop = part.start, part.stop
     return 0 if start is None else _number(start), _ABSENT if stop is None else _end(stop)
 
 
 def at_least(name: str, number: Any, least: int) -> int:
-    """Return a number that must not be smaller than another.
+    """Check that a number has a minimum value, and return it.
 
     Parameters
     ----------
     name : str
-        What it is, for messages.
+        Its name, for messages.
     number : int
         The number.
     least : int
-        The other.
+        The minimum.
 
     Returns
     -------
@@ -682,7 +682,7 @@ def at_least(name: str, number: Any, least: int) -> int:
     Raises
     ------
     UsageError
-        If it is smaller, or none.
+        If it is smaller, or not a number.
     """
     value = _index(number)
     if value is None or value < least:
@@ -691,14 +691,14 @@ def at_least(name: str, number: Any, least: int) -> int:
 
 
 def true_or_false(name: str, value: Any) -> bool:
-    """Return what must be true or false.
+    """Check that a value is a boolean, and return it.
 
     Parameters
     ----------
     name : str
-        What it is, for messages.
+        Its name, for messages.
     value : bool
-        Which of both.
+        The value.
 
     Returns
     -------
@@ -708,15 +708,15 @@ def true_or_false(name: str, value: Any) -> bool:
     Raises
     ------
     UsageError
-        If it is neither.
+        If it is not a boolean.
     """
     if not isinstance(value, bool | np.bool_):
-        raise UsageError(f"{name} is True or False, not {value!r}")
+        raise UsageError(f"{name} must be True or False, not {value!r}")
     return bool(value)
 
 
 def _index(number: Any) -> int | None:
-    """Return an integer of any kind, or None: arrays look like one until they are asked."""
+    """Return an integer of any kind, or None: arrays look like integers until they are converted."""
     try:
         return operator.index(number)
     except TypeError:
@@ -726,19 +726,19 @@ def _index(number: Any) -> int | None:
 def _number(number: Any) -> int:
     value = None if isinstance(number, bool) else _index(number)
     if value is None:
-        raise UsageError(f"a run, subrun or event has a number, not {number!r}")
+        raise UsageError(f"invalid number {number!r}: expected the integer of a run, subrun or event")
     if not 0 <= value < _ABSENT:
-        raise UsageError(f"{value} is no number of a run, subrun or event: these are from 0 to 2**64 - 2")
+        raise UsageError(f"{value} is not a number of a run, subrun or event: expected 0 to 2**64 - 2")
     return value
 
 
 def _end(number: Any) -> int:
-    """Return the number before which a range ends, which may be behind the last that there can be."""
+    """Return the exclusive end of a range, which may be one more than the highest number."""
     return _ABSENT if number == _ABSENT else _number(number)
 
 
 class Event(Container):
-    """An event: products, by label and type."""
+    """An event: holds products by label and type."""
 
     @property
     def number(self) -> int:
@@ -747,12 +747,12 @@ class Event(Container):
 
     @property
     def run(self) -> Run:
-        """The run that it is in."""
+        """Its run."""
         return Run(self._store, self._key[:24] + b"\xff" * 16, self._path)
 
     @property
     def subrun(self) -> SubRun:
-        """The subrun that it is in."""
+        """Its subrun."""
         return SubRun(self._store, self._key[:32] + b"\xff" * 8, self._path)
 
     def __str__(self) -> str:
@@ -761,7 +761,7 @@ class Event(Container):
 
 
 class SubRun(_Holder[Event]):
-    """A subrun: events, by number, and products of its own."""
+    """A subrun: holds events by number, and products."""
 
     _child = Event
 
@@ -772,18 +772,18 @@ class SubRun(_Holder[Event]):
 
     @property
     def run(self) -> Run:
-        """The run that it is in."""
+        """Its run."""
         return Run(self._store, self._key[:24] + b"\xff" * 16, self._path)
 
     def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
-        """Create an event, if it is not there.
+        """Create an event; an existing one is returned.
 
         Parameters
         ----------
         number : int
             Its number, from 0 to 2**64 - 2.
         batch : WriteBatch, optional
-            Where it waits to be written; by default it is written at once.
+            Batch that collects the write; by default it is written at once.
 
         Returns
         -------
@@ -804,7 +804,7 @@ class SubRun(_Holder[Event]):
 
 
 class Run(_Holder[SubRun]):
-    """A run: subruns, by number, and products of its own."""
+    """A run: holds subruns by number, and products."""
 
     _child = SubRun
 
@@ -814,14 +814,14 @@ class Run(_Holder[SubRun]):
         return self._numbers()[0]
 
     def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
-        """Create a subrun, if it is not there.
+        """Create a subrun; an existing one is returned.
 
         Parameters
         ----------
         number : int
             Its number, from 0 to 2**64 - 2.
         batch : WriteBatch, optional
-            Where it waits to be written; by default it is written at once.
+            Batch that collects the write; by default it is written at once.
 
         Returns
         -------
@@ -841,7 +841,7 @@ class Run(_Holder[SubRun]):
 
 
 class DataSet(_Holder[Run]):
-    """A dataset: datasets by name, runs by number, and products of its own.
+    """A dataset: holds datasets by name, runs by number, and products.
 
     Attributes
     ----------
@@ -862,7 +862,7 @@ class DataSet(_Holder[Run]):
 
     @property
     def uuid(self) -> str:
-        """What its containers and products are found by, in hexadecimal digits."""
+        """The UUID in the keys of its containers and products, in hexadecimal digits."""
         return self._key[:16].hex()
 
     def _within(self, name: str) -> str:
@@ -870,12 +870,12 @@ class DataSet(_Holder[Run]):
         return f"{self.path}/{name.strip('/')}" if self.path else name
 
     def create_dataset(self, name: str) -> DataSet:
-        """Create a dataset in it, and those between, if they are not there.
+        """Create a dataset in this one, including the datasets between; existing ones are kept.
 
         Parameters
         ----------
         name : str
-            Its name; "a/b" is b in a.
+            The name; "a/b" is b in a.
 
         Returns
         -------
@@ -885,48 +885,47 @@ class DataSet(_Holder[Run]):
         Raises
         ------
         ExistsError
-            If one of them is being deleted, or its deletion was broken off: `delete_dataset` ends that.
+            If one of them is being deleted, or its deletion was interrupted: finish it with `delete_dataset`.
         KeyNotFoundError
-            If this one was deleted, also if another has its name now.
+            If this dataset was deleted, even if a new dataset has its name.
         """
         self._check_name(name)
         return DataSet(self._store, *self._store._core.create_dataset(self.path, self._key, name))
 
     def delete_dataset(self, name: str) -> None:
-        """Delete a dataset in it, with all datasets, runs and products in that one.
+        """Delete a dataset in this one, with all its datasets, runs and products.
 
-        From the first moment on nobody finds it. A deletion that was broken off, as its program has ended, is ended by
-        this.
+        It becomes invisible at once. An interrupted deletion is finished by calling this again.
 
         Parameters
         ----------
         name : str
-            Its name; "a/b" is b in a.
+            The name; "a/b" is b in a.
 
         Raises
         ------
         KeyNotFoundError
-            If it is not there, and nothing is left of it.
+            If it does not exist, and nothing of it remains.
         """
         self._check_name(name)
         self._store._core.delete_dataset(self._within(name))
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str):
-            raise UsageError(f"the name of a dataset is a text, not {name!r}")
+            raise UsageError(f"the name of a dataset must be a string, not {name!r}")
         if not name.strip("/"):
-            raise UsageError(f"{name!r} is no name of a dataset: it is empty")
+            raise UsageError(f"invalid dataset name {name!r}: it is empty")
         checked_text(name, "dataset's name")
 
     def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
-        """Create a run, if it is not there.
+        """Create a run; an existing one is returned.
 
         Parameters
         ----------
         number : int
             Its number, from 0 to 2**64 - 2.
         batch : WriteBatch, optional
-            Where it waits to be written; by default it is written at once.
+            Batch that collects the write; by default it is written at once.
 
         Returns
         -------
@@ -968,25 +967,25 @@ class DataSet(_Holder[Run]):
         default: Any = MISSING,
         unpickle: bool = False,
     ) -> Any:
-        """Load a product of its own, or of one of its events.
+        """Load a product of the dataset, or of one of its events.
 
-        ``dataset.load(label, event=(1, 2, 3))`` loads what ``dataset[1][2][3].load(label)`` loads. With a typename it
-        sends one request to a server, where the latter sends four; without a typename, two more find the type.
+        ``dataset.load(label, event=(1, 2, 3))`` is the same as ``dataset[1][2][3].load(label)``. With a typename it
+        sends one request to a server instead of four; without a typename, both send two more to find the type.
 
         Parameters
         ----------
         label : str or tuple
-            Its label, or label and type.
+            The label, or label and type.
         form : optional
             As in `Container.load`.
         event : tuple of three int, optional
-            Run, subrun and event whose product is loaded; by default, the product is one of the dataset itself.
+            Run, subrun and event of the product; by default, a product of the dataset itself is loaded.
         typename : str or type, optional
             As in `Container.load`.
         default : object, optional
-            What is returned if the dataset or event is there, but has no such product.
+            Value to return if the dataset or event exists, but has no such product.
         unpickle : bool
-            Whether a pickled product is unpickled, which runs whatever is in it.
+            Whether to unpickle a pickled product. Unpickling can run any code.
 
         Returns
         -------
@@ -996,9 +995,9 @@ class DataSet(_Holder[Run]):
         Raises
         ------
         KeyNotFoundError
-            If the run, the subrun or the event is not there; or if the product is not there, and there is no default.
+            If the run, subrun or event does not exist; or if the product does not exist and no default is given.
         FormatError
-            If what is stored is damaged.
+            If the stored value is damaged.
 
         Examples
         --------
@@ -1019,28 +1018,28 @@ class DataSet(_Holder[Run]):
         of_event, nothing = Event(self._store, key, self._path), object()
         value = of_event.load(label, form, typename=typename, default=nothing, unpickle=unpickle)
         if value is nothing:
-            self[run][subrun][number]  # an error if it is not there
+            self[run][subrun][number]  # an error if it does not exist
             return of_event.load(label, form, typename=typename, default=default, unpickle=unpickle)
         return value
 
     def datasets(self) -> Iterator[DataSet]:
-        """Iterate over the datasets in it, in the order of their names.
+        """Iterate over its datasets, sorted by name.
 
         Yields
         ------
         DataSet
-            Each of them.
+            The items, one by one.
         """
         for path, key in self._store._core.datasets(self.path):
             yield DataSet(self._store, path, key)
 
     def runs(self) -> Iterator[Run]:
-        """Iterate over its runs, in the order of their numbers.
+        """Iterate over its runs, sorted by number.
 
         Returns
         -------
         iterator of Run
-            Each of them.
+            The items, one by one.
         """
         return self._children()
 
@@ -1062,19 +1061,19 @@ class DataSet(_Holder[Run]):
         products : str, tuple or list
             A label, or a label and a type; or several of these.
         runs : int, iterable of int, slice or range, optional
-            Of these runs only, in the order of their numbers. All must be there, but of a slice or a range, of which
-            those count that are.
+            Only events of these runs, sorted by number. All given runs must exist; in a slice or range, missing runs
+            are skipped.
         typename : str or type, optional
-            The type of a single label.
+            The type, for a single label.
         numbers : bool
-            Whether ``run``, ``subrun`` and ``event`` of each event come with them.
+            Whether to add the fields ``run``, ``subrun`` and ``event``.
         library : str
             "ak", "np", "arrow", "pd" or "pl".
 
         Returns
         -------
         array
-            Of one product, its values; of several, records with a field for each label.
+            For one product its values, for several products records with a field per label.
 
         Examples
         --------
@@ -1091,28 +1090,29 @@ class DataSet(_Holder[Run]):
     def delete_products(
         self, label: str | tuple[str, Any], *, typename: Any = None, runs: int | slice | Iterable[int] | None = None
     ) -> int:
-        """Delete a product of all its events, but not of those of datasets in it.
+        """Delete a product of all its events, but not of events of nested datasets.
 
-        Products of its own, and of its runs and subruns, stay. If it is broken off, some are left: do it again.
+        Products of the dataset itself, and of its runs and subruns, are kept. If the deletion was interrupted, some
+        products remain: delete them again.
 
         Parameters
         ----------
         label : str or tuple
-            The product's label, or label and type.
+            The label of the product, or label and type.
         typename : str or type, optional
-            Its type; by default those of all types are deleted.
+            The type; by default products of all types are deleted.
         runs : int, iterable of int, slice or range, optional
-            Of the events of these runs only; of a slice or a range, those that are there.
+            Only of events of these runs; in a slice or range, missing runs are skipped.
 
         Returns
         -------
         int
-            How many were deleted.
+            Number of deleted products.
 
         Raises
         ------
         KeyNotFoundError
-            If no event has the product, of this type if one is given.
+            If no event has the product (with this type, if given).
 
         Examples
         --------
@@ -1127,9 +1127,9 @@ class DataSet(_Holder[Run]):
         return self._delete_products(parts, label, typename)
 
     def _runs(self, runs: int | str | slice | Iterable[int]) -> list[Run]:
-        """Return runs of these numbers, in their order."""
+        """Return the runs with these numbers, in ascending order."""
         if isinstance(runs, str):
-            raise UsageError(f"runs are numbers, as 301, [301, 305] or slice(300, 310), and not the text {runs!r}")
+            raise UsageError(f"runs must be numbers, e.g. 301, [301, 305] or slice(300, 310), not the string {runs!r}")
         if isinstance(runs, slice):
             return list(self[runs])
         if isinstance(runs, range):
@@ -1139,12 +1139,12 @@ class DataSet(_Holder[Run]):
         return [self[number] for number in sorted({_number(number) for number in numbers})]
 
     def exists(self) -> bool:
-        """Return whether it is in the store: one that was deleted is not, even if another has its name now.
+        """Return whether the dataset exists in the store: a deleted one does not, even if a new dataset has its name.
 
         Returns
         -------
         bool
-            Whether it is.
+            True if it exists.
         """
         found = self._store._core.find_dataset(self.path)
         return found is not None and found[1] == self._key
@@ -1155,7 +1155,7 @@ class DataSet(_Holder[Run]):
 
     def _gone(self) -> KeyNotFoundError:
         return KeyNotFoundError(
-            f"{self._store.url}: {self} was deleted after this object was made: look for it by its name, or create it, "
+            f"{self._store.url}: {self} was deleted after this object was made: find it by its name, or create it, "
             "again"
         )
 
@@ -1163,10 +1163,10 @@ class DataSet(_Holder[Run]):
         return f"<DataSet {self}>"
 
     def delete(self) -> None:
-        """Delete it, with all datasets, runs and products in it; the root is emptied.
+        """Delete the dataset with all its datasets, runs and products; the root is emptied.
 
-        From the first moment on nobody finds it, or what is in it. Of a deletion that was broken off something is left,
-        and nothing can be created under its name until it is done again, by this or `delete_dataset`.
+        It becomes invisible at once, with its contents. After an interrupted deletion, some data remain, and nothing
+        can be created with its name until the deletion is repeated with this method or `delete_dataset`.
         """
         if not self._store._core.remove_dataset(self.path, self._key):
             raise self._gone()

@@ -1,4 +1,4 @@
-"""Event stores: products by dataset, run, subrun and event, as HEPnOS keeps them."""
+"""Event stores: products by dataset, run, subrun and event, as in HEPnOS."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _T = TypeVar("_T", "WriteBatch", "Queue")
 
 
 class Product(NamedTuple):
-    """A product that was kept, or that there is: what `load`, `arrays` and others take as ``(label, type)``.
+    """Label and type of a product; `load`, `arrays` and others take it as ``(label, type)``.
 
     Attributes
     ----------
@@ -61,18 +61,18 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True)
 class Swept:
-    """What `DataStore.sweep_objects` has done.
+    """Result of `DataStore.sweep_objects`.
 
     Attributes
     ----------
     used : int
         Objects that products refer to.
     deleted, deleted_bytes : int
-        Objects that were deleted, and their bytes.
+        Deleted objects, and their size in bytes.
     young : int
-        Objects that nobody refers to, and that were left as they may be about to be referred to.
+        Objects without a product that were kept because they are new: a product may soon refer to them.
     strange : int
-        What has a name that no object of a store has; it was left.
+        Files that this store did not write; they were kept.
     """
 
     used: int
@@ -85,19 +85,19 @@ class Swept:
 class DataStore:
     """An event store: nested datasets, which hold runs, subruns and events, each with products.
 
-    Open one by `DataStore.connect`. All objects of a store may be used by any number of threads. At the end of a
-    ``with``, it is closed.
+    Open a store with `DataStore.connect`. All objects of a store can be used by several threads. A ``with`` block
+    closes the store at its end.
 
     Attributes
     ----------
     url : str
-        Where it is.
+        The URL of the store.
     root : DataSet
-        The dataset that all others are in.
+        The dataset that contains all others.
     objects : str or None
-        Where large products are, if not in the store.
+        Location of the objects of large products; None if all products are in the store.
     objects_over : int or None
-        More bytes than which make a product a large one.
+        Size in bytes above which a product is stored as an object.
 
     Examples
     --------
@@ -113,14 +113,14 @@ class DataStore:
         self, core: _core.Store, given: str = "", mode: str = "a", settings: Mapping[str, str] | None = None
     ) -> None:
         if not isinstance(core, _core.Store):
-            raise UsageError(f"a store is opened by DataStore.connect({core!r})")
+            raise UsageError(f"open a store with DataStore.connect({core!r})")
         self._core = core
-        self._given = given  # with what messages do not show, as passwords
+        self._given = given  # including passwords, which messages do not show
         self._mode = mode
-        self._threads: Threads | None = None  # for asyncio, when it is first used
+        self._threads: Threads | None = None  # for asyncio, created at first use
         self._settings = dict(settings or {})
         self._lock = threading.Lock()
-        self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # what is closed with it
+        self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # objects that are closed with the store
         self._process = os.getpid()
 
     def __enter__(self) -> Self:
@@ -132,11 +132,11 @@ class DataStore:
         self.close()
 
     def close(self) -> None:
-        """Close it: write what batches have collected, close queues, and give up the folder or the connections.
+        """Close the store: write batches, close queues, and release the directory or the connections.
 
-        A folder may be written by another process then, also if there are still objects of this store: using one is a
-        `UsageError`. Others that this process has connected to the same folder stay open. Closing again does nothing. A
-        process that was forked since lets it go; what its batches have collected is written by the parent.
+        Then another process can write to the directory. Using objects of a closed store raises a `UsageError`. Other
+        connections of this process to the same directory stay open. Closing again does nothing. In a forked child,
+        closing only releases the store; the parent writes its batches.
 
         Examples
         --------
@@ -152,7 +152,7 @@ class DataStore:
             if self._core.is_closed:
                 return
             threads, self._threads = self._threads, None
-            with contextlib.ExitStack() as last:  # all of it is done, whatever fails
+            with contextlib.ExitStack() as last:  # each step is done, even if others fail
                 if threads is not None and threads.process == os.getpid():
                     last.callback(threads.close)
                 last.callback(self._core.close)
@@ -164,12 +164,12 @@ class DataStore:
         try:
             self._core.flush()
         except UsageError:
-            if self._process == os.getpid():  # a store that cannot be used behind a fork has nothing of this process
+            if self._process == os.getpid():  # a store that cannot be used after a fork holds nothing of this process
                 raise
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the store was closed."""
         return self._core.is_closed
 
     @classmethod
@@ -183,22 +183,24 @@ class DataStore:
         objects_over: int | str | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Open a store, and make it if it is not there and ``mode`` is "a".
+        """Open a store, and create it if it does not exist and ``mode`` is "a".
 
         Parameters
         ----------
         url : str or path
-            ``memory:``, whose content ends with the process; ``dir:PATH``, a folder on a disk of this machine;
-            ``redis://host:port``, a Redis or a cluster of it; a path that ends in ``.json``, which says where it is.
+            ``memory:``, which ends with the process; ``dir:PATH``, a directory on a local disk; ``redis://host:port``,
+            a Redis server or cluster; or the path of a configuration file that ends in ``.json``.
         mode : str
-            "a" to read and write, of a store that is made if it is not there; "r+" to read and write one that is there;
-            "r" to read one that is there. One process at a time writes to a folder, and any number read it.
+            "a" to read and write, and create the store if it does not exist; "r+" to read and write an existing store;
+            "r" to read an existing store. One process at a time can write to a directory, and any number can read it.
         objects : str or path, optional
-            Where large products are: a folder, or ``s3://bucket/prefix``. The store notes it, so that it is said once.
+            Location of large products: a directory, or ``s3://bucket/prefix``. The store records it, so later calls
+            need not give it.
         objects_over : int or str, optional
-            Products of more bytes are large (``"1MiB"``); as the store has noted, and 1 MiB for a new one.
+            Size above which products are large, such as ``"1MiB"``; by default the recorded size, and 1 MiB for a new
+            store.
         storage_options : dict, optional
-            Settings by which the bucket is asked, as of `open`.
+            Settings for the bucket, as in `open`.
 
         Returns
         -------
@@ -208,13 +210,13 @@ class DataStore:
         Raises
         ------
         UsageError
-            If the URL names no store, or its large products are at another place.
+            If the URL is invalid, or the large products of the store are elsewhere.
         KeyNotFoundError
-            If it is not there, and not to be made.
+            If the store does not exist and is not created.
         FileError
-            If another process writes to it.
+            If another process writes to the store.
         FormatError
-            If the folder holds something else.
+            If the directory has other contents.
 
         Examples
         --------
@@ -230,13 +232,13 @@ class DataStore:
         """
         if mode not in ("a", "r+", "r"):
             raise UsageError(
-                "mode is 'a' (read and write, and make it if it is not there), 'r+' (read and write what is there) or "
+                "mode must be 'a' (read and write, create if missing), 'r+' (read and write an existing store) or "
                 f"'r' (read), not {mode!r}"
             )
         text = os.fspath(url)
         if not text.strip():
             raise UsageError(
-                f"{text!r} names no store: give memory:, dir:PATH, redis://HOST:PORT or a configuration (.json)"
+                f"{text!r} is not a store: give memory:, dir:PATH, redis://HOST:PORT or a configuration (.json)"
             )
         if text.startswith("dir:"):
             text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
@@ -248,68 +250,68 @@ class DataStore:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the store."""
         return self._core.url
 
     @property
     def is_durable(self) -> bool:
-        """Whether what was flushed is there when the processes have ended that keep it.
+        """Whether flushed data survive the end of the processes that hold the store.
 
-        So it is in a folder, and in a Redis of which every server keeps a log (``appendonly yes``), but not in memory.
+        True for a directory, and for Redis if every server keeps a log (``appendonly yes``); False for a store in
+        memory.
         """
         return self._core.is_durable
 
     @property
     def objects(self) -> str | None:
-        """Where large products are, if not in the store."""
+        """Location of the objects of large products; None if all products are in the store."""
         return None if self._core.objects is None else self._core.objects[0]
 
     @property
     def objects_over(self) -> int | None:
-        """More bytes than which make a product a large one; None if none is."""
+        """Size in bytes above which a product is stored as an object; None if there are no objects."""
         return None if self._core.objects is None else self._core.objects[1]
 
     def sweep_objects(self, *, age: float = 3600.0) -> Swept:
-        """Delete objects beside the store that no product refers to, as crashes leave them.
+        """Delete orphans: objects that no product refers to, left by crashes.
 
         Parameters
         ----------
         age : float
-            Seconds that an object must have been there: younger ones may be about to be referred to.
+            Minimum age of an object in seconds: a product may soon refer to a younger object.
 
         Returns
         -------
         Swept
-            How many objects are used, and how many were deleted.
+            Numbers of used and deleted objects.
         """
         return Swept(*self._core.sweep(age))
 
     @staticmethod
     def compact(url: str | os.PathLike[str]) -> tuple[int, int]:
-        """Write the file of a store in a folder anew, without the room of what was deleted.
+        """Rewrite the file of a store in a directory to free the space of deleted data.
 
-        Deleting does not make the file smaller: what is written later takes the room. The new file takes the place of
-        the old one when it is whole and on the disk, so that a crash leaves one of them. The disk must have room for
-        both.
+        Deleting does not make the file smaller; later writes reuse the space. The new file replaces the old one when it
+        is complete and on disk, so that a crash leaves one of them. The disk must have space for both.
 
         Parameters
         ----------
         url : str or path
-            ``dir:PATH``, or a path that ends in ``.json``, which says where it is.
+            ``dir:PATH``, or the path of a configuration file that ends in ``.json``.
 
         Returns
         -------
         tuple of int
-            The bytes of the file before and after.
+            Size of the file in bytes, before and after.
 
         Raises
         ------
         FileError
-            If a process has the store open, this one included.
+            If any process, including this one, has the store open.
         FormatError
             If the store is damaged.
         UsageError
-            If it is not a store in a folder.
+            If it is not a store in a directory.
 
         Examples
         --------
@@ -326,15 +328,15 @@ class DataStore:
         return _core.Store.compact(os.fspath(url))
 
     def sweep_nameless(self) -> int:
-        """Remove what is left of datasets that have no name, as whoever wrote while others deleted them leaves it.
+        """Remove data of datasets without a name, left by writes during a deletion.
 
-        Nobody can find it, and it takes up room. The whole store is looked through. Do not do it when servers of a
-        cluster have lost what they had: the names of datasets may be what is missing.
+        These data cannot be found any more, but take up space. This scans the whole store. Do not use it after servers
+        of a cluster have lost data: the names of existing datasets may be lost.
 
         Returns
         -------
         int
-            Of how many datasets there was something.
+            Number of datasets whose data were removed.
 
         Examples
         --------
@@ -345,23 +347,23 @@ class DataStore:
         return self._core.sweep_nameless()
 
     def forget_class(self, name: str) -> None:
-        """Forget which members a class has, so that products may be stored whose class of this name has others.
+        """Forget the members of a class, so that a class with this name and other members can be stored.
 
-        The names of all products of the store are read, and again after seven seconds: so long programs that are
-        connected may take the class for what it was, and nobody stores it. Queues are not looked at, nor products that
-        wait in batches of other programs.
+        This reads the names of all products of the store, and again after seven seconds, because connected programs may
+        remember the old class for that long; no program may store it meanwhile. Queues and unwritten batches of other
+        programs are not checked.
 
         Parameters
         ----------
         name : str
-            The class, as "Track".
+            The class, such as "Track".
 
         Raises
         ------
         KeyNotFoundError
-            If the store knows no such class.
+            If the store does not know the class.
         UsageError
-            If there is a product that has it.
+            If a product uses the class.
 
         Examples
         --------
@@ -377,16 +379,16 @@ class DataStore:
 
     @property
     def root(self) -> DataSet:
-        """The dataset that all others are in. It holds datasets, and neither runs nor products."""
+        """The dataset that contains all others. It holds datasets, and neither runs nor products."""
         return DataSet(self, *self._core.dataset(""))
 
     def create_dataset(self, name: str) -> DataSet:
-        """Create a dataset, and those that it is in, if they are not there: as of `root`.
+        """Create a dataset in `root`, including the datasets above it; existing ones are kept.
 
         Parameters
         ----------
         name : str
-            Its full name; "a/b" is b in a.
+            The full name; "a/b" is b in a.
 
         Returns
         -------
@@ -413,21 +415,21 @@ class DataStore:
         return f"<DataStore {self.url!r}{', closed' if self.closed else ''}>"
 
     def _as_read(self) -> tuple[str, str, dict[str, str]]:
-        """Return how another process opens it to be read."""
+        """Return how another process opens the store for reading."""
         self.__reduce__()
         return self._given, "r" if self.url.startswith("dir:") else self._mode, self._settings
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, dict[str, str]]]:
         if self.closed:
             raise UsageError(f"{self.url}: this store was closed: connect to it again")
-        if not self._core.is_kept:  # a Redis without a log is there for other processes
+        if not self._core.is_kept:  # other processes can use a Redis without a log
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
-        # whoever unpickles it makes no folder
+        # unpickling must not create a directory
         mode = "r+" if self._mode == "a" and self.url.startswith("dir:") else self._mode
         return (reconnect, (self._given, mode, self._settings))
 
     def flush(self) -> None:
-        """Return when all that was written is as durable as the store makes it."""
+        """Wait until all writes are as durable as the store allows."""
         self._core.flush()
 
     @known_options()
@@ -439,23 +441,23 @@ class DataStore:
         overwrite: bool = True,
         threads: int = 0,
     ) -> WriteBatch:
-        """Begin to collect containers and products that are written together.
+        """Return a batch that collects containers and products, and writes them together.
 
         Parameters
         ----------
         max_items : int
-            Containers and products for each target of the store that are collected, at most.
+            Maximum number of containers and products collected for each target of the store.
         max_bytes : int
-            Bytes of these, at most.
+            Maximum size of these in bytes.
         overwrite : bool
-            Whether products that are there are replaced; if not, they stay, and `WriteBatch.kept` names them.
+            Whether to replace existing products; otherwise they are kept, and listed in `WriteBatch.kept`.
         threads : int
-            Threads that write in the background; with 0, whoever adds the last that fits writes.
+            Threads that write in the background; with 0, the caller that fills the batch writes it.
 
         Returns
         -------
         WriteBatch
-            A context manager, which writes what is left at its end.
+            A context manager, which writes the rest at its end.
 
         Examples
         --------
@@ -473,7 +475,7 @@ class DataStore:
         return self._opened(WriteBatch(self, core))
 
     def _opened(self, one: _T) -> _T:
-        """Note what is to be closed with the store."""
+        """Register an object to be closed with the store."""
         with self._lock:
             self._open.add(one)
         return one
@@ -487,21 +489,21 @@ class DataStore:
         max_bytes: int = _MAX_BYTES,
         overwrite: bool = True,
     ) -> WriteBatch:
-        """Begin to collect containers and products that threads write in the background.
+        """Return a batch whose containers and products are written by threads in the background.
 
         Parameters
         ----------
         threads : int
-            How many do.
+            Number of threads.
         max_items, max_bytes, overwrite
-            As of `write_batch`.
+            As in `write_batch`.
 
         Returns
         -------
         WriteBatch
             A context manager, which waits at its end until all is written.
         """
-        at_least("threads", threads, 1)  # without any, use `write_batch`
+        at_least("threads", threads, 1)  # for 0 threads, use `write_batch`
         return self.write_batch(max_items=max_items, max_bytes=max_bytes, overwrite=overwrite, threads=threads)
 
     @known_options()
@@ -512,16 +514,16 @@ class DataStore:
         batch_size: int = 16_384,
         ahead: int = 2,
     ) -> Prefetcher:
-        """Return what fetches events and products of theirs ahead of who iterates over them.
+        """Return a prefetcher, which fetches events and their products ahead of a loop.
 
         Parameters
         ----------
         products : str, tuple or list
             A label, or a label and a type; or several of these.
         batch_size : int
-            Events that are fetched together.
+            Number of events fetched together.
         ahead : int
-            How many of these batches are fetched before they are asked for.
+            Number of batches fetched in advance.
 
         Returns
         -------
@@ -531,24 +533,24 @@ class DataStore:
         return Prefetcher(self, listed(products), batch_size, ahead)
 
     def load_refs(self, refs: Any, *, default: Any = MISSING) -> Any:
-        """Load what many references refer to, each product once, by few requests.
+        """Load the targets of many references with few requests, each product once.
 
         Parameters
         ----------
         refs : array or sequence of Ptr
-            References, or a column of them, however deep in lists.
+            References, or a column of references, in lists of any depth.
         default : object, optional
-            What stands in place of what is not there, or of a reference to nothing; None for a missing value.
+            Replacement for missing products and null references; None for a missing value.
 
         Returns
         -------
         ak.Array
-            A value for each reference, in the shape of `refs`.
+            One value per reference, in the shape of `refs`.
 
         Raises
         ------
         KeyNotFoundError
-            If something is not there, and there is no default.
+            If a target does not exist and no default is given.
 
         Examples
         --------
@@ -565,22 +567,22 @@ class DataStore:
 
     @known_options()
     def create_queue(self, name: str, kind: Any = bytes) -> None:
-        """Create a queue between programs.
+        """Create a queue, which passes values between programs.
 
         Parameters
         ----------
         name : str
             Its name.
         kind : type or str
-            The type of its values; queues of one name and several types are several queues.
+            The type of its values. Queues with the same name and different types are different queues.
 
         Raises
         ------
         ExistsError
-            If there is one of this name and type.
+            If a queue with this name and type exists.
         """
         if not self._core.create_queue(_queue(name, kind)):
-            raise ExistsError(f"{self.url}: there is a queue {name!r} of {type_name_of(kind)} already")
+            raise ExistsError(f"{self.url}: queue {name!r} of {type_name_of(kind)} already exists")
 
     @known_options()
     def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> Queue:
@@ -589,24 +591,24 @@ class DataStore:
         Parameters
         ----------
         name, kind
-            As of `create_queue`.
+            As in `create_queue`.
         mode : str
-            "producer" to push to it, "consumer" to take from it.
+            "producer" to push values, "consumer" to pop them.
         unpickle : bool
-            Whether pickled values are unpickled, which runs whatever is in them.
+            Whether to unpickle pickled values. Unpickling can run any code.
 
         Returns
         -------
         Queue
-            The queue. As long as a producer has it open, consumers wait for more.
+            The queue. While a producer has it open, consumers wait for more values.
 
         Raises
         ------
         KeyNotFoundError
-            If there is none.
+            If the queue does not exist.
         """
         if mode not in ("producer", "consumer"):
-            raise UsageError(f"mode is 'producer' or 'consumer', not {mode!r}")
+            raise UsageError(f"mode must be 'producer' or 'consumer', not {mode!r}")
         try:
             core = self._core.open_queue(_queue(name, kind), mode == "producer")
         except KeyNotFoundError as error:
@@ -615,23 +617,23 @@ class DataStore:
 
     @known_options()
     def destroy_queue(self, name: str, kind: Any = bytes) -> None:
-        """Remove a queue, with what is in it.
+        """Remove a queue with all its values.
 
         Parameters
         ----------
         name, kind
-            As of `create_queue`.
+            As in `create_queue`.
 
         Raises
         ------
         KeyNotFoundError
-            If there is none.
+            If the queue does not exist.
         """
         if not self._core.destroy_queue(_queue(name, kind)):
             raise self._no_queue(name, kind)
 
     def _no_queue(self, name: str, kind: Any) -> KeyNotFoundError:
-        """Return the error that says of which type there is a queue of this name."""
+        """Return the error for a missing queue, with the existing types of this name."""
         wanted = type_name_of(kind)
         others = [*_OF_QUEUES, f"std::vector<{wanted}>", wanted.removeprefix("std::vector<").removesuffix(">")]
         there = []
@@ -639,17 +641,17 @@ class DataStore:
             with contextlib.suppress(KeyNotFoundError):
                 self._core.open_queue(f"{name}#{other}", False)
                 there.append(other)
-        hint = f"there is one of {', '.join(there)}: say its type" if there else "create it first"
+        hint = f"it exists for {', '.join(there)}: give its type" if there else "create it first"
         return KeyNotFoundError(f"{self.url}: there is no queue {name!r} of {wanted}; {hint}")
 
 
 def reconnect(url: str, mode: str, settings: dict[str, str]) -> DataStore:
-    """Open a store as another process has it open; where its large products are, the store says."""
+    """Open a store as in another process; the location of large products is recorded in the store."""
     return DataStore(_core.Store.connect(url, mode, settings=settings), url, mode, settings)
 
 
 def _from_anywhere(url: str) -> str:
-    """Return where a store is for processes that work in another folder."""
+    """Return the absolute location of a store, for processes in another directory."""
     scheme, _, rest = url.partition(":")
     if scheme == "dir":
         return f"dir:{Path(rest).absolute()}"
@@ -657,11 +659,11 @@ def _from_anywhere(url: str) -> str:
 
 
 def _place(text: str) -> str:
-    """Return a place of objects: a URL, or a path."""
+    """Return the location of objects: a URL, or a path."""
     return text if "://" in text else str(Path(text).expanduser())
 
 
-# Types that queues have as a rule, for messages
+# Usual types of queues, for messages
 _OF_QUEUES = (BYTES, MSGPACK, PICKLE, "std::string", *DTYPES, *(f"std::vector<{name}>" for name in DTYPES))
 
 
@@ -670,11 +672,11 @@ def _queue(name: str, kind: Any) -> str:
 
 
 _BATCHES: weakref.WeakSet[WriteBatch] = weakref.WeakSet()
-_BATCHES_LOCK = threading.Lock()  # a set cannot be gone through while another thread adds to it
+_BATCHES_LOCK = threading.Lock()  # a set must not change while it is iterated over
 
 
 def _forget_batches() -> None:
-    """Behind a fork: what batches of the parent have collected is the parent's to write."""
+    """Forget batches of the parent after a fork: the parent writes them."""
     global _BATCHES, _BATCHES_LOCK
     _BATCHES, _BATCHES_LOCK = weakref.WeakSet(), threading.Lock()
 
@@ -683,7 +685,7 @@ os.register_at_fork(after_in_child=_forget_batches)
 
 
 def flush_open(*, durable: bool = True) -> None:
-    """Write all that batches of this process have collected; if not to be durable, it is as after single writes."""
+    """Write all batches of this process; without `durable`, as durable as single writes."""
     with _BATCHES_LOCK:
         batches = list(_BATCHES)
     for batch in batches:
@@ -693,21 +695,21 @@ def flush_open(*, durable: bool = True) -> None:
             else:
                 batch._core.write_all()
         except UsageError:
-            if not batch._is_closed:  # by another thread, which has written it
+            if not batch._is_closed:  # another thread has written it
                 raise
 
 
 class WriteBatch:
-    """Containers and products that are collected, and written when there are many, or at the end of a ``with``.
+    """A collection of containers and products, which is written when it is full, or at the end of a ``with`` block.
 
-    What could not be written is kept, and written by the next `flush` if that can.
+    Data that could not be written are kept, and the next `flush` tries again.
     """
 
     def __init__(self, store: DataStore, core: _core.WriteBatch) -> None:
         self._store = store
         self._core = core
         self._kept: list[tuple[Container, Product]] = []
-        self._datasets: set[bytes] = set()  # that were found to be there
+        self._datasets: set[bytes] = set()  # existing products that were kept
         self._is_closed = False
         self._process = os.getpid()
         with _BATCHES_LOCK:
@@ -717,12 +719,12 @@ class WriteBatch:
         return f"<WriteBatch of {self._store.url!r}>"
 
     def _take(self, container: Container) -> None:
-        """Fail if what is put in here for a container would go nowhere."""
+        """Raise if a container does not belong to the store of this batch."""
         self._check_process()
         if not is_same(container._store, self._store):
             other = "another store" if self._store.url == container._store.url else self._store.url
             raise UsageError(
-                f"{container} is in {container._store.url}, and this batch writes to {other}: make a batch of the "
+                f"{container} is in {container._store.url}, but this batch writes to {other}: use a batch of the "
                 "container's store"
             )
         uuid = container._key[:16]
@@ -747,15 +749,15 @@ class WriteBatch:
         return len(self._core)
 
     def flush(self) -> None:
-        """Write all that was collected, and return when it is as durable as the store makes it."""
+        """Write everything collected, and wait until it is as durable as the store allows."""
         self._check_process()
         self._core.flush()
         self._note(self._core.take_kept())
 
     def close(self) -> None:
-        """Write all that was collected; nothing can be added any more.
+        """Write everything collected, and close the batch.
 
-        In a process that was forked since, nothing is written: it is the parent's.
+        In a forked child, nothing is written: the parent writes it.
         """
         self._is_closed = True
         if self._process != os.getpid():
@@ -764,11 +766,11 @@ class WriteBatch:
 
     @property
     def kept(self) -> list[tuple[Container, Product]]:
-        """The products that were there and stayed as they were, as far as was written, with their containers."""
+        """The existing products that were kept by writes so far, with their containers."""
         return list(self._kept)
 
     def _take_kept(self) -> list[tuple[bytes, str, str]]:
-        """Return the products that were kept as keys, labels and types, and forget them."""
+        """Return the kept products as keys, labels and types, and clear the list."""
         kept = [(container._key, product.label, product.type) for container, product in self._kept]
         self._kept = []
         return kept
@@ -787,23 +789,23 @@ class WriteBatch:
         event: npt.ArrayLike,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        """Create many events, and store products of them by columns.
+        """Create many events, and store their products from columns.
 
         Parameters
         ----------
         dataset : DataSet
-            Where they are created, with their runs and subruns.
+            Dataset for the events, with their runs and subruns.
         products : dict
-            A label, and an array with a value for each event.
+            For each label an array with one value per event.
         run, subrun, event : array of int
             The numbers of the events, or one number for all.
         types : dict, optional
-            The types of products; by default what the arrays are.
+            The types of products; by default the types of the arrays.
 
         Raises
         ------
         UsageError
-            If an event is there twice, or an array has not one value for each; nothing is created then.
+            If an event occurs twice, or an array does not have one value per event; then nothing is created.
         KeyNotFoundError
             If the dataset was deleted.
 
@@ -819,19 +821,19 @@ class WriteBatch:
         """
         if not isinstance(dataset, DataSet):
             raise UsageError(
-                f"dataset is a DataSet, as of store[name] or create_dataset, not {_shown(dataset)}"
+                f"dataset must be a DataSet, e.g. from store[name] or create_dataset, not {_shown(dataset)}"
                 + instead(dataset, "use the batch of its store for asyncio")
             )
         if not isinstance(products, Mapping):
             raise UsageError(
-                f"products is a dict of labels with an array each, not {_shown(products)}; of a table with a column "
-                "for each product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
+                f"products must be a dict with an array per label, not {_shown(products)}; for a table with a column "
+                "per product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
             )
         self._take(dataset)
         types = types or {}
         unknown = set(types) - set(products)
         if unknown:
-            raise UsageError(f"types has {', '.join(sorted(unknown))}, which is no product that is given")
+            raise UsageError(f"types has {', '.join(sorted(unknown))}, which is not in products")
         keys = _keys(dataset, run, subrun, event)
         if (twice := _twice(keys)) is not None:
             raise UsageError(f"{twice} is given several times")
@@ -841,7 +843,7 @@ class WriteBatch:
             raise told_how(error, "types={label: 'NEW'}, or of lists 'std::vector<NEW>'") from error.__cause__
 
     def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
-        """Store products of containers, of which these are the keys."""
+        """Store products of the containers with these keys."""
         columns = []
         for name, values in products.items():
             kind = types.get(name)
@@ -859,14 +861,14 @@ class WriteBatch:
 
 
 def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: npt.ArrayLike) -> bytes:
-    """Return the keys of events, one behind the other."""
+    """Return the keys of events, concatenated."""
     numbers = [_numbers(name, values) for name, values in (("run", run), ("subrun", subrun), ("event", event))]
     try:
         runs, subruns, events = np.broadcast_arrays(*numbers)
     except ValueError as error:
-        raise UsageError(f"run, subrun and event are not of one length: {error}") from None
+        raise UsageError(f"run, subrun and event differ in length: {error}") from None
     if runs.ndim != 1:
-        raise UsageError("run, subrun and event are numbers or arrays of numbers")
+        raise UsageError("run, subrun and event must be numbers or arrays of numbers")
     keys = np.empty((len(runs), 5), ">u8")
     keys[:, :2] = np.frombuffer(dataset._key[:16], ">u8")
     keys[:, 2], keys[:, 3], keys[:, 4] = runs, subruns, events
@@ -874,7 +876,7 @@ def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: np
 
 
 def _twice(keys: bytes) -> str | None:
-    """Return the name of an event whose key is there several times; None if none is."""
+    """Return the name of an event whose key occurs several times; None if all are unique."""
     found = np.frombuffer(keys, "S40")
     if (found[1:] > found[:-1]).all():
         return None
@@ -887,35 +889,35 @@ def _twice(keys: bytes) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as messages show it."""
+    """Return a value as shown in messages."""
     return repr(value) if isinstance(value, str | int) else f"a {type(value).__name__}"
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     array = np.atleast_1d(np.asarray(values))
     if array.dtype.kind not in "iu" and isinstance(values, list | tuple):
-        # NumPy makes reals of none, and of integers of which some need 64 bits
+        # NumPy converts empty lists, and mixed signed and unsigned 64-bit integers, to floats
         wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, int | np.integer)]
         if wrong:
-            raise UsageError(f"{name} holds numbers without a fraction, not {wrong[0]!r}")
+            raise UsageError(f"{name} must hold integers, not {wrong[0]!r}")
         array = np.array(values, object)
         if len(array) and not 0 <= array.min() <= array.max() < 2**64:
-            raise UsageError(f"{name} holds {array.min()} to {array.max()}, and numbers are from 0 to {2**64 - 2}")
+            raise UsageError(f"{name} holds {array.min()} to {array.max()}, but numbers must be from 0 to {2**64 - 2}")
         array = array.astype(np.uint64)
     if array.dtype.kind not in "iu":
-        raise UsageError(f"{name} holds numbers without a fraction, not {array.dtype}")
+        raise UsageError(f"{name} must hold integers, not {array.dtype}")
     if array.dtype.kind == "i" and len(array) and array.min() < 0:
-        raise UsageError(f"{name} holds {array.min()}, and numbers are 0 or more")
+        raise UsageError(f"{name} holds {array.min()}, but numbers must be 0 or more")
     numbers = array.astype(np.uint64)
     if len(numbers) and numbers.max() == np.iinfo(np.uint64).max:
-        raise UsageError(f"{name} holds {numbers.max()}, which stands for none")
+        raise UsageError(f"{name} holds {numbers.max()}, which is reserved for missing numbers")
     return numbers
 
 
 class Queue:
-    """A queue between programs: values come out in the order in which they went in, each once.
+    """A queue between programs: each value is popped once, in the order of pushes.
 
-    As a context manager, it is closed at the end; iterating over it takes values until no producer has it open.
+    A ``with`` block closes it at its end. Iterating over it pops values until no producer has it open.
     """
 
     def __init__(self, store: DataStore, core: _core.Queue, name: str, kind: Any, unpickle: bool) -> None:
@@ -942,36 +944,38 @@ class Queue:
         return len(self._core)
 
     def push(self, value: Any) -> None:
-        """Add a value to the end.
+        """Append a value to the end.
 
         Parameters
         ----------
         value : object
-            Of the queue's type.
+            A value of the queue's type.
         """
         try:
             _, stored = encoded(self._store, self.name, value, self.type)
         except UsageError as error:
             why = str(error).removeprefix(f"product {self.name!r}: ")
-            raise UsageError(f"queue {self.name!r} of {self.type} takes no {type(value).__name__}: {why}") from error
+            raise UsageError(
+                f"queue {self.name!r} of {self.type} cannot take a {type(value).__name__}: {why}"
+            ) from error
         self._core.push(stored)
 
     def pop(self) -> Any:
-        """Take a value from the front, and wait for one as long as a producer has the queue open.
+        """Pop the first value; wait for one while a producer has the queue open.
 
         Returns
         -------
         object
-            The value; in a queue of a dataclass, or of ``list[dataclass]``, these.
+            The value; for a queue of a dataclass or of ``list[dataclass]``, as these.
 
         Raises
         ------
         QueueEndedError
-            If the queue is empty, and nobody will push any more.
+            If the queue is empty and no producer has it open.
         UsageError
-            If its values are pickled, and it was opened without ``unpickle=True``; nothing is taken then.
+            If its values are pickled, and it was opened without ``unpickle=True``; then nothing is popped.
         FormatError
-            If the value is damaged. It is still in the queue then, as it is if it cannot be had for another reason.
+            If the value is damaged. It stays in the queue, as after other errors.
         """
         self._check()
         stored = self._core.pop()
@@ -983,15 +987,15 @@ class Queue:
         return QueueEndedError(f"queue {self.name!r} is empty, and no producer has it open")
 
     def _check(self) -> None:
-        """Fail if values can be taken and not be had."""
+        """Raise if values cannot be unpickled."""
         if self.type == PICKLE and not self._unpickle:
             raise UsageError(
-                f"values of queue {self.name!r} are pickled, and unpickling runs whatever is in them: if you trust who "
-                "pushes them, open it with unpickle=True"
+                f"values of queue {self.name!r} are pickled, and unpickling can run any code: if you trust the program "
+                "that pushes them, open the queue with unpickle=True"
             )
 
     def _value(self, stored: bytes) -> Any:
-        """Return a value that was taken; what fails puts it back."""
+        """Decode a popped value; on errors, return it to the queue."""
         try:
             return loaded(self._store, self.name, self.type, stored, self._form, unpickle=self._unpickle)
         except BaseException:
@@ -1008,6 +1012,6 @@ class Queue:
             raise StopIteration from None
 
     def close(self) -> None:
-        """Say that nothing more will be pushed from here; in a process that was forked since, it says nothing."""
-        if self._process == os.getpid():  # another thread may have had it locked, and is not there
+        """End pushing from here; in a forked child, do nothing."""
+        if self._process == os.getpid():  # another thread may have held the lock, and does not exist in the child
             self._core.close()

@@ -1,4 +1,4 @@
-"""Events that come with products of theirs, fetched ahead."""
+"""Events with prefetched products."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher", "opened"]
 
-_MANY = 4  # events whose products are decoded together; numbers of fewer are had sooner one by one
+_MANY = 4  # minimum number of events whose products are decoded together; for fewer, single numbers are faster
 
 
 class PrefetchedEvent(Event):
-    """An event some of whose products are here already."""
+    """An event with prefetched products."""
 
     def __init__(self, batch: EventBatch, at: int) -> None:
         super().__init__(batch._store, batch._keys[at * 40 : at * 40 + 40], batch._path)
@@ -37,7 +37,7 @@ class PrefetchedEvent(Event):
         self._at = at
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Elsewhere, it is an event that loads its products from the store, which is opened to be read."""
+        """In another process, it is an event that loads its products from the store, opened for reading."""
         url, mode, settings = self._store._as_read()
         return _event, (url, mode, tuple(settings.items()), self._key, self._path)
 
@@ -51,7 +51,7 @@ class PrefetchedEvent(Event):
         default: Any = MISSING,
         unpickle: bool = False,
     ) -> Any:
-        """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
+        """Load a product, from memory if it was prefetched, else from the store; see `Event.load`."""
         label, typename = named(label, typename)
         found = self._fetched(label, form, typename)
         if found is None:
@@ -60,13 +60,13 @@ class PrefetchedEvent(Event):
         if stored is None:
             if default is not MISSING:
                 return default
-            return super().load(label, form, typename=typename, unpickle=unpickle)  # which says what there is
+            return super().load(label, form, typename=typename, unpickle=unpickle)  # its error lists the products
         if form is not bytes and (column := self._batch._column(at)) is not None:
             return column.at(self._at, form)
         return loaded(self._store, label, self._batch._names[at][1], stored, form, unpickle=unpickle)
 
     def _fetched(self, label: str, form: Any, typename: Any) -> tuple[int, bytes | None] | None:
-        """Return which of the products it is, and its stored value, if there is one; None if it must be asked for."""
+        """Return the index and the stored value of a prefetched product; None if the store must be asked."""
         stale = self._batch._stale
         if stale and not stale.isdisjoint(((self._at, label), (self._at, None))):
             return None
@@ -75,13 +75,13 @@ class PrefetchedEvent(Event):
         values = ((at, self._batch._events.value(at, self._at)) for at in matching)
         there = {self._batch._names[at][1]: (at, stored) for at, stored in values if stored is not None}
         if len(there) > 1:
-            return there.get(fitting(form, there) or "")  # or the store says that there are several
+            return there.get(fitting(form, there) or "")  # or the store reports that there are several
         if there:
             return next(iter(there.values()))
         is_known = kind is not None or form in (None, bytes) or isinstance(form, As)
         if is_known or _name_of(form) in [self._batch._names[at][1] for at in matching]:
             return (matching[0], None) if matching else None
-        return None  # it may have one that has the type of the form
+        return None  # it may have a product with the type of the form
 
     @known_options()
     def store(
@@ -93,7 +93,7 @@ class PrefetchedEvent(Event):
         overwrite: bool = True,
         batch: WriteBatch | None = None,
     ) -> None:
-        """Store a product, which is loaded from the store from then on; see `Event.store`."""
+        """Store a product; from then on, it is loaded from the store; see `Event.store`."""
         self._batch._stale.add((self._at, label))
         super().store(label, value, typename=typename, overwrite=overwrite, batch=batch)
 
@@ -104,13 +104,13 @@ class PrefetchedEvent(Event):
         super().delete_product(label, typename=typename)
 
     def delete(self) -> None:
-        """Delete it, with all that it holds; see `Event.delete`."""
+        """Delete the event with its products; see `Event.delete`."""
         self._batch._stale.add((self._at, None))
         super().delete()
 
 
 def _name_of(form: Any) -> str | None:
-    """Return the name of the type that a form is; None if it is none."""
+    """Return the type name of a form; None if the form is not a type."""
     with contextlib.suppress(UsageError):
         return type_name_of(form)
     return None
@@ -121,8 +121,8 @@ def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: byte
 
 
 def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
-    """Return a store of this process, which all share to whom it was sent."""
-    return _opened(url, mode, settings, os.getpid())  # one from before a fork is of no use
+    """Return the store of this process for a URL, shared by all received batches."""
+    return _opened(url, mode, settings, os.getpid())  # a store from before a fork cannot be used
 
 
 @functools.cache
@@ -133,7 +133,7 @@ def _opened(url: str, mode: str, settings: tuple[tuple[str, str], ...], _process
 
 
 class EventBatch:
-    """Events in their order, with the products that were asked for, as they were when they were fetched."""
+    """A sequence of events with their requested products, as they were when fetched."""
 
     def __init__(
         self, store: DataStore, events: _core.Events, names: list[tuple[str, str]], path: str | None = None
@@ -144,7 +144,7 @@ class EventBatch:
         self._names = names
         self._keys = events.keys()
         self._columns: dict[int, Column | None] = {}
-        # Events and labels (None for all) of what was stored or deleted through the events, and is here as it was
+        # Events and labels (None for all) of products that were changed through the events and are outdated here
         self._stale: set[tuple[int, str | None]] = set()
 
     def __len__(self) -> int:
@@ -157,18 +157,18 @@ class EventBatch:
     def __getitem__(self, at: SupportsIndex) -> PrefetchedEvent:
         if isinstance(at, str):
             raise UsageError(
-                f"events are had by their place in the batch; a product of all of them is arrays()[{at!r}]"
+                f"get events by their position in the batch; for a product of all events use arrays()[{at!r}]"
             )
         n, at = len(self), operator.index(at)
         if not -n <= at < n:
-            raise IndexError(f"there are {n} events")
+            raise IndexError(f"the batch has {n} events")
         return PrefetchedEvent(self, at % n)
 
     def __iter__(self) -> Iterator[PrefetchedEvent]:
         return (PrefetchedEvent(self, at) for at in range(len(self)))
 
     def _part(self, start: int, n: int) -> EventBatch:
-        """Return some of its events, which share what was loaded."""
+        """Return a slice of its events, which shares the loaded products."""
         if (start, n) == (0, len(self)):
             return self
         part = EventBatch.__new__(EventBatch)
@@ -179,7 +179,7 @@ class EventBatch:
         return part
 
     def _column(self, at: int) -> Column | None:
-        """Return the values of a product; None if they are to be decoded one by one, as when one is damaged."""
+        """Return the values of a product; None if they must be decoded one by one, e.g. because one is damaged."""
         if at not in self._columns:
             label, type_name = self._names[at]
             column = None
@@ -196,14 +196,14 @@ class EventBatch:
         Parameters
         ----------
         numbers : bool
-            Whether ``run``, ``subrun`` and ``event`` come with them.
+            Whether to add the fields ``run``, ``subrun`` and ``event``.
         library : str
             "ak", "np", "arrow", "pd" or "pl".
 
         Returns
         -------
         array
-            Records with a field for each label.
+            Records with a field per label.
         """
         check_columns(self._names, numbers)
         with reading(self._names):
@@ -212,7 +212,7 @@ class EventBatch:
 
 
 class Prefetcher:
-    """Fetches events and products of theirs ahead of who iterates over them.
+    """Fetches events and their products ahead of a loop.
 
     Examples
     --------
@@ -235,28 +235,28 @@ class Prefetcher:
         return f"<Prefetcher of {self._store.url!r} for {self._products!r}>"
 
     def batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
-        """Iterate over the events of a dataset, run or subrun, many at a time.
+        """Iterate over the events of a dataset, run or subrun in batches.
 
         Parameters
         ----------
         container : DataSet, Run or SubRun
-            Whose events they are.
+            The container of the events.
 
         Returns
         -------
         generator of EventBatch
-            Events with the products.
+            Batches of events with their products.
 
         Raises
         ------
         KeyNotFoundError
-            If no event has one of the products, of the type if one was given, or if it is a dataset that was deleted;
-            while they are iterated over.
+            If no event has one of the products (with the type, if given), or for a deleted dataset; raised during
+            iteration.
         """
         if not isinstance(container, _Holder):
             raise UsageError(
-                "a prefetcher takes the dataset, run or subrun whose events are fetched, and of several one after the "
-                f"other, not {container!r}{instead(container, 'use the prefetcher of its store for asyncio')}"
+                "a prefetcher takes one dataset, run or subrun at a time, "
+                f"not {container!r}{instead(container, 'use the prefetcher of its store for asyncio')}"
             )
         return self._batches(container)
 

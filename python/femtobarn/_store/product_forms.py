@@ -45,7 +45,7 @@ Arrow = As.Arrow
 
 
 def form_of(kind: Any) -> Any:
-    """Return the form in which values are given whose type was said by one of Python: dataclasses are given as such.
+    """Return the form of values for a requested Python type: dataclasses are returned as such.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def form_of(kind: Any) -> Any:
     Returns
     -------
     type or None
-        The form; None for what is natural for the type.
+        The form; None for the natural one of the type.
     """
     item = item_of(kind)
     if item is None:
@@ -64,19 +64,19 @@ def form_of(kind: Any) -> Any:
 
 
 def check_form(label: str, form: Any) -> None:
-    """Raise if something is no form in which products are loaded.
+    """Raise if a form is not supported.
 
     Parameters
     ----------
     label : str
         The product's label.
     form : object
-        What was given as the form.
+        The given form.
 
     Raises
     ------
     UsageError
-        If it is none; the message lists those that there are.
+        If it is not supported; the message lists the supported ones.
     """
     inner = inmost(form)
     if isinstance(inner, type) and (inner in _PLAIN or is_made(inner) or inner is bytes):
@@ -92,13 +92,13 @@ def check_form(label: str, form: Any) -> None:
     hint = "" if meant is None else f"did you mean {meant}? "
     given = f"the module {form.__name__}" if isinstance(form, types.ModuleType) else repr(form)
     raise UsageError(
-        f"product {label!r}: {given} is no form in which products are loaded: {hint}Give fb.Awkward, fb.NumPy, "
-        "fb.Arrow, bytes, int, float, bool, str, np.float32, a dataclass, fb.Ptr, or lists of these, as list[float]"
+        f"product {label!r}: products cannot be loaded as {given}: {hint}Use fb.Awkward, fb.NumPy, "
+        "fb.Arrow, bytes, int, float, bool, str, np.float32, a dataclass, fb.Ptr, or lists of these, e.g. list[float]"
     )
 
 
 def shown(form: Any) -> str:
-    """Return how users write a type.
+    """Return the name of a type as users write it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def shown(form: Any) -> str:
     Returns
     -------
     str
-        Its text.
+        Its name.
     """
     if (item := item_of(form)) is not None:
         return f"list[{shown(item)}]" if typing.get_origin(form) is list else f"tuple[{shown(item)}, ...]"
@@ -118,7 +118,7 @@ def shown(form: Any) -> str:
 
 
 def is_made(form: Any) -> bool:
-    """Return whether a form is a class of which objects are made: a dataclass, or references.
+    """Return whether values of a form are objects of a class: a dataclass, or references.
 
     Parameters
     ----------

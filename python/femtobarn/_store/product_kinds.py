@@ -1,4 +1,4 @@
-"""What the values of a product's type consist of: read from its name and the members of its classes."""
+"""The structure of a product's values, derived from its type's name and the members of its classes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 
-MOST_EXACT = 2**53  # up to which a double holds all integers
+MOST_EXACT = 2**53  # limit up to which a double holds all integers
 
 
 class OddError(ValueError):
-    """A value is not plainly of its type, or what is stored is not what is expected."""
+    """A value does not directly match its type, or stored bytes are not as expected."""
 
 
 class Number(NamedTuple):
@@ -46,7 +46,7 @@ class Number(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A text."""
+    """A string."""
 
     name: str = "std::string"
 
@@ -74,14 +74,14 @@ class Optional(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A class, with the names of its members and what they are."""
+    """A class, with the names and kinds of its members."""
 
     name: str
     members: tuple[tuple[str, Kind], ...]
 
 
 class Other(NamedTuple):
-    """Anything else, as maps and variants: what a value is is seen when there is one."""
+    """Anything else, such as maps and variants: the structure is found from a value."""
 
     name: str
 
@@ -93,7 +93,7 @@ _TEMPLATE = re.compile(r"std::(vector|optional|array)<(.*)>")
 
 
 def kind_named(name: str, classes: Mapping[str, Sequence[tuple[str, str]]]) -> Kind:
-    """Return what values of a type consist of.
+    """Return the structure of values of a type.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def kind_named(name: str, classes: Mapping[str, Sequence[tuple[str, str]]]) -> K
 
 @functools.lru_cache(maxsize=1024)
 def size_of(kind: Kind) -> tuple[int, int] | None:
-    """Return the bytes of a value and the multiple at which it lies, as in memory; None if not all have as many.
+    """Return size and alignment of a value, as in memory; None if its size varies.
 
     Parameters
     ----------
@@ -158,12 +158,12 @@ def size_of(kind: Kind) -> tuple[int, int] | None:
 
 
 def kind_of_plain(value: Any) -> Value | None:
-    """Return what a value consists of whose type does not say it; None of others.
+    """Return the structure of a value from the value itself; None if it cannot be determined.
 
     Parameters
     ----------
     value : object
-        The value, as lists, dicts, numbers and texts.
+        The value, as lists, dicts, numbers and strings.
 
     Returns
     -------

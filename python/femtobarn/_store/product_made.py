@@ -1,6 +1,6 @@
-"""Loaded values as what users ask for: whether a type of Python can be had of a stored one, and how.
+"""Conversion of loaded values to requested Python types.
 
-That is worked out once for each pair of types, so that an annotation that does not fit is an error whatever the values.
+It is determined once for each pair of types, so that a wrong annotation is an error for all values.
 """
 
 from __future__ import annotations
@@ -45,40 +45,40 @@ Make: TypeAlias = Callable[["DataStore", Any], Any]
 
 
 class NotMadeError(Exception):
-    """A stored type is not what is asked for, or a value is not."""
+    """A stored type, or a value, does not fit the requested type."""
 
 
 @functools.lru_cache(maxsize=4096)
 def maker_for(kind: Kind, form: Any) -> Make | None:
-    """Return what makes a value of a type of Python.
+    """Return a function that makes values of a Python type.
 
     Parameters
     ----------
     kind : Kind
-        What it is as it is stored.
+        The stored structure.
     form : type
-        What is wanted.
+        The requested type.
 
     Returns
     -------
     callable or None
-        Takes the store, to which references refer, and the value as numbers, texts, lists and dicts; None if this is
-        what is wanted. It raises `NotMadeError` where a value is none.
+        Takes the store, to which references refer, and the value as numbers, strings, lists and dicts; None if no
+        conversion is needed. It raises `NotMadeError` if a value does not fit.
 
     Raises
     ------
     NotMadeError
-        If it is none by its type; the message says of which member, if it is one.
+        If the type does not fit; the message names the member, if it is one.
     """
     make = _maker(kind, form)
     if not (isinstance(form, type) and issubclass(form, np.generic)):
         return make
-    # members are what Python calls numbers, whatever type of NumPy they are annotated with
+    # members are Python numbers, even if annotated with a NumPy type
     return lambda store, plain: form(plain if make is None else make(store, plain))
 
 
 def _maker(kind: Kind, form: Any) -> Make | None:
-    """Return what makes it of plain values; None if they are what is wanted."""
+    """Return a function that makes it from plain values; None if no conversion is needed."""
     if form in (complex, np.ndarray) or (
         isinstance(form, type) and issubclass(form, np.generic) and not _is_known(form)
     ):
@@ -108,7 +108,7 @@ def _maker(kind: Kind, form: Any) -> Make | None:
 
 
 def _is_known(form: Any) -> bool:
-    """Whether anything is known of a type; of what is not, members are what was stored."""
+    """Whether a type is known; members of unknown types are returned as stored."""
     if form in (str, bytes, list, dict, Ptr) or is_dataclass_type(form) or dtype_of(form) is not None:
         return True
     return item_of(form) is not None or optional_of(form) is not None
@@ -128,7 +128,7 @@ def _make_other(form: Any, store: DataStore, plain: Any) -> Any:
 
 def _make_present(make: Make | None, form: Any, store: DataStore, plain: Any) -> Any:
     if plain is None:
-        raise NotMadeError(f"a value is missing; what may be is {shown(form)} | None")
+        raise NotMadeError(f"a value is missing; annotate it as {shown(form)} | None")
     return plain if make is None else make(store, plain)
 
 
@@ -143,7 +143,7 @@ def _list_maker(kind: Kind, form: Any) -> Make | None:
 
 
 def _number_maker(stored: np.dtype[Any], wanted: np.dtype[Any], form: Any) -> Make | None:
-    """Return what makes a number of one that has another type: any number that Python's own holds is one."""
+    """Return a function that converts a number to another type; int and float accept any number that they can hold."""
     is_own = form is int or form is float
     is_real = wanted.kind == "f"
     fits = stored.kind in ("biuf" if is_real else "biu") if is_own else np.can_cast(stored, wanted)
@@ -157,7 +157,7 @@ def _number_maker(stored: np.dtype[Any], wanted: np.dtype[Any], form: Any) -> Ma
 def _make_real(_: DataStore, plain: Any) -> float:
     real = float(plain)
     if int(real) != plain:
-        raise NotMadeError(f"no float is {plain}")
+        raise NotMadeError(f"{plain} cannot be represented exactly as a float")
     return real
 
 
@@ -169,7 +169,7 @@ def _dataclass_maker(kind: Record, form: type) -> Make:
     missing = [name for name in hints if name not in members and (not there or name not in defaults_of(form))]
     if missing:
         own = f"{missing[0]} in {form.__name__}"
-        advice = f"; a default of {own} would stand for what is not there" if there else ""
+        advice = f"; to load it anyway, give {own} a default" if there else ""
         raise NotMadeError(f"it has no {', '.join(missing)}{advice}")
     makers = [(name, _member_maker(name, members[name], form)) for name in there]
     make = maker_of(form)
@@ -201,6 +201,6 @@ def _member_maker(name: str, kind: Kind, form: type) -> Make | None:
 
 
 def _of_member(name: str, kind: Kind, hint: Any, form: type, error: NotMadeError) -> NotMadeError:
-    """Return the error of a value as that of a member which has it."""
-    why = f": {error}" if str(error) else f" is stored as {kind.name}, which is no {shown(hint)}"
+    """Return the error of a value as the error of its member."""
+    why = f": {error}" if str(error) else f" is stored as {kind.name} and cannot be loaded as {shown(hint)}"
     return NotMadeError(f"member {name!r} of {form.__name__}{why}")

@@ -1,4 +1,4 @@
-"""Which products events have, by the names of all that they have, and what to say of those that none has."""
+"""The products of events, from their names, and the errors for missing ones."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ __all__ = [
     "spelled",
 ]
 
-OF_NOTHING = "double"  # the type of a product of no event, as one there must be
-_SHOWN = 5  # names that a message lists
+OF_NOTHING = "double"  # the type of a product without events, as a type is required
+_SHOWN = 5  # maximum number of names in a message
 
 
 def named(product: str | tuple[str, Any], kind: Any = None) -> tuple[str, Any]:
-    """Return the label of a product and its type, which stands beside the label or by itself.
+    """Return the label and the type of a product; the type is given with the label or separately.
 
     Parameters
     ----------
     product : str or tuple
         A label, or a label and a type.
     kind : str, type or None
-        The type, if it was given by itself.
+        The type, if given separately.
 
     Returns
     -------
     tuple
-        The label, and the type as it was given; None if it was not.
+        The label, and the type as given; None if not given.
 
     Raises
     ------
     UsageError
-        If it names no product, or has two types.
+        If it does not name a product, or has two types.
     """
     label = product
     if isinstance(product, tuple):
         if len(product) != 2:
-            raise UsageError(f"a product is a label, or (label, type), not {product!r}; several are a list")
+            raise UsageError(f"a product must be a label, or (label, type), not {product!r}; give several as a list")
         if kind is not None:
-            raise UsageError(f"the type of product {product[0]!r} is given twice, by {product!r} and typename={kind!r}")
+            raise UsageError(f"the type of product {product[0]!r} is given twice: {product!r} and typename={kind!r}")
         label, kind = product
     if not isinstance(label, str):
-        raise UsageError(f"the label of a product is a text, not {label!r}")
+        raise UsageError(f"the label of a product must be a string, not {label!r}")
     return checked_text(label, "label"), kind
 
 
 def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) -> list[str | tuple[str, Any]]:
-    """Return products as a list, of which one may stand by itself.
+    """Return products as a list; a single one may be given without a list.
 
     Parameters
     ----------
@@ -82,32 +82,32 @@ def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) ->
     Raises
     ------
     UsageError
-        If they are neither.
+        If they are invalid.
     """
     if isinstance(products, str) or (isinstance(products, tuple) and products):
         return [products]
     if isinstance(products, Mapping):
         raise UsageError(
-            f"products with their types are a list of (label, type), and no dict: list({products!r}.items())"
+            f"give products with their types as a list of (label, type), not as a dict: list({products!r}.items())"
         )
     if not isinstance(products, Iterable):
-        raise UsageError(f"products are labels, or (label, type), not {products!r}")
+        raise UsageError(f"products must be labels, or (label, type), not {products!r}")
     return list(products)
 
 
 def resolved(
     holder: _Holder[Any], products: Iterable[str | tuple[str, Any]], parts: Sequence[_Holder[Any]] | None = None
 ) -> list[tuple[str, str]]:
-    """Return the labels and the types of products of events; those without a type are looked for together.
+    """Return the labels and the types of products of events; missing types are found together.
 
     Parameters
     ----------
     holder : DataSet, Run or SubRun
-        Whose events they are.
+        The container of the events.
     products : iterable of str or tuple
         Labels, or labels and types.
     parts : sequence of DataSet, Run or SubRun, optional
-        What of the holder is meant.
+        The selected parts of the holder.
 
     Returns
     -------
@@ -117,9 +117,9 @@ def resolved(
     Raises
     ------
     KeyNotFoundError
-        If there are events, and none has one of those without a type.
+        If there are events, and none has one of the products without a type.
     UsageError
-        If events have several types of one.
+        If events have one with several types.
     """
     wanted = [named(one) for one in products]
     where = [holder] if parts is None else parts
@@ -137,7 +137,7 @@ def resolved(
 
 
 def is_unusual(kind: Any) -> bool:
-    """Return whether a type is written otherwise than its name is: who has stored it may have done so, too.
+    """Return whether a type is written differently from its normalized name, as programs may have stored it.
 
     Parameters
     ----------
@@ -147,13 +147,13 @@ def is_unusual(kind: Any) -> bool:
     Returns
     -------
     bool
-        Whether it takes the names of what there is to tell which is meant.
+        Whether the existing names are needed to identify it.
     """
     return isinstance(kind, str) and kind != type_name_of(kind)
 
 
 def spelled(label: str, kind: Any, there: Container[tuple[str, str]]) -> tuple[str, str]:
-    """Return the label and the type of a product, as written if only that is there.
+    """Return the label and the type of a product, as written if only this exists.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def spelled(label: str, kind: Any, there: Container[tuple[str, str]]) -> tuple[s
     kind : str or type
         The type.
     there : container of tuple
-        Labels and types of the products that there are.
+        Labels and types of the existing products.
 
     Returns
     -------
@@ -174,12 +174,12 @@ def spelled(label: str, kind: Any, there: Container[tuple[str, str]]) -> tuple[s
 
 
 def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
-    """Return how many events have which products, by their labels and types.
+    """Return the number of events for each product, by label and type.
 
     Parameters
     ----------
     parts : sequence of DataSet, Run or SubRun
-        Whose events they are.
+        The container of the events.
 
     Returns
     -------
@@ -194,21 +194,21 @@ def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
 
 
 def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iterable[tuple[str, str]]) -> None:
-    """Raise if no event has one of some products: it was meant to be another.
+    """Raise if no event has one of the products: probably a wrong name.
 
     Parameters
     ----------
     holder : DataSet, Run or SubRun
-        Whose events they are.
+        The container of the events.
     parts : sequence of DataSet, Run or SubRun
-        What of the holder is meant.
+        The selected parts of the holder.
     names : iterable of tuple
         Labels and types.
 
     Raises
     ------
     KeyNotFoundError
-        If none has; the message says what they have.
+        If none has; the message lists their products.
     """
     wanted = set(names)
     seen: set[tuple[str, str]] = set()
@@ -232,13 +232,13 @@ def none_has(
     Parameters
     ----------
     holder : DataSet, Run or SubRun
-        Whose events they are.
+        The container of the events.
     parts : sequence of DataSet, Run or SubRun
-        What of the holder is meant.
+        The selected parts of the holder.
     label, type_name : str
-        The product, and its type if that was said.
+        The product, and its type if given.
     names : iterable of tuple
-        Labels and types of the products that they have.
+        Labels and types of their products.
 
     Returns
     -------
@@ -249,12 +249,12 @@ def none_has(
 
 
 def check_first(holder: _Holder[Any], names: Sequence[tuple[str, str]], first: Events) -> None:
-    """Raise if no event has one of some products; of those that the first events have, nothing more need be known.
+    """Raise if no event has one of the products; products of the first events need no check.
 
     Parameters
     ----------
     holder : DataSet, Run or SubRun
-        Whose events they are.
+        The container of the events.
     names : sequence of tuple
         Labels and types.
     first : Events
@@ -263,23 +263,23 @@ def check_first(holder: _Holder[Any], names: Sequence[tuple[str, str]], first: E
     Raises
     ------
     KeyNotFoundError
-        If none has; the message says what they have.
+        If none has; the message lists their products.
     """
     absent = [name for name, n in zip(names, first.counts(), strict=True) if n == 0]
     check_there(holder, [holder], absent)
 
 
 def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]) -> str:
-    """Return what there is in place of a product that is not: one of another type, or of a label that is near.
+    """Return a hint for a missing product: other types, or similar labels.
 
     Parameters
     ----------
     who : str
-        Who has these: "it has", "they have".
+        Subject and verb: "it has", "they have".
     label, type_name : str
-        The product, and its type if that was said.
+        The product, and its type if given.
     names : iterable of tuple
-        Labels and types of the products that there are.
+        Labels and types of the existing products.
 
     Returns
     -------
@@ -298,31 +298,31 @@ def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str,
 
 
 def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
-    """Raise if products cannot stand in one array, where they are named by their labels.
+    """Raise if products cannot be fields of one array, whose names are the labels.
 
     Parameters
     ----------
     names : list of tuple
         Labels and types.
     with_numbers : bool
-        Whether run, subrun and event stand there as well.
+        Whether run, subrun and event are fields as well.
 
     Raises
     ------
     UsageError
-        If two have one label.
+        If two have the same label.
     """
     labels = [label for label, _ in names] + (["run", "subrun", "event"] if with_numbers else [])
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise UsageError(
-            f"an array has one field {twice!r}: products of one label are loaded by several calls, each with one type, "
-            "and those with labels run, subrun or event with numbers=False"
+            f"an array can have only one field {twice!r}: load products of one label by separate calls, one for each "
+            "type, and products with labels run, subrun or event with numbers=False"
         )
 
 
 def _counts(parts: Sequence[_Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
-    """Iterate over how many events have which products, subrun by subrun."""
+    """Iterate over the number of events for each product, subrun by subrun."""
     for subrun in itertools.chain.from_iterable(part._subruns() for part in parts):
         counts = subrun._store._core.name_counts(subrun._key)
         yield {(label, kind): n for label, kind, n, _ in counts if n}
@@ -335,13 +335,13 @@ def _where(holder: _Holder[Any], parts: Sequence[_Holder[Any]] | None) -> str:
 
 
 def _only_one(url: str, where: str, label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
-    """Return the product of a label, of which there is one type."""
+    """Return the product of a label, which must have one type."""
     kinds = {kind: n for (name, kind), n in counts.items() if name == label}
     if len(kinds) > 1:
         types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
         raise UsageError(
-            f"{url}: events of {where} have products {label!r} of several types: {types}; say which: "
-            f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
+            f"{url}: events of {where} have products {label!r} of several types: {types}; select one: "
+            f"({label!r}, {min(kinds)!r}). Events with another type then have no value"
         )
     if kinds:
         return label, next(iter(kinds))

@@ -1,4 +1,4 @@
-"""Stored values as objects of Python: numbers, texts, lists and dicts, without the detour of columns."""
+"""Stored values as Python objects: numbers, strings, lists and dicts, without columns."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from femtobarn._store.product_kinds import Array, Kind, List, Number, OddError, 
 
 __all__ = ["NOTHING", "Read", "is_plain", "multiples", "packing_of", "plain_of", "reader_of"]
 
-NOTHING: Any = object()  # no value: it is read as columns are, which says what is wrong with it
+NOTHING: Any = object()  # no value: it is read as a column instead, which reports errors
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 _LENGTH = struct.Struct("<Q")
 
 
 def plain_of(read: Read | None, stored: bytes) -> Any:
-    """Return a stored value as numbers, texts, lists and dicts, as `tolist` of a column gives it.
+    """Return a stored value as numbers, strings, lists and dicts, as `tolist` of a column does.
 
     Parameters
     ----------
     read : callable or None
-        What reads it, by `reader_of`.
+        The reader, from `reader_of`.
     stored : bytes
-        What is stored.
+        The stored bytes.
 
     Returns
     -------
     object
-        The value; `NOTHING` if it is damaged, or nothing reads it.
+        The value; `NOTHING` if it is damaged, or there is no reader.
     """
     if read is None:
         return NOTHING
@@ -44,7 +44,7 @@ def plain_of(read: Read | None, stored: bytes) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def reader_of(kind: Kind) -> Read | None:
-    """Return what reads a value that begins somewhere, and says where it ends.
+    """Return a function that reads a value at an offset, and returns its end.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def reader_of(kind: Kind) -> Read | None:
     Returns
     -------
     callable or None
-        What reads it; None if it is, or has in it, what is read as columns only.
+        The reader; None if it is or contains a kind that can only be read as columns.
     """
     if isinstance(kind, Number):
         return functools.partial(_read_number, struct.Struct("<" + code_of(kind.dtype)))
@@ -110,7 +110,7 @@ def _read_numbers(dtype: np.dtype[Any], stored: bytes, at: int) -> tuple[list[An
 
 
 def _read_items(item: Read, n: int | None, stored: bytes, at: int) -> tuple[list[Any], int]:
-    """Return so many items; as many as it says, if none is given. Each has bytes, so that it ends where these do."""
+    """Return a number of items, by default as stored. Each has bytes, so that a wrong number ends with the data."""
     if n is None:
         (n,) = _LENGTH.unpack_from(stored, at)
         at += 8
@@ -122,7 +122,7 @@ def _read_items(item: Read, n: int | None, stored: bytes, at: int) -> tuple[list
 
 
 def _record(kind: Record) -> Read | None:
-    """Return what reads a record: numbers that follow each other at once."""
+    """Return a function that reads a record; adjacent numbers are read together."""
     names = [name for name, _ in kind.members]
     readers = [reader_of(member) for _, member in kind.members]
     if not names or None in readers:
@@ -160,7 +160,7 @@ def _read_rows(
 
 
 def is_plain(kind: Kind) -> TypeGuard[Record]:
-    """Return whether values are records of which all members are numbers.
+    """Return whether values are records of numbers only.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def is_plain(kind: Kind) -> TypeGuard[Record]:
 
 
 def multiples(kind: Record) -> list[int]:
-    """Return the multiples at which the members of a record begin, as in memory if it has a size.
+    """Return the alignments of a record's members, as in memory if its size is fixed.
 
     Parameters
     ----------
@@ -188,14 +188,14 @@ def multiples(kind: Record) -> list[int]:
     Returns
     -------
     list of int
-        One for each member.
+        One per member.
     """
     sizes = [size_of(member) for _, member in kind.members]
     return [1 if size is None or None in sizes else size[1] for size in sizes]
 
 
 def packing_of(kind: Record) -> struct.Struct:
-    """Return how the numbers of a record lie that has nothing else.
+    """Return the layout of a record of numbers only.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def packing_of(kind: Record) -> struct.Struct:
     Returns
     -------
     struct.Struct
-        Their places.
+        The layout.
     """
     code, at = "<", 0
     for _, member in kind.members:

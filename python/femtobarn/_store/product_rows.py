@@ -1,4 +1,4 @@
-"""Values of Python as columns of products, by their types, and plain ones as bytes without that detour."""
+"""Python values as columns of products, by their types, and simple ones directly as bytes."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ __all__ = [
 
 _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re.ASCII)
 
-# What each store has been seen to note of classes, and until when nobody gives these other members
+# Known classes of each store, and the time until which their members cannot change
 _noted: weakref.WeakKeyDictionary[DataStore, dict[tuple[type, str], float]] = weakref.WeakKeyDictionary()
 
-# As what arrays with fields were stored, by label and dtype, and until when nobody gives their classes other members
+# Types of stored arrays with fields, by label and dtype, and the time until which their classes cannot change
 _tables: weakref.WeakKeyDictionary[DataStore, dict[tuple[str, np.dtype[Any]], tuple[str, float]]] = (
     weakref.WeakKeyDictionary()
 )
@@ -70,7 +70,7 @@ _MOST_TABLES = 1024
 
 
 def kind_of(value: Any) -> Any:
-    """Return the type of a dataclass, a reference, or a list of these; None of other values.
+    """Return the type of a dataclass, a reference, or a list of these; None for other values.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def kind_of(value: Any) -> Any:
 
 
 def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple[type, ...] = ()) -> None:
-    """Note the classes of a type, with the members that annotations say.
+    """Store descriptions of the classes of a type, with members from annotations.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     kind : type
         The type.
     name : str, optional
-        The name of the dataclass that it is a list of, if it is not its own.
+        The name for the dataclass of its items, if it differs from its own.
     above : tuple of type
-        The classes that it is in.
+        The classes that contain it.
 
     Raises
     ------
     UsageError
-        If an annotation is no type of a product, or the store has a class of this name with other members.
+        If an annotation is not supported in products, or the store has a class of this name with other members.
     """
     kind = inmost(kind)
     if kind is Ptr:
@@ -123,7 +123,7 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     for member, hint in hints_of(kind).items():
         if inmost(hint) in (*above, kind):
             raise UsageError(
-                f"member {member!r} of {kind.__name__}: a class cannot contain itself, {inmost(hint).__name__} here: "
+                f"member {member!r} of {kind.__name__}: a class cannot contain itself, here {inmost(hint).__name__}: "
                 "store a flat list of them, with the indices of their children"
             )
         note_kind(store, hint, above=(*above, kind))
@@ -136,18 +136,18 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
 
 
 def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) -> Any:
-    """Return values of one type as a layout of Awkward, which lists of Python alone would not tell.
+    """Return values of one type as a layout of Awkward, using the type, which Python lists alone do not determine.
 
     Parameters
     ----------
     store : DataStore
-        Where they are to be stored.
+        The store that gets them.
     kind : type
         Their type.
     values : sequence
         The values.
     where : str
-        What they are, for messages.
+        Their name, for messages.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) ->
         try:
             return text_column(values)
         except UnicodeEncodeError as error:
-            raise UsageError(f"{where}: {error.object!r} is no text that UTF-8 has ({error.reason})") from None
+            raise UsageError(f"{where}: {error.object!r} is not valid UTF-8 ({error.reason})") from None
     if kind is bytes:
         wrong = [value for value in values if not isinstance(value, bytes | bytearray | memoryview)]
         if wrong:
@@ -200,21 +200,21 @@ def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) ->
         return layout_of(store, list[np.uint8], items, where)
     dtype = dtype_of(kind)
     if dtype is None:
-        raise UsageError(f"{where}: {kind!r} is no type of values that are given as lists of Python; give an array")
+        raise UsageError(f"{where}: values of type {kind!r} cannot be given as lists of Python; give an array")
     return ak.contents.NumpyArray(_numbers(values, dtype, kind, where))
 
 
 def _is_none(value: Any, kind: Any, where: str) -> UsageError:
     name = getattr(kind, "__name__", str(kind))
-    advice = f"; what may be missing is {name} | None" if value is None else ""
-    return UsageError(f"{where}: {value!r} is no {name}{advice}")
+    advice = f"; for values that may be missing, use {name} | None" if value is None else ""
+    return UsageError(f"{where}: {value!r} is not of type {name}{advice}")
 
 
 def _items(value: Any, kind: Any, where: str) -> Any:
-    """Return the items of what is to be a list."""
+    """Return the items of a list."""
     if isinstance(value, list | tuple):
         return value
-    # of an array of objects or one with a mask, each item may be anything, or none
+    # items of an object array or a masked array can be anything, or missing
     if (
         isinstance(value, np.ndarray)
         and not isinstance(value, np.ma.MaskedArray)
@@ -228,12 +228,12 @@ def _items(value: Any, kind: Any, where: str) -> Any:
 
 
 def _members(value: Any, kind: type, names: list[str], where: str) -> list[Any]:
-    """Return the members of a dataclass, or of a dict or record that has the same."""
+    """Return the members of a dataclass, or of a dict or record with the same members."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if type(value) is kind or [field.name for field in dataclasses.fields(value)] == names:
             unset = [name for name in names if not hasattr(value, name)]
             if unset:
-                raise UsageError(f"{where}: member {unset[0]!r} of this {type(value).__name__} was never given a value")
+                raise UsageError(f"{where}: member {unset[0]!r} of this {type(value).__name__} has no value")
             return [getattr(value, name) for name in names]
     elif hasattr(value, "tolist"):
         value = value.tolist()
@@ -243,7 +243,7 @@ def _members(value: Any, kind: type, names: list[str], where: str) -> list[Any]:
 
 
 def _numbers(values: Sequence[Any], dtype: np.dtype[Any], kind: Any, where: str) -> np.ndarray[Any, Any]:
-    """Return numbers as an array in which none is changed; whether the type holds them is seen when it is stored."""
+    """Return numbers as an array without changing any; storing checks whether they fit the type."""
     kinds = set(map(type, values))
     if not kinds:
         return np.empty(0, dtype)
@@ -259,15 +259,15 @@ def _numbers(values: Sequence[Any], dtype: np.dtype[Any], kind: Any, where: str)
             return np.array(integers, np.int64)
         if low >= 0 and high < 2**64:
             return np.array(integers, np.uint64)
-        raise UsageError(f"{where}: {high if high >= 2**63 else low} is no number of 64 bits that {dtype} holds")
+        raise UsageError(f"{where}: {high if high >= 2**63 else low} does not fit into {dtype}")
     wide = [v for v in values if isinstance(v, int | np.integer) and not -MOST_EXACT <= v <= MOST_EXACT]
     if wide:
-        raise UsageError(f"{where}: among reals, no real holds the integer {wide[0]}")
+        raise UsageError(f"{where}: the integer {wide[0]} cannot be represented exactly among floats")
     return np.array([float(value) for value in values])
 
 
 def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) -> str:
-    """Note the classes of records in an array that say what they are, and return the name of its type.
+    """Store descriptions of the named records in an array, and return the name of its type.
 
     Parameters
     ----------
@@ -276,9 +276,9 @@ def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) 
     layout : ak.contents.Content
         The array.
     name : str
-        The class of records that have no name; those in them get ``class::member``.
+        The class of records without a name; nested ones get ``class::member``.
     is_own : bool
-        Whether the outermost records get this name, whatever their own is.
+        Whether the outermost records get this name even if they have their own.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) 
 
 
 def class_of(layout: Any) -> str | None:
-    """Return the name of the class that records say they are; None if they say none.
+    """Return the class name of records; None if they have none.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def class_of(layout: Any) -> str | None:
 
 
 def has_classes(layout: Any) -> bool:
-    """Return whether there are records in an array that say what they are.
+    """Return whether an array contains named records.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def has_classes(layout: Any) -> bool:
     Returns
     -------
     bool
-        Whether there are.
+        True if it does.
     """
     if layout.is_record:
         is_named = not layout.is_tuple and class_of(layout) is not None
@@ -345,14 +345,14 @@ def has_classes(layout: Any) -> bool:
 
 
 def numbers_bytes(values: Sequence[Any], dtype: str | None) -> tuple[str, bytes] | None:
-    """Return a list of numbers as it is stored; None if it is anything else.
+    """Return the stored form of a list of numbers; None for anything else.
 
     Parameters
     ----------
     values : sequence
         The list.
     dtype : str or None
-        The dtype, if it is known.
+        The dtype, if known.
 
     Returns
     -------
@@ -370,22 +370,22 @@ def numbers_bytes(values: Sequence[Any], dtype: str | None) -> tuple[str, bytes]
 
 @functools.lru_cache(maxsize=1024)
 def _places(kind: Record) -> np.dtype[Any]:
-    """Return where members that are numbers lie; that of a bool is a byte, which may be any in what C++ has stored."""
+    """Return the layout of members that are numbers; a bool is a byte, which C++ may have stored with any value."""
     formats = [(name, member.dtype.name.replace("bool", "uint8")) for name, member in kind.members]  # type: ignore[union-attr]
     return np.dtype(formats, align=True).newbyteorder("<")
 
 
 def plain_array(stored: bytes, kind: Kind, form: As | None) -> Any:
-    """Return a list of a class of numbers as an array; None if it is anything else, or damaged.
+    """Return a list of a class of numbers as an array; None for anything else, or if it is damaged.
 
     Parameters
     ----------
     stored : bytes
-        What is stored.
+        The stored bytes.
     kind : Kind
         What it is.
     form : As or None
-        As what it is wanted.
+        The requested form.
 
     Returns
     -------
@@ -413,12 +413,12 @@ def plain_array(stored: bytes, kind: Kind, form: As | None) -> Any:
 
 
 def table_bytes(store: DataStore, label: str, value: Any) -> tuple[str, bytes] | None:
-    """Return an array of NumPy with fields as it is stored, where one like it was stored shortly before.
+    """Return the stored form of a NumPy array with fields, if a similar one was stored shortly before.
 
     Parameters
     ----------
     store : DataStore
-        Where it is to be stored.
+        The store that gets it.
     label : str
         The product's label, which is the name of its class.
     value : object
@@ -427,7 +427,7 @@ def table_bytes(store: DataStore, label: str, value: Any) -> tuple[str, bytes] |
     Returns
     -------
     tuple of str and bytes or None
-        The type and the bytes; None of anything else.
+        The type and the bytes; None for anything else.
     """
     if type(value) is not np.ndarray or value.dtype.names is None or value.ndim != 1:
         return None
@@ -444,18 +444,18 @@ def table_bytes(store: DataStore, label: str, value: Any) -> tuple[str, bytes] |
 
 
 def note_table(store: DataStore, label: str, value: Any, name: str) -> None:
-    """Note that an array was stored, whose class has therefore these members for a while.
+    """Remember that an array was stored, so that its class keeps these members for a while.
 
     Parameters
     ----------
     store : DataStore
-        Where it was stored.
+        The store that got it.
     label : str
         The product's label.
     value : object
-        The value; others than arrays of NumPy with fields are not noted.
+        The value; only NumPy arrays with fields are remembered.
     name : str
-        The type as which it was stored.
+        Its stored type.
     """
     if type(value) is np.ndarray and value.dtype.names is not None:
         known = _tables.setdefault(store, {})
@@ -465,7 +465,7 @@ def note_table(store: DataStore, label: str, value: Any, name: str) -> None:
 
 
 def forget_class(store: DataStore, name: str) -> None:
-    """Forget what is known of the classes of a store, of which one may have other members from now on.
+    """Clear the known classes of a store, because the members of one may change.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Types of products: their names, and what Python calls them."""
+"""Types of products: their names, and the matching Python types."""
 
 from __future__ import annotations
 
@@ -48,19 +48,20 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class ColumnType:
-    """The type of a product that is given by columns, where it is more than a name.
+    """The type of a product given by columns, if it is more than a name.
 
     Attributes
     ----------
     name : str
         The name of the type.
     classes : tuple of (str, tuple of (str, str))
-        The classes in it, those of members before those that have them: names, and names and types of the members.
+        The classes in it, sorted so that members precede the classes that use them: names, and names and types of the
+        members.
     form : str
-        What the column holds: "value", the values; "optional", values of which some are missing; "list", lists of one
-        value or none; "bytes" and "optional bytes", what is stored. Events without a value get no product.
+        Content of the column: "value", the values; "optional", values of which some are missing; "list", lists of one
+        value or none; "bytes" and "optional bytes", the stored bytes. Events without a value get no product.
     label : str or None
-        The product's label, where the column has another name since there are several products of one label.
+        The product's label, if the column has another name because several products have this label.
     """
 
     name: str
@@ -75,7 +76,7 @@ PICKLE = "pickle"
 _BYTES_WITHIN = "std::vector<std::uint8_t>"
 _OPAQUE = (BYTES, MSGPACK, PICKLE)
 
-# NumPy's names of numbers, and those of C++ as ROOT normalizes them
+# NumPy's names of number types, and their C++ names as normalized by ROOT
 NUMBERS = {
     "bool": "bool",
     "int8": "std::int8_t",
@@ -94,7 +95,7 @@ SCALARS: dict[type, str] = {bool: "bool", int: "std::int64_t", float: "double", 
 
 
 def type_name_of(kind: Any) -> str:
-    """Return the name of a type as it stands in products' names.
+    """Return the name of a type as used in products' names.
 
     Parameters
     ----------
@@ -137,16 +138,16 @@ def type_name_of(kind: Any) -> str:
         return SCALARS[kind]
     if (dtype := dtype_of(kind)) is not None:
         return NUMBERS[dtype.name]
-    raise UsageError(f"{kind!r} is no type of a product: {_advice(kind)}")
+    raise UsageError(f"{kind!r} cannot be the type of a product: {_advice(kind)}")
 
 
 def member_type_name(kind: Any) -> str:
-    """Return the name of the type of a member or an item: bytes are a vector of them, which other languages read.
+    """Return the name of the type of a member or an item: bytes become a vector, which other languages can read.
 
     Parameters
     ----------
     kind : str, type or dtype
-        As of `type_name_of`.
+        As in `type_name_of`.
 
     Returns
     -------
@@ -157,20 +158,20 @@ def member_type_name(kind: Any) -> str:
 
 
 def fitting(form: Any, kinds: Iterable[str]) -> str | None:
-    """Return which of several types is meant by a type of Python, as in which values are to be given.
+    """Return which of several types a Python type selects.
 
     Parameters
     ----------
     form : object
-        The type of Python: `float` stands for ``double``, or if there is none for ``float``; `int` for
-        ``std::int64_t``, or the only type of integers; ``list[T]`` for vectors of what T stands for.
+        The Python type: `float` selects ``double``, or else ``float``; `int` selects ``std::int64_t``, or the only
+        integer type; ``list[T]`` selects vectors of T's type.
     kinds : iterable of str
-        The names of the types that there are.
+        The names of the existing types.
 
     Returns
     -------
     str or None
-        The name of the one that it is; None if it is none, or may be several.
+        The name of the selected type; None if none or several fit.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def fitting(form: Any, kinds: Iterable[str]) -> str | None:
 
 
 def _names_of(form: Any) -> list[tuple[str, ...]]:
-    """Return the names of the types that a type of Python stands for, those first that it stands for before others."""
+    """Return the names of the types that a Python type can select, by priority."""
     if form is float:
         return [("double",), ("float",)]
     if form is int:
@@ -198,24 +199,24 @@ def _names_of(form: Any) -> list[tuple[str, ...]]:
 
 
 def _advice(kind: Any) -> str:
-    """Return what may be written in place of what is no type."""
+    """Return advice for an unsupported type."""
     of = typing.get_origin(kind) or kind
     if of is np.ndarray:
-        return "it does not say of what the arrays are: write list[np.float32], or list of what they hold"
+        return "the type of the items is missing: use list[np.float32], or a list of the item type"
     if of is tuple:
-        return "members of several types are a dataclass; write tuple[T, ...] or list[T] for items of one type"
+        return "use a dataclass for members of several types; use tuple[T, ...] or list[T] for items of one type"
     if of is dict:
-        return "write a dataclass, or lists of keys and of values"
+        return "use a dataclass, or lists of keys and values"
     if of is list:
-        return "it does not say of what: write list[float], or list of what they are"
+        return "the type of the items is missing: use list[float], or a list of the item type"
     return (
-        "give a name as 'std::vector<float>', bytes, int, float, bool, str, a dataclass, Ptr, a dtype of NumPy, or "
+        "use a name such as 'std::vector<float>', bytes, int, float, bool, str, a dataclass, Ptr, a dtype of NumPy, or "
         "list[T] or T | None of one of these"
     )
 
 
 def item_of(kind: Any) -> Any:
-    """Return what a type is a list of; None if it is none.
+    """Return the item type of a list type; None for other types.
 
     Parameters
     ----------
@@ -234,7 +235,7 @@ def item_of(kind: Any) -> Any:
 
 
 def optional_of(kind: Any) -> Any:
-    """Return what a type is, or is missing; None if it never is.
+    """Return the type without ``None``; None if the type does not allow missing values.
 
     Parameters
     ----------
@@ -255,16 +256,16 @@ def optional_of(kind: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """A `std::vector` or `std::array` of numbers, or of arrays of them: all lie in memory as in NumPy.
+    """A `std::vector` or `std::array` of numbers, or of arrays of them, with the memory layout of NumPy.
 
     Attributes
     ----------
     is_list : bool
-        Whether it is a `std::vector`, which has its length before it.
+        Whether it is a `std::vector`, which is preceded by its length.
     shape : tuple of int
         The sizes of the arrays.
     dtype : dtype
-        What the numbers are.
+        The dtype of the numbers.
     """
 
     is_list: bool
@@ -273,18 +274,18 @@ class Numbers:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """Number of dimensions."""
         return self.is_list + len(self.shape)
 
     @functools.cached_property
     def n_bytes(self) -> int:
-        """Bytes of an item of the vector, or of the whole array."""
+        """Size in bytes of an item of the vector, or of the whole array."""
         return self.dtype.itemsize * math.prod(self.shape)
 
 
 @functools.lru_cache(maxsize=1024)
 def numbers_of(type_name: str) -> Numbers | None:
-    """Return what a type's name says of numbers in vectors and arrays; None if it is another.
+    """Parse the name of a vector or array of numbers; None for other types.
 
     Parameters
     ----------
@@ -308,26 +309,26 @@ def numbers_of(type_name: str) -> Numbers | None:
 
 
 def length_of(stored: bytes, n_bytes: int) -> int | None:
-    """Return how many elements a stored `std::vector` has, which is its length and then these.
+    """Return the number of elements of a stored `std::vector`, which begins with its length.
 
     Parameters
     ----------
     stored : bytes
-        What is stored.
+        The stored bytes.
     n_bytes : int
-        The bytes of an element.
+        Size of an element in bytes.
 
     Returns
     -------
     int or None
-        The length; None if what follows is not as many.
+        The length; None if the number of bytes does not match.
     """
     n = int.from_bytes(stored[:8], "little")
     return n if len(stored) == 8 + n * n_bytes else None
 
 
 def numbers_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Return the name of the type of an array of NumPy: the first dimension is a vector, the others are arrays.
+    """Return the type name of a NumPy array: the first dimension is a vector, the others are arrays.
 
     Parameters
     ----------
@@ -348,7 +349,7 @@ def numbers_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 
 def inmost(kind: Any) -> Any:
-    """Return what a type is a list of, of lists, and so on.
+    """Return the innermost item type of nested lists.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ def inmost(kind: Any) -> Any:
     Returns
     -------
     object
-        What is neither a list nor may be missing.
+        The type that is neither a list nor optional.
     """
     while (inner := item_of(kind) or optional_of(kind)) is not None:
         kind = inner
@@ -366,7 +367,7 @@ def inmost(kind: Any) -> Any:
 
 
 def dtype_of(kind: Any) -> np.dtype[Any] | None:
-    """Return the dtype of a type of numbers; None if it is none.
+    """Return the dtype of a number type; None for other types.
 
     Parameters
     ----------
@@ -420,12 +421,12 @@ def hints_of(kind: type) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        If they cannot be found.
+        If they cannot be resolved.
     """
     try:
         hints = typing.get_type_hints(kind)
     except NameError as error:
-        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
+        raise UsageError(f"annotations of {kind.__name__} cannot be resolved where it is defined: {error}") from error
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
@@ -458,10 +459,10 @@ _PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
 
 @functools.lru_cache(maxsize=1024)
 def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
-    """Return what makes a dataclass of members that were stored.
+    """Return a function that makes a dataclass from stored members.
 
-    They are what was stored, whatever the constructor makes of those that it is given. A class whose constructor wants
-    something else (an ``InitVar`` without a default, or one of its own) is made without it, as copies are.
+    Members keep their stored values, even if the constructor would change them. If the constructor needs other
+    arguments (an ``InitVar`` without a default, or a custom constructor), it is not called, as for copies.
 
     Parameters
     ----------
@@ -471,7 +472,7 @@ def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
     Returns
     -------
     callable
-        Takes a dict of members; those that have defaults may be missing.
+        Takes a dict of members; members with defaults may be missing.
     """
     fields = dataclasses.fields(kind)
     given = {one.name for one in fields if one.init}
@@ -479,7 +480,7 @@ def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
     wanted = {one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
     if not wanted <= given <= {one.name for one in parameters}:
         return functools.partial(_made_without_init, kind)
-    own = vars(kind).get("__dataclass_params__")  # none if its constructor may be another than its base's
+    own = vars(kind).get("__dataclass_params__")  # none if its constructor may differ from its base's
     is_plain = own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__")
     sets_plainly = own is not None and (own.frozen or getattr(kind, "__setattr__", None) is _SETATTR)
     if is_plain and sets_plainly and _is_generated(getattr(kind, "__init__", None)):
@@ -489,20 +490,20 @@ def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
         made = kind(**{name: _copied(value) for name, value in members.items() if name in given})
         for name, value in members.items():
             if name not in given or not _is_same(getattr(made, name, dataclasses.MISSING), value):
-                object.__setattr__(made, name, value)  # also of one that is frozen
+                object.__setattr__(made, name, value)  # also for a frozen one
         return made
 
     return make
 
 
 def _is_generated(init: Any) -> bool:
-    """Whether `dataclass` has made a constructor, which takes members as they are."""
+    """Whether the constructor was generated by `dataclass`, and takes members unchanged."""
     code = getattr(init, "__code__", None)
     return code is not None and code.co_qualname.startswith("__create_fn__.")
 
 
 def _copied(value: Any) -> Any:
-    """Return a value of which a constructor may change what it likes."""
+    """Return a copy that a constructor may change."""
     if isinstance(value, list | tuple):
         return type(value)(map(_copied, value))
     if isinstance(value, dict):
@@ -517,7 +518,7 @@ def _copied(value: Any) -> Any:
 
 
 def _is_same(now: Any, stored: Any) -> bool:
-    """Whether a constructor has left the content as it was; that a list has become an array is no change."""
+    """Whether a constructor has kept the content; converting a list to an array is not a change."""
     if isinstance(stored, list | tuple):
         is_many = isinstance(now, list | tuple | np.ndarray)
         return is_many and len(now) == len(stored) and all(map(_is_same, now, stored))
@@ -546,7 +547,7 @@ def _made_without_init(kind: type, members: dict[str, Any]) -> Any:
 
 
 def checked_text(text: str, what: str) -> str:
-    """Return a label or a name that can be part of a key.
+    """Check that a label or a name can be part of a key, and return it.
 
     Parameters
     ----------
@@ -563,18 +564,18 @@ def checked_text(text: str, what: str) -> str:
     Raises
     ------
     UsageError
-        If it has no bytes.
+        If it is not valid UTF-8.
     """
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise UsageError(f"{text!r} cannot be a {what}: UTF-8 has no {text[error.start]!r}") from None
+            raise UsageError(f"{text!r} cannot be a {what}: {text[error.start]!r} is not valid UTF-8") from None
     return text
 
 
 def is_opaque(type_name: str) -> bool:
-    """Return whether values of a type are bytes in which femtobarn sees nothing.
+    """Return whether values of a type are bytes of unknown structure.
 
     Parameters
     ----------

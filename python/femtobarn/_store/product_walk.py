@@ -1,4 +1,4 @@
-"""How a store's products of a type become a type of Python: worked out once, and again when classes may be others."""
+"""Conversion of products to Python types, determined once, and again when classes may have changed."""
 
 from __future__ import annotations
 
@@ -30,58 +30,58 @@ _walks: weakref.WeakKeyDictionary[DataStore, dict[tuple[str, Any], _Walk]] = wea
 
 
 def kind_in(store: DataStore, type_name: str) -> Kind:
-    """Return what products of a type consist of.
+    """Return the structure of products of a type.
 
     Parameters
     ----------
     store : DataStore
-        Where they are stored.
+        Their store.
     type_name : str
         The type.
 
     Returns
     -------
     Kind
-        What it is; classes that the store does not know are anything.
+        The structure; classes unknown to the store can be anything.
 
     Raises
     ------
     FormatError
-        If what the store has noted of a class is damaged.
+        If the store's description of a class is damaged.
     """
     known = _kinds.setdefault(store, {})
     now = time.monotonic()
     kind, until = known.get(type_name, (None, 0.0))
     if kind is None or until <= now:
         kind = kind_named(type_name, dict(store._core.classes(type_name)))
-        if reader_of(kind) is not None:  # of what is not read so, a class may be noted any time
+        if reader_of(kind) is not None:  # for unreadable types, a class may be described at any time
             _bound(known)[type_name] = kind, now + CLASSES_KNOWN_FOR
     return kind
 
 
 def walked(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:
-    """Return a stored value as a type of Python.
+    """Return a stored value as a Python type.
 
     Parameters
     ----------
     store : DataStore
-        Where it is stored.
+        Its store.
     stored : bytes
-        What is stored.
+        The stored bytes.
     type_name : str
         The type in its name.
     form : type
-        What is wanted.
+        The requested type.
 
     Returns
     -------
     object
-        The value; `NOTHING` if it is damaged, or of types that are read as columns only.
+        The value; `NOTHING` if it is damaged, or of types that can only be read as columns.
 
     Raises
     ------
     NotMadeError
-        If it is nothing that is wanted.
+        If it does not fit the requested type.
     """
     known = _walks.setdefault(store, {})
     walk, now = known.get((type_name, form)), time.monotonic()
@@ -96,7 +96,7 @@ def walked(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:
 
 
 def forget_kinds(store: DataStore) -> None:
-    """Forget what is known of the classes of a store.
+    """Clear the known classes of a store.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def forget_kinds(store: DataStore) -> None:
 
 
 def _bound(known: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a cache that has room for one more."""
+    """Return a cache with space for one more entry."""
     if len(known) >= _MOST:
         known.clear()
     return known

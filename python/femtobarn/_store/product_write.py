@@ -1,6 +1,6 @@
-"""Values of Python as they are stored: dataclasses, references and lists of them, without the detour of columns.
+"""Stored form of Python values: dataclasses, references and lists of them, without columns.
 
-What is not plainly of its type is left to the detour, which says what is wrong with it.
+Values that do not directly match their type are left to columns, which report errors.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _REALS = {"float32": frozenset({float, np.float32}), "float64": frozenset({float
 
 
 def stored_bytes(store: DataStore, kind: Any, value: Any) -> bytes | None:
-    """Return a value of a type of Python as it is stored.
+    """Return the stored form of a value of a Python type.
 
     Parameters
     ----------
     store : DataStore
-        Where it is to be stored.
+        The store that gets it.
     kind : type
         Its type: a dataclass, a reference, or a list of one.
     value : object
@@ -65,7 +65,7 @@ def stored_bytes(store: DataStore, kind: Any, value: Any) -> bytes | None:
     Returns
     -------
     bytes or None
-        The bytes; None if it is not plainly of its type, or this is one of others.
+        The bytes; None if it does not directly match its type, or the type is not supported here.
     """
     write = _writer_of(kind)
     if write is None:
@@ -82,7 +82,7 @@ def _writer_of(kind: Any) -> _Write | None:
 
 
 def _classes_in(kind: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return the classes in a type, with the members that annotations say."""
+    """Return the classes in a type, with members from annotations."""
     kind, classes = inmost(kind), {}
     if is_dataclass_type(kind):
         for hint in hints_of(kind).values():
@@ -92,7 +92,7 @@ def _classes_in(kind: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def _writer(kind: Kind, form: Any) -> _Write | None:
-    """Return what writes values of a type of Python, which are stored as a kind; None if there are columns for that."""
+    """Return a function that writes values of a Python type as a kind; None if columns are needed."""
     if form is Ptr:
         return _write_ptr
     if isinstance(kind, Number) and dtype_of(form) == kind.dtype:
@@ -116,12 +116,12 @@ def _writer(kind: Kind, form: Any) -> _Write | None:
 
 
 def are_numbers(dtype: str, values: Sequence[Any]) -> bool:
-    """Return whether numbers are packed as they are; those of other types are looked at more closely.
+    """Return whether numbers can be packed directly; other types need a closer check.
 
     Parameters
     ----------
     dtype : str
-        The dtype as which they are to be stored.
+        The dtype to store.
     values : sequence
         The values.
 
@@ -191,7 +191,7 @@ _Rows: TypeAlias = Callable[[Sequence[Any]], bytes]
 
 
 def _plain(kind: Record, form: type) -> _Rows:
-    """Return what writes dataclasses of numbers, which lie as in memory."""
+    """Return a function that writes dataclasses of numbers in their memory layout."""
     names, packing = [name for name, _ in kind.members], packing_of(kind)
     dtypes = [member.dtype.name for _, member in kind.members if isinstance(member, Number)]
     members = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
@@ -216,7 +216,7 @@ def _write_rows(write: _Rows, _: DataStore, values: Any) -> bytes:
 
 
 def _record(kind: Record, form: type) -> _Write | None:
-    """Return what writes a dataclass."""
+    """Return a function that writes a dataclass."""
     if is_plain(kind):
         write = _plain(kind, form)
         return lambda _, value: write((value,))

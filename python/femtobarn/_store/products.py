@@ -1,7 +1,7 @@
-"""Values that users store in an event store, and the forms in which they get them back.
+"""Conversion of values to and from products of an event store.
 
-What a value is is said by the type in its product's name. Numbers, texts, arrays and dataclasses have types of C++, so
-that programs of C++ load them, and products of many events become columns.
+The type in a product's name describes its value. Numbers, strings, arrays and dataclasses have C++ types, so that C++
+programs can load them, and products of many events become columns.
 """
 
 from __future__ import annotations
@@ -82,23 +82,23 @@ __all__ = [
 
 
 _NATURAL = {"std::string": str, PTR: Ptr}
-_UNKNOWN = re.compile("described nowhere in the store|no type that is known")
+_UNKNOWN = re.compile("no description of class|no type that is known")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
 def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
-    """Return the name of the type of a value, and the bytes that are stored.
+    """Return the type name of a value, and its stored bytes.
 
     Parameters
     ----------
     store : DataStore
-        Where it is to be stored.
+        The store that gets it.
     label : str
-        The product's label, which names classes that have no name.
+        The product's label, which becomes the name of unnamed classes.
     value : object
         The value.
     kind : str, type or None
-        Its type, if the user has said it.
+        Its type, if given.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
     Raises
     ------
     UsageError
-        If it is nothing that can be stored.
+        If it cannot be stored.
     """
     try:
         with of_product(label):
@@ -119,7 +119,7 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
 
 @contextlib.contextmanager
 def of_product(label: str) -> Iterator[None]:
-    """Have errors of values that no field can have, as which they are encoded, say that they are a product's.
+    """Convert errors of fields, as which values are encoded, to errors of the product.
 
     Parameters
     ----------
@@ -144,14 +144,14 @@ def of_product(label: str) -> Iterator[None]:
 
 
 def told_how(error: UsageError, by: str) -> UsageError:
-    """Return an error which says of a class that the store has with other members how it gets another name.
+    """Add to the error of a class with other members how to give it another name.
 
     Parameters
     ----------
     error : UsageError
         Any error.
     by : str
-        By what the name is given.
+        How the name is given.
 
     Returns
     -------
@@ -160,12 +160,12 @@ def told_how(error: UsageError, by: str) -> UsageError:
     """
     if error.kind != "class-differs":
         return error
-    how = f"another name is given by {by}, by another dataclass, or to records by ak.with_name"
+    how = f"to give another name, use {by}, another dataclass, or for records ak.with_name"
     return UsageError(f"{error}; {how}", kind=error.kind)
 
 
 def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
-    """Return the name of the type of a value, and the bytes that are stored."""
+    """Return the type name of a value, and its stored bytes."""
     checked_text(label, "label")
     name = None if kind is None else type_name_of(kind)
     if name in (None, BYTES) and isinstance(value, bytes | bytearray | memoryview):
@@ -175,7 +175,7 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
     if name == MSGPACK or (name is None and (value is None or isinstance(value, dict))):
         return MSGPACK, _packed(label, value)
     if name == BYTES:
-        raise UsageError(f"product {label!r} is to be bytes, and was given {type(value).__name__}")
+        raise UsageError(f"product {label!r} must be bytes, not {type(value).__name__}")
     if name is not None and isinstance(value, bytes | bytearray | memoryview):
         return name, _bytes_within(label, bytes(value), name)
     _check_no_names(label, value)
@@ -224,7 +224,7 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
 
 
 def _encoded_as(store: DataStore, label: str, kind: Any, value: Any, name: str) -> bytes:
-    """Return a value of a type of Python as it is stored."""
+    """Return the stored form of a value of a Python type."""
     layout = layout_of(store, kind, [value], f"product {label!r}")
     return _encode(store, label, to_batches({label: optional("awkward", "all").Array(layout)}), name)
 
@@ -244,15 +244,19 @@ def _pickled(label: str, value: Any) -> bytes:
 
 
 def _bytes_within(label: str, value: bytes, name: str) -> bytes:
-    """Return bytes as they are stored where they are to be of a type, which must be one of lists of them."""
+    """Return the stored form of bytes with a given type, which must be a list of bytes."""
     if name in ("std::vector<std::uint8_t>", "std::vector<std::byte>"):
         return len(value).to_bytes(8, "little") + value
-    how = "give a text, as value.decode()" if name == "std::string" else "give values of the type, or no typename"
-    raise UsageError(f"product {label!r} is to be a {name}, and was given bytes: {how}")
+    how = (
+        "give a string, e.g. value.decode()"
+        if name == "std::string"
+        else "give values of the type, or leave out typename"
+    )
+    raise UsageError(f"product {label!r} must be a {name}, not bytes: {how}")
 
 
 def _packed(label: str, value: Any) -> bytes:
-    """Return an object in MessagePack, if what comes back is one as well; numbers of NumPy are those of Python."""
+    """Return an object in MessagePack, if it can be restored; NumPy numbers become Python numbers."""
     msgpack = optional("msgpack", "msgpack")
 
     def plain(one: Any) -> Any:
@@ -265,20 +269,20 @@ def _packed(label: str, value: Any) -> bytes:
         msgpack.unpackb(packed, strict_map_key=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(
-            f"product {label!r} cannot be stored as msgpack ({error}): this has None, numbers of 64 bits, texts, "
-            "bytes, lists and dicts. Give arrays by .tolist() or as products of their own, and other objects with "
+            f"product {label!r} cannot be stored as msgpack ({error}): it supports None, 64-bit numbers, strings, "
+            "bytes, lists and dicts. Give arrays as .tolist() or as separate products, and other objects with "
             "typename='pickle'"
         ) from error
     return packed
 
 
 def _check_no_names(label: str, values: Any) -> None:
-    """Raise for named tuples, or a list of them, which would be stored without the names."""
+    """Raise for named tuples or lists of them, which would lose their names."""
     one = values[0] if isinstance(values, list) and values else values
     if isinstance(one, tuple) and hasattr(one, "_fields"):
         members = "; ".join(f"{name}: …" for name in one._fields)
         raise UsageError(
-            f"product {label!r}: the names in a namedtuple would be lost: make {type(one).__name__} a dataclass, as in "
+            f"product {label!r}: the names of a namedtuple would be lost: make {type(one).__name__} a dataclass, e.g. "
             f"@dataclass class {type(one).__name__}: {members}"
         )
 
@@ -292,7 +296,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _layout_of(value: Any) -> Any:
-    """Return the layout of an Awkward Array or Record; None of anything else."""
+    """Return the layout of an Awkward Array or Record; None for anything else."""
     if not type(value).__module__.startswith("awkward.") or not hasattr(value, "layout"):
         return None
     layout = value.layout
@@ -300,7 +304,7 @@ def _layout_of(value: Any) -> Any:
 
 
 def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
-    """Note the class that a type's name names, as values have it; that of references is known."""
+    """Store the description of the class in a type's name, from the values; the class of references is known."""
     own = _innermost(name)
     if own == PTR:
         note_ptr(store)
@@ -311,18 +315,18 @@ def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
 
 
 def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
-    """Return the name of the type of many values, and the values as the core takes them.
+    """Return the type name of many values, and the values in the core's form.
 
     Parameters
     ----------
     store : DataStore
-        Where they are to be stored.
+        The store that gets them.
     label : str
         The product's label.
     values : array
-        One value for each event.
+        One value per event.
     kind : str, type or None
-        Their type, if the user has said it.
+        Their type, if given.
 
     Returns
     -------
@@ -337,7 +341,9 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
     core = store._core
     checked_text(label, "label")
     if values is None or isinstance(values, str | bytes | int | float | np.generic):
-        raise UsageError(f"product {label!r}: {values!r} is one value, not one for each event: give a list or an array")
+        raise UsageError(
+            f"product {label!r}: {values!r} is one value instead of one per event: give a list or an array"
+        )
     _check_no_names(label, values)
     kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
@@ -359,7 +365,7 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
 
 
 def _kind_of_rows(values: Any) -> Any:
-    """Return the type of a column of dataclasses or references, or of lists of them; None for others."""
+    """Return the type of a column of dataclasses or references, or of lists of them; None for other columns."""
     if not isinstance(values, list | tuple):
         return None
     one = next((value for value in values if value is not None and not (isinstance(value, list) and not value)), None)
@@ -367,12 +373,12 @@ def _kind_of_rows(values: Any) -> Any:
 
 
 def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
-    """Return a stored value as the user wants it.
+    """Return a stored value in the requested form.
 
     Parameters
     ----------
     store : DataStore
-        Where it is stored.
+        Its store.
     label : str
         The product's label.
     type_name : str
@@ -380,9 +386,9 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
     stored : bytes
         The stored bytes.
     form : As, type or None
-        What the user wants; None for what is natural for the type.
+        The requested form; None for the natural one of the type.
     unpickle : bool
-        Whether pickled values are unpickled, which runs what is in them.
+        Whether to unpickle pickled values. Unpickling can run any code.
 
     Returns
     -------
@@ -392,7 +398,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
     Raises
     ------
     UsageError
-        If it cannot be had in this form.
+        If it cannot be loaded in this form.
     """
     if form is bytes:
         return stored
@@ -401,7 +407,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
         if form is None or value is None or isinstance(value, typing.get_origin(form) or form):
             return value
         raise UsageError(
-            f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it as such"
+            f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it without a form"
         )
     if (quick := _quick_loaded(store, label, stored, type_name, form)) is not NOTHING:
         return quick
@@ -409,12 +415,12 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
 
 
 def element(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, index: int) -> Any:
-    """Return an element of a stored value as the user wants it.
+    """Return an element of a stored value in the requested form.
 
     Parameters
     ----------
     store : DataStore
-        Where it is stored.
+        Its store.
     label : str
         The product's label.
     type_name : str
@@ -422,9 +428,9 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
     stored : bytes
         The stored bytes.
     form : As, type or None
-        What the user wants; None for what is natural for the type.
+        The requested form; None for the natural one of the type.
     index : int
-        Which element.
+        Index of the element.
 
     Returns
     -------
@@ -434,12 +440,12 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
     Raises
     ------
     IndexError
-        If it has fewer.
+        If it has fewer elements.
     UsageError
-        If it has no elements, or cannot be had in this form.
+        If it has no elements, or cannot be loaded in this form.
     """
     if is_opaque(type_name) or form is bytes:
-        what = "an element has no bytes of its own" if form is bytes else "it has no elements to refer to"
+        what = "an element cannot be loaded as bytes" if form is bytes else "it has no elements to refer to"
         raise UsageError(f"product {label!r} is a {type_name}: {what}")
     return decoded(store, label, type_name, [stored]).elements(0).at(index, form)
 
@@ -450,13 +456,13 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
     Parameters
     ----------
     store : DataStore
-        Where they are stored.
+        Their store.
     label : str
         The products' label.
     type_name : str
         The type in their names.
     stored : list of bytes or None
-        What is stored of each, or none.
+        The stored bytes of each, or None.
 
     Returns
     -------
@@ -477,7 +483,7 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
 
 @contextlib.contextmanager
 def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
-    """Have errors of reading products say that Boost may have written them.
+    """Add to errors of reading products that Boost may have written them.
 
     Parameters
     ----------
@@ -493,8 +499,8 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
     for label, type_name in names:
         if _OF_BOOST.search(type_name):
             raise UsageError(
-                f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load "
-                "it as bytes"
+                f"product {label!r} is a {type_name}, which HEPnOS's classes store with Boost: only C++ can read it; "
+                "load it as bytes"
             )
     try:
         yield
@@ -503,24 +509,24 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
         if error.kind != "product-type" or not is_unknown:
             raise
         raise UsageError(
-            f"{error}; C++ may have stored it by Boost, which only C++ reads: load it as bytes", kind=error.kind
+            f"{error}; C++ may have stored it with Boost, which only C++ can read: load it as bytes", kind=error.kind
         ) from None
     except FormatError as error:
         if isinstance(error, ChecksumError) or error._object is not None:
-            raise  # it is not what was stored, whoever has
+            raise  # it is damaged, whichever program has stored it
         others = [label for label, kind in names if may_be_of_boost(kind)]
         if not others:
             raise
         which = f"product {others[0]!r}: " if len(names) == 1 else ""
         raise FormatError(
-            f"{which}{error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and vectors of "
-            "them by Boost: only C++ reads that; load it as bytes",
+            f"{which}{error}; or hepnos.hpp has stored it: except for numbers, plain structs and vectors of them, it "
+            "uses Boost, which only C++ can read; load it as bytes",
             kind=error.kind,
         ) from None
 
 
 def may_be_of_boost(type_name: str) -> bool:
-    """Return whether hepnos.hpp may store values of a type by Boost: all but numbers, and vectors of them.
+    """Return whether hepnos.hpp may store values of a type with Boost: all except numbers and vectors of numbers.
 
     Parameters
     ----------
@@ -536,7 +542,7 @@ def may_be_of_boost(type_name: str) -> bool:
 
 
 def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, form: Any) -> Any:
-    """Return what is read without a detour; `NOTHING` if the value is something else, or damaged."""
+    """Return a value that can be read directly; `NOTHING` for other values, or if it is damaged."""
     dtype, numbers = DTYPES.get(type_name), numbers_of(type_name)
     if form is None and (type_name in ("std::string", PTR) or dtype is not None):
         form = _NATURAL.get(type_name, object)
@@ -559,17 +565,17 @@ def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, f
     if form is NumPy:
         return array
     ak = optional("awkward", "all")
-    return ak.Array(ak.contents.NumpyArray(array))  # what it would make of it, without looking what it is
+    return ak.Array(ak.contents.NumpyArray(array))  # the same result as ak.Array, without inspecting the argument
 
 
 def _is_none(label: str, type_name: str, form: Any, error: NotMadeError) -> UsageError:
     why = f": {error}" if str(error) else ""
-    return UsageError(f"product {label!r} is a {type_name}, which is no {shown(form)}{why}")
+    return UsageError(f"product {label!r} has type {type_name} and cannot be loaded as {shown(form)}{why}")
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
     if isinstance(form, As):
-        raise UsageError(f"product {label!r} is stored as {type_name}, which is no array: load it without a form")
+        raise UsageError(f"product {label!r} is stored as {type_name}, which is not an array: load it without a form")
     if form is not None and not isinstance(typing.get_origin(form) or form, type):
         check_form(label, form)
     if type_name == MSGPACK:
@@ -577,20 +583,20 @@ def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool
             return optional("msgpack", "msgpack").unpackb(stored, strict_map_key=False)
         except (ValueError, TypeError) as error:
             raise FormatError(
-                f"product {label!r} is no msgpack that can be read: {error}", kind="product-damaged"
+                f"product {label!r} is not readable as msgpack: {error}", kind="product-damaged"
             ) from error
     if type_name == PICKLE:
         if not unpickle:
             raise UsageError(
-                f"product {label!r} is pickled, and unpickling runs whatever is in it: if you trust who stored it, "
-                "load it with unpickle=True"
+                f"product {label!r} is pickled, and unpickling can run any code: if you trust the program that stored "
+                "it, load it with unpickle=True"
             )
         return pickle.loads(stored)
     return stored
 
 
 def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None:
-    """Return plain numbers and texts without a detour; None if the value is something else."""
+    """Return the stored form of simple numbers and strings; None for other values."""
     if type(value) in SCALARS and name in (None, SCALARS[type(value)]):
         own = SCALARS[type(value)]
         if isinstance(value, str):
@@ -598,7 +604,7 @@ def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None
             return own, len(text).to_bytes(8, "little") + text
         if own == "std::int64_t" and not -(2**63) <= value < 2**63:
             if not 0 <= value < 2**64 or name is not None:
-                raise UsageError(f"product {label!r}: {value} is no number that 64 bits hold as {name or 'integer'}")
+                raise UsageError(f"product {label!r}: {value} is out of range for {name or 'integer'}")
             own = "std::uint64_t"
         return own, np.asarray(value, DTYPES[own]).astype(DTYPES[own].newbyteorder("<")).tobytes()
     if isinstance(value, np.generic) and value.dtype.name in NUMBERS:
@@ -611,7 +617,7 @@ def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None
 
 
 def _quick_array(value: np.ndarray[Any, Any], name: str | None) -> tuple[str, bytes] | None:
-    """Return an array of numbers of NumPy as it is stored; None if it is to be of a type with other ones."""
+    """Return the stored form of a NumPy array of numbers; None if the type has other numbers."""
     own = numbers_name(value.dtype, value.shape)
     if name in (None, own):
         return own, len(value).to_bytes(8, "little") + value.astype(value.dtype.newbyteorder("<")).tobytes()
@@ -621,7 +627,7 @@ def _quick_array(value: np.ndarray[Any, Any], name: str | None) -> tuple[str, by
 
 
 def _quick_list(value: list[Any] | tuple[Any, ...], name: str | None) -> tuple[str, bytes] | None:
-    """Return a list of numbers as it is stored; None if it is of something else."""
+    """Return the stored form of a list of numbers; None for other lists."""
     wanted = None if name is None else numbers_of(name)
     if name is None or wanted is None or wanted.ndim != 1:
         quick = numbers_bytes(value, None) if name is None else None
@@ -645,14 +651,14 @@ def _one(label: str, value: Any) -> Batches:
     is_arrow = hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
     if not (is_arrow or isinstance(value, Iterable)):
         raise UsageError(
-            f"product {label!r} cannot be stored: {type(value).__name__} is no array; give bytes, numbers, arrays, "
+            f"product {label!r} cannot be stored: {type(value).__name__} is not an array; give bytes, numbers, arrays, "
             "dataclasses, or typename='msgpack' or typename='pickle' for other objects"
         )
     return to_list(label, list(value) if isinstance(value, tuple) else value)
 
 
 def _check_index(label: str, value: Any) -> None:
-    """Raise if a frame of pandas has an index that would be lost: one without a name that is not just a count."""
+    """Raise if the index of a pandas DataFrame would be lost: it has no name and is not a plain count."""
     if type(value).__name__ != "DataFrame" or type(value).__module__.split(".")[0] != "pandas":
         return
     index = value.index
@@ -660,13 +666,13 @@ def _check_index(label: str, value: Any) -> None:
         return
     if None in index.names:
         raise UsageError(
-            f"product {label!r}: the index of the DataFrame has no name, and would be lost: keep it as a column by "
-            ".rename_axis('name'), or leave it out by .reset_index(drop=True)"
+            f"product {label!r}: the index of the DataFrame has no name, and would be lost: keep it as a column with "
+            ".rename_axis('name'), or leave it out with .reset_index(drop=True)"
         )
 
 
 def _innermost(name: str | None) -> str | None:
-    """Return ``Track`` of ``std::vector<Track>``: the class that records without a name are to be."""
+    """Return ``Track`` of ``std::vector<Track>``: the class for unnamed records."""
     if name is None:
         return None
     inner = name.rpartition("<")[2].strip("> ")
@@ -681,12 +687,12 @@ def _awkward(batch: Batch, label: str) -> Any:
 
 
 class Column:
-    """Values of one type that are decoded together, which each event has one of, or none.
+    """Values of one type that are decoded together; each event has one or none.
 
     Parameters
     ----------
     store : DataStore
-        Where they are stored.
+        Their store.
     label : str
         The products' label.
     type_name : str
@@ -710,12 +716,12 @@ class Column:
         return layout_to_numpy(self._array.layout)
 
     def elements(self, n: int) -> Column:
-        """Return the elements of one of the values.
+        """Return the elements of a value.
 
         Parameters
         ----------
         n : int
-            Which.
+            Index of the value.
 
         Returns
         -------
@@ -725,7 +731,7 @@ class Column:
         Raises
         ------
         UsageError
-            If it has none by its type.
+            If its type has no elements.
         """
         if self._array.ndim < 2:
             raise UsageError(f"product {self._label!r} is a {self._type_name}, which has no elements to refer to")
@@ -733,14 +739,14 @@ class Column:
         return Column(self._store, self._label, item, self._array[n])
 
     def at(self, n: int, form: Any) -> Any:
-        """Return one of the values, which is there.
+        """Return an existing value.
 
         Parameters
         ----------
         n : int
-            Which.
+            Index of the value.
         form : As, type or None
-            What the user wants; None for what is natural for the type.
+            The requested form; None for the natural one of the type.
 
         Returns
         -------
@@ -750,9 +756,9 @@ class Column:
         Raises
         ------
         IndexError
-            If there are fewer.
+            If there are fewer values.
         UsageError
-            If it cannot be had in this form.
+            If it cannot be loaded in this form.
         """
         if n >= len(self._array):
             raise IndexError(f"it has {len(self._array)} elements")
@@ -774,7 +780,7 @@ class Column:
 
 
 def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
-    """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
+    """Return a value as a Python type: a number, a string, a dataclass, or a list of these."""
     check_form(label, form)
     try:
         make = maker_for(kind_in(store, type_name), form)

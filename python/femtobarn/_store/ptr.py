@@ -1,7 +1,7 @@
-"""References to products, which can themselves be stored.
+"""References to products, which can be stored.
 
-Stored, a reference is a described class, ``fb::Ptr``: the numbers of its container, label, type and index (see
-docs/specs/event-products.md). So columns of references are columns, and C++ follows what Python has stored.
+A stored reference is a described class, ``fb::Ptr``: the numbers of its container, label, type and index (see
+docs/specs/event-products.md). So references can be columns, and C++ can follow references that Python has stored.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _ABSENT = 2**64 - 1
 _NOTHING = bytes(16) + b"\xff" * 24  # the root, which has no products
 MISSING: Any = object()  # no default was given
 _KEY, _NUMBERS = struct.Struct(">QQQ"), struct.Struct("<QQQQ")
-_MOST_DATASETS = 1000  # that are looked at to find a name for a message
+_MOST_DATASETS = 1000  # datasets that are searched to find a name for a message
 
 
 class Ptr:
-    """A reference to a product, or to an element of one, which can itself be stored.
+    """A reference to a product or to one of its elements, which can be stored.
 
-    `Event.ref` and its like make them. One that is loaded refers into the store that it was loaded from: what is stored
-    does not name the store. ``Ptr()`` refers to nothing, and is false.
+    `Event.ref` and similar methods create references. A loaded reference refers into the store that it was loaded from:
+    stored references do not name a store. ``Ptr()`` is a null reference, and false.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Ptr:
     type : str
         The name of its type.
     index : int or None
-        Which element of it is meant; None for the whole.
+        Index of the element; None for the whole product.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Ptr:
         self, container: Container | None = None, label: str = "", typename: str = "", index: int | None = None
     ) -> None:
         if index is not None and not 0 <= index < _ABSENT:
-            raise UsageError(f"the index of an element is 0 or more, not {index}")
+            raise UsageError(f"the index of an element must be 0 or more, not {index}")
         self._store = None if container is None else container._store
         self._key = _NOTHING if container is None else container._key
         self._label, self._index = label, index
@@ -101,15 +101,15 @@ class Ptr:
 
     @classmethod
     def from_record(cls, store: DataStore, record: Any) -> Ptr:
-        """Return the reference that is an entry of a column of references.
+        """Return a reference from an entry of a column of references.
 
         Parameters
         ----------
         store : DataStore
-            The store that the column is from.
+            The store of the column.
         record : record or mapping
-            Its members, as in a column: dataset (16 bytes), run, subrun, event, index, label, type. The highest number
-            of 64 bits stands for none.
+            Its members, as in a column: dataset (16 bytes), run, subrun, event, index, label, type. The highest 64-bit
+            number means that a number is missing.
 
         Returns
         -------
@@ -124,9 +124,9 @@ class Ptr:
             key = bytes(plain["dataset"]) + b"".join(numbers)
             label, type_name, index = str(plain["label"]), str(plain["type"]), int(plain["index"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"this is no {PTR}: {error!r}; it has {', '.join(plain)}") from error
+            raise UsageError(f"invalid {PTR}: {error!r}; it has {', '.join(plain)}") from error
         if len(key) != len(_NOTHING):
-            raise UsageError(f"this is no {PTR}: its dataset has {len(key) - 24} bytes, not 16")
+            raise UsageError(f"invalid {PTR}: its dataset has {len(key) - 24} bytes, not 16")
         container = None if key == _NOTHING else Container._of(store, key)
         return cls(container, label, type_name, None if index == _ABSENT else index)
 
@@ -142,29 +142,29 @@ class Ptr:
 
     @property
     def index(self) -> int | None:
-        """Which element of it is meant; None for the whole."""
+        """Index of the element; None for the whole product."""
         return self._index
 
     @property
     def container(self) -> Container:
-        """The dataset, run, subrun or event that has the product; of a dataset, the name is not known."""
+        """The dataset, run, subrun or event of the product; the name of a dataset is unknown."""
         from femtobarn._store.containers import Container
 
         if self._store is None:
-            raise KeyNotFoundError("this reference refers to nothing")
+            raise KeyNotFoundError("this is a null reference")
         return Container._of(self._store, self._key)
 
     def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
-        """Load what it refers to.
+        """Load the product or element.
 
         Parameters
         ----------
         form : optional
-            As of `Event.load`; of an element, its own.
+            As in `Event.load`; for an element, the form of the element.
         default : object, optional
-            What is returned if it is not there, or the reference refers to nothing.
+            Value to return if the target does not exist, or for a null reference.
         unpickle : bool
-            Whether a pickled product is unpickled, which runs whatever is in it.
+            Whether to unpickle a pickled product. Unpickling can run any code.
 
         Returns
         -------
@@ -174,9 +174,9 @@ class Ptr:
         Raises
         ------
         KeyNotFoundError
-            If it is not there; the message says what of it is there.
+            If the target does not exist; the message says which part is missing.
         FormatError
-            If what is stored is damaged.
+            If the stored value is damaged.
         """
         from femtobarn._store.products import element, loaded
 
@@ -196,14 +196,14 @@ class Ptr:
             raise KeyNotFoundError(f"{store.url}: {self} dangles: {error}") from None
 
     def _dangling(self) -> KeyNotFoundError:
-        """Return the error that says what of it is there."""
+        """Return the error that says which part is missing."""
         if self._store is None:
-            return KeyNotFoundError("this reference refers to nothing")
+            return KeyNotFoundError("this is a null reference")
         path = path_of(self._store, self._key[:16], _MOST_DATASETS)
         if path is None:
             why = (
-                f"no dataset that was found has the UUID {self._key[:16].hex()}: it was deleted, or the reference is "
-                "one of another store"
+                f"no dataset with the UUID {self._key[:16].hex()} was found: it was deleted, or the reference belongs "
+                "to another store"
             )
         elif not self.container.exists():
             why = f"dataset {path!r} has no such {type(self.container).__name__.lower()}"
@@ -235,7 +235,7 @@ class Ptr:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ptr:
-        return self  # a copy of its store would be another connection
+        return self  # copying its store would open another connection
 
     def _target(self) -> str:
         if self._store is None:
@@ -251,7 +251,7 @@ class Ptr:
 
 
 def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | None:
-    """Look for the name of a dataset among those that there are.
+    """Find the name of a dataset by its UUID.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | Non
     uuid : bytes
         The UUID of the dataset.
     most : int, optional
-        How many are looked at, at most.
+        Maximum number of datasets to search.
 
     Returns
     -------
@@ -278,7 +278,7 @@ def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | Non
 
 
 def note_ptr(store: _core.Store) -> str:
-    """Note the members of references in a store.
+    """Store the description of references in a store.
 
     Parameters
     ----------
@@ -295,12 +295,12 @@ def note_ptr(store: _core.Store) -> str:
 
 
 def bytes_of(store: DataStore, ptr: Ptr) -> bytes | None:
-    """Return a reference as it is stored.
+    """Return the stored form of a reference.
 
     Parameters
     ----------
     store : DataStore
-        Where it is to be stored.
+        The store that gets it.
     ptr : Ptr
         The reference.
 
@@ -323,7 +323,7 @@ def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
     Parameters
     ----------
     store : DataStore
-        Where they are to be stored.
+        The store that gets them.
     ptrs : sequence of Ptr
         The references.
 
@@ -335,15 +335,15 @@ def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
     Raises
     ------
     UsageError
-        If one is none, or refers into another store, which what is stored would not tell.
+        If an item is not a reference, or refers into another store, which stored references cannot name.
     """
     ak = optional("awkward", "all")
     for ptr in ptrs:
         if not isinstance(ptr, Ptr):
-            raise UsageError(f"{ptr!r} is no Ptr")
+            raise UsageError(f"{ptr!r} is not a Ptr")
         if ptr._store is not None and not is_same(ptr._store, store):
             raise UsageError(
-                f"{ptr} refers into {ptr._store.url}, and cannot be stored in {store.url}: what is stored does not "
+                f"{ptr} refers into {ptr._store.url}, and cannot be stored in {store.url}: stored references do not "
                 "name a store"
             )
     keys = np.frombuffer(b"".join(ptr._key for ptr in ptrs), np.uint8).reshape(-1, 40)
@@ -358,12 +358,12 @@ def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
 
 
 def text_column(texts: Sequence[str]) -> Any:
-    """Return texts as a layout of Awkward, which is one of texts if there are none, too.
+    """Return strings as a layout of Awkward, which has the type of strings even if it is empty.
 
     Parameters
     ----------
     texts : sequence of str
-        The texts.
+        The strings.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def text_column(texts: Sequence[str]) -> Any:
 
 
 def is_same(a: DataStore, b: DataStore) -> bool:
-    """Return whether two objects are one store.
+    """Return whether two objects are the same store.
 
     Parameters
     ----------
@@ -390,13 +390,13 @@ def is_same(a: DataStore, b: DataStore) -> bool:
     Returns
     -------
     bool
-        Whether they are: two stores in memory without a name are two, though their URLs are the same.
+        True if they are. Two stores in memory without a name differ, though their URLs are equal.
     """
     return a is b or a._core.is_same(b._core) or (a.url == b.url and a.url != "memory:")
 
 
 def load_refs(store: DataStore, refs: Any, default: Any) -> Any:
-    """Load what many references refer to; see `DataStore.load_refs`.
+    """Load the targets of many references; see `DataStore.load_refs`.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def load_refs(store: DataStore, refs: Any, default: Any) -> Any:
     refs : array or sequence of Ptr
         The references.
     default : object
-        What stands in place of what is not there.
+        Replacement for missing targets.
 
     Returns
     -------
@@ -420,11 +420,11 @@ def load_refs(store: DataStore, refs: Any, default: Any) -> Any:
 
 
 def _loaded(ak: Any, layout: Any, values: Callable[[Any], Any]) -> Any:
-    """Return a packed layout with the values of references in their place. Errors are raised as they are."""
+    """Return a packed layout with references replaced by their values."""
     if layout.is_record:
         missing = [name for name, _ in _MEMBERS if name not in layout.fields]
         if missing:
-            raise UsageError(f"these are no references: records of {', '.join(layout.fields)} are no {PTR}")
+            raise UsageError(f"not references: records of {', '.join(layout.fields)} are not a {PTR}")
         return values(layout)
     if layout.is_option:
         option = layout.to_IndexedOptionArray64()
@@ -433,11 +433,11 @@ def _loaded(ak: Any, layout: Any, values: Callable[[Any], Any]) -> Any:
         return layout.copy(content=_loaded(ak, layout.content, values))
     if len(layout) == 0:
         return layout
-    raise UsageError(f"these are no references, but {ak.Array(layout).type}")
+    raise UsageError(f"expected references, found {ak.Array(layout).type}")
 
 
 def _values(ak: Any, store: DataStore, refs: Any, default: Any) -> Any:
-    """Return the values of references that lie in one flat column."""
+    """Return the values of a flat column of references."""
     names: dict[tuple[str, str], list[int]] = {}
     for at, name in enumerate(zip(refs["label"].tolist(), refs["type"].tolist(), strict=True)):
         names.setdefault(name, []).append(at)
@@ -452,7 +452,7 @@ def _values(ak: Any, store: DataStore, refs: Any, default: Any) -> Any:
             values, is_there = _of_one_name(ak, store, name, keys[some], index[some])
             if default is MISSING and not is_there.all():
                 raise _first_of(store, refs, some[~is_there])
-            if any(name):  # of a reference to nothing, no type is known
+            if any(name):  # a null reference has no type
                 parts.setdefault(str(values.type.content), []).append((values, some))
     where = np.full(len(refs), -1, np.int64)
     order = [some for group in parts.values() for _, some in group]
@@ -464,7 +464,7 @@ def _values(ak: Any, store: DataStore, refs: Any, default: Any) -> Any:
 
 
 def _joined(ak: Any, groups: list[list[Any]]) -> Any:
-    """Return arrays one behind the other, each group being of one type."""
+    """Return concatenated arrays; each group has one type."""
     arrays = [group[0] if len(group) == 1 else ak.concatenate(group) for group in groups]
     if len(arrays) == 1:
         return arrays[0]
@@ -475,7 +475,7 @@ def _joined(ak: Any, groups: list[list[Any]]) -> Any:
 
 
 def _whole_or_element(places: npt.NDArray[np.int64], index: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Tell references to whole products from those to elements: their values have different types."""
+    """Separate references to whole products from references to elements: their values differ in type."""
     is_whole = index[places] == _ABSENT
     return (some for some in (places[is_whole], places[~is_whole]) if len(some))
 
@@ -483,13 +483,13 @@ def _whole_or_element(places: npt.NDArray[np.int64], index: npt.NDArray[np.uint6
 def _of_one_name(
     ak: Any, store: DataStore, name: tuple[str, str], keys: npt.NDArray[np.uint8], index: npt.NDArray[np.uint64]
 ) -> tuple[Any, npt.NDArray[np.bool_]]:
-    """Return the values of references to products of one name, missing where none is there; and where one is."""
+    """Return the values of references to products of one name, with missing values, and a mask of existing ones."""
     n = len(keys)
     rows = np.ascontiguousarray(keys).view("V40").reshape(-1)
     is_set = (keys != np.frombuffer(_NOTHING, np.uint8)).any(axis=1)
     if not is_set.any():
         return ak.Array([None] * n), is_set
-    # each product is loaded once, however many refer to it; sorted, those of one place are together
+    # each product is loaded once for all references to it; sorting groups them by target
     unique, at = np.unique(rows[is_set], return_inverse=True)
     events = store._core.load_events(unique.tobytes(), [name])
     from femtobarn._files.awkward_arrays import to_array
@@ -512,7 +512,7 @@ def _of_one_name(
 
 
 def _picked(ak: Any, values: Any, places: npt.NDArray[np.int64]) -> Any:
-    """Return values in another order, missing where the place is -1."""
+    """Return values in another order, missing where the index is -1."""
     if (places >= 0).all():
         return values[places]
     layout = ak.contents.IndexedOptionArray.simplified(ak.index.Index64(places), values.layout)
@@ -520,10 +520,10 @@ def _picked(ak: Any, values: Any, places: npt.NDArray[np.int64]) -> Any:
 
 
 def _first_of(store: DataStore, refs: Any, dangling: npt.NDArray[np.int64]) -> KeyNotFoundError:
-    """Return the error of the first reference that refers to nothing."""
+    """Return the error of the first reference without a target."""
     ptr = Ptr.from_record(store, refs[int(dangling[0])])
     try:
         ptr.load()
     except KeyNotFoundError as error:
         return KeyNotFoundError(f"{error} ({len(dangling)} of {len(refs)} references dangle)")
-    return KeyNotFoundError(f"{store.url}: {ptr} was not there a moment ago")
+    return KeyNotFoundError(f"{store.url}: {ptr} was deleted meanwhile")

@@ -1,4 +1,4 @@
-"""Threads for calls that would block the loop of asyncio, and what becomes of calls that are cancelled."""
+"""Threads for calls that would block the loop of asyncio, and handling of cancelled calls."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
 
 __all__ = ["N_THREADS", "Threads", "check_wanted", "in_thread", "threads_of"]
 
-# How many calls of one store are under way at once. They wait for servers, not for processors.
+# Number of concurrent calls per store. They wait for servers, not for processors.
 N_THREADS = 64
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What says that nobody waits any more for what is done in this context.
+# Tells whether the caller of the work in this context has stopped waiting.
 _STOP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("femtobarn-stop", default=None)
 
 
 def check_wanted(what: str) -> None:
-    """Raise if nobody waits any more for what is being done here: long calls ask between their steps."""
+    """Raise if the caller has stopped waiting: long calls check this between their steps."""
     stop = _STOP.get()
     if stop is not None and stop.is_set():
-        raise FemtobarnError(f"{what}: stopped, as nobody waits for it any more", kind="stopped")
+        raise FemtobarnError(f"{what}: stopped, as its caller has ended", kind="stopped")
 
 
 async def in_thread(
     call: Callable[P, R], stop: threading.Event, cancel: Callable[[], object], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Return what a long call gives that runs in a thread of its own, and ends between two steps if it is cancelled.
+    """Return the result of a long call in its own thread; if it is cancelled, it ends between two steps.
 
     Parameters
     ----------
     call : callable
-        What is called; it calls `check_wanted`.
+        The function; it calls `check_wanted`.
     stop : threading.Event
-        Is set when it is cancelled.
+        Set when it is cancelled.
     cancel : callable
-        Is called then.
+        Called when it is cancelled.
     *args, **kwargs
         Arguments of the call.
 
     Returns
     -------
     object
-        What it gives.
+        The result.
     """
     context = contextvars.copy_context()
     context.run(_STOP.set, stop)
@@ -72,10 +72,10 @@ async def in_thread(
 
 
 class Threads:
-    """Threads of one store, which are made when they are needed.
+    """Threads of one store, created on demand.
 
-    Not those of the loop, which other code fills. Reading that is cancelled ends at once, and what comes of it is
-    dropped. Writing that is cancelled ends when it is known what came of it: it is not begun any more, or it is done.
+    These are not the threads of the loop, which other code can occupy. Cancelled reading ends at once, and its result
+    is dropped. Cancelled writing ends when its outcome is known: it was not started, or it is finished.
     """
 
     def __init__(self, n: int = N_THREADS) -> None:
@@ -84,19 +84,19 @@ class Threads:
         self._pool = concurrent.futures.ThreadPoolExecutor(n, "femtobarn-aio")
 
     def submit(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[R]:
-        """Have a call made as soon as a thread is free."""
+        """Queue a call for the next free thread."""
         return self._pool.submit(call, *args, **kwargs)
 
     async def read(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what a call gives that changes nothing."""
+        """Return the result of a call that only reads."""
         return await asyncio.wrap_future(self.submit(call, *args, **kwargs))
 
     async def write(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what a call gives that changes something: whole or not at all."""
+        """Return the result of a call that writes, completely or not at all."""
         return await self.whole(functools.partial(call, *args, **kwargs))
 
     async def surely(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what a call gives that is made whether it is cancelled or not, as closing is."""
+        """Return the result of a call that is made even if it is cancelled, such as closing."""
         return await self.whole(functools.partial(call, *args, **kwargs), cancel=lambda _: None)
 
     async def whole(
@@ -106,26 +106,26 @@ class Threads:
         undo: Callable[[R], object] | None = None,
         cancel: Callable[[concurrent.futures.Future[R]], object] = concurrent.futures.Future.cancel,
     ) -> R:
-        """Return what a call gives.
+        """Return the result of a call.
 
         Parameters
         ----------
         call : callable
-            What is called.
+            The function.
         undo : callable, optional
-            Takes what the call gave, where it was done although it was cancelled.
+            Called with the result if the call has finished although it was cancelled.
         cancel : callable
-            Is told of each time that it is cancelled; by default, what has not begun does not.
+            Called at each cancellation; by default, a call that has not started is not made.
 
         Returns
         -------
         object
-            What it gives.
+            The result.
 
         Raises
         ------
         CancelledError
-            When it is known what came of it; an error of its own is the cause.
+            When the outcome is known; an error of the call is the cause.
         """
         running = self.submit(call)
         told = await _settled(running, cancel)
@@ -141,17 +141,17 @@ class Threads:
         raise told
 
     async def each(self, pages: Callable[[], Generator[R, None, None]]) -> AsyncGenerator[R, None]:
-        """Iterate over what a generator gives, of which the next is fetched while one is used.
+        """Iterate over the items of a generator; the next item is fetched while one is used.
 
         Parameters
         ----------
         pages : callable
-            Makes the generator. It is closed when this ends, or is left early.
+            Creates the generator. It is closed when the iteration ends or is left early.
 
         Yields
         ------
         object
-            What it gives.
+            The result.
         """
         source = pages()
         coming = self.submit(next, source, None)
@@ -164,19 +164,19 @@ class Threads:
             coming.add_done_callback(lambda _: self._close(source))
 
     def _close(self, source: Generator[R, None, None]) -> None:
-        """End a generator in a thread, as what it holds may wait for the store."""
-        with contextlib.suppress(RuntimeError):  # the interpreter ends, and with it what is held
+        """Close a generator in a thread, as closing may wait for the store."""
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, and releases everything
             self.submit(source.close)
 
     def close(self) -> None:
-        """Let the threads end when they have done what they do."""
+        """Let the threads end after their current calls."""
         self._pool.shutdown(wait=False)
 
 
 async def _settled(
     running: concurrent.futures.Future[R], cancel: Callable[[concurrent.futures.Future[R]], object]
 ) -> asyncio.CancelledError | None:
-    """Wait until a call is over or will not begin; gives the last of what has cancelled the waiting."""
+    """Wait until a call has ended or will not start; returns the last cancellation."""
     waiting = asyncio.wrap_future(running)
     told = None
     while not waiting.done():
@@ -186,7 +186,7 @@ async def _settled(
             told = error
             cancel(running)
     if not waiting.cancelled():
-        waiting.exception()  # looked at, so that the loop does not complain of it
+        waiting.exception()  # retrieved, so that the loop does not warn about it
     return told
 
 
@@ -198,12 +198,12 @@ def threads_of(store: DataStore, n: int | None = None) -> Threads:
     store : DataStore
         The store.
     n : int, optional
-        How many there are at most, if they are made now.
+        Maximum number, if they are created now.
 
     Returns
     -------
     Threads
-        The threads; behind a fork others, as none is there any more.
+        The threads; after a fork new ones, as threads do not survive it.
     """
     threads = store._threads
     if threads is None or threads.process != os.getpid():

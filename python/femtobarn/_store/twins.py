@@ -1,4 +1,4 @@
-"""How methods that wait for a store get twins for asyncio, by a line each where arguments and results stay as they are.
+"""Creates asyncio twins of methods that wait for a store; one line per method if arguments and results do not change.
 
 class Event(Twin[_containers.Event]):
     load = reads(_containers.Event.load)
@@ -28,12 +28,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _doc(method: Callable[..., Any]) -> str:
-    """Return a method's documentation, without the examples, which await nothing."""
+    """Return a method's documentation, without the examples, which do not await."""
     return (method.__doc__ or "").partition("Examples\n")[0].rstrip() + "\n"
 
 
 def like(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a twin that is written out the documentation of its method."""
+    """Give a hand-written twin the documentation of its method."""
 
     def documented(twin: F) -> F:
         twin.__doc__ = _doc(method)
@@ -49,8 +49,8 @@ def made_of(method: Callable[..., Any], twin: F) -> F:
     return twin
 
 
-# How a method gets its twin: `load = reads(_containers.Container.load)`. Arguments and results stay as they are; where
-# they are objects that have twins themselves, the twin is written out.
+# How a method gets its twin: `load = reads(_containers.Container.load)`. Arguments and results do not change; methods
+# whose arguments or results have twins are written by hand.
 
 
 def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
@@ -74,7 +74,7 @@ def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, 
 
 
 def begins(method: Callable[Concatenate[S, P], R], kind: Callable[[R], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the twin of a method that asks no store for anything, and is not awaited."""
+    """Return the twin of a method without requests to a store, which is not awaited."""
 
     def twin(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return kind(getattr(self.sync, method.__name__)(*args, **kwargs))
@@ -91,7 +91,7 @@ class Twin(Generic[S]):
     Attributes
     ----------
     sync : object
-        The same one for threads.
+        The same object for threads.
     """
 
     __slots__ = ("sync",)
@@ -118,33 +118,33 @@ class Twin(Generic[S]):
     def __repr__(self) -> str:
         return f"<aio {str(self.sync.__repr__()).removeprefix('<')}"
 
-    # Without these, Python would take __getitem__ for what finds and goes through items, and go on for ever.
+    # Without these, Python would use __getitem__ for membership and iteration, and never end.
     def __iter__(self) -> Any:
         if hasattr(self, "__aiter__"):
-            raise TypeError(f"{self!r} is gone through by async for")
+            raise TypeError(f"iterate over {self!r} with async for")
         raise TypeError(f"{type(self).__name__!r} object is not iterable")
 
     def __contains__(self, key: object) -> bool:
         if hasattr(self, "contains"):
-            raise TypeError(f"what is in {self!r} is asked for by: await ….contains({key!r})")
+            raise TypeError(f"check membership in {self!r} with await ….contains({key!r})")
         raise TypeError(f"argument of type {type(self).__name__!r} is not iterable")
 
 
 def twin_of(sync: object) -> Any:
-    """Return the object for asyncio that is made of one for threads."""
+    """Return the asyncio object for an object for threads."""
     kinds = type(sync).__mro__
     return next(_CLASSES[kind] for kind in kinds if kind in _CLASSES)(sync)
 
 
 def instead(given: object, way: str) -> str:
-    """Return what is said of an object for asyncio that was given where it cannot be.
+    """Return a hint for an asyncio object that was given where it is not supported.
 
     Parameters
     ----------
     given : object
-        What was given; nothing is said of other objects.
+        The given object; other objects get no hint.
     way : str
-        How the same is done with asyncio.
+        How to do the same with asyncio.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def instead(given: object, way: str) -> str:
 
 
 class Closing(Twin[S]):
-    """An object that is closed at the end of an ``async with``, or in a thread when nobody has it any more."""
+    """An object that is closed at the end of an ``async with`` block, or in a thread when it is unreferenced."""
 
     __slots__ = ("_is_closed",)
 
@@ -165,7 +165,7 @@ class Closing(Twin[S]):
 
     def __del__(self) -> None:
         if not getattr(self, "_is_closed", True):
-            # What fails is printed. When the interpreter ends there are no threads, and the core closes it.
+            # Errors are printed. When the interpreter ends there are no threads, and the core closes it.
             with contextlib.suppress(RuntimeError):
                 threading.Thread(target=self._close, name="femtobarn-aio-close").start()
 
@@ -178,7 +178,7 @@ class Closing(Twin[S]):
         await self.close()
 
     async def close(self) -> None:
-        """Close it, whether this is cancelled or not."""
+        """Close it, even if this is cancelled."""
         await self._threads.surely(self._close)
 
     def _close(self) -> None:

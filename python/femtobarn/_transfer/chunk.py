@@ -14,7 +14,7 @@ __all__ = ["Chunk"]
 
 @dataclass
 class Chunk:
-    """Events of one file, in its order, and what is stored for each of them.
+    """Events of one file, in order, with their products.
 
     Attributes
     ----------

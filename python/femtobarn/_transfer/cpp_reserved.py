@@ -62,5 +62,5 @@ KEYWORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 
-# what else a class cannot be called: functions beside it in its header, and what is outside of all namespaces
+# what else a class cannot be called: functions in its own header, and names outside of all namespaces
 CLASSES = frozenset({"fb", "hepnos", "load", "main", "serialize", "store", "tm"})

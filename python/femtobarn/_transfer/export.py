@@ -54,8 +54,8 @@ class ExportedProduct:
     ntuple, column : str
         Where it is.
     form : str
-        What it holds: "value"; "optional", where not all events have one; "list", lists of one value or none, of types
-        that may be without value themselves; "bytes" and "optional bytes", what is stored.
+        Its content: "value"; "optional", where not all events have one; "list", lists of one value or none, of types
+        that may be without value themselves; "bytes" and "optional bytes" are the stored bytes.
     number : int
         How many products there are.
     """
@@ -70,7 +70,7 @@ class ExportedProduct:
 
 @dataclass(frozen=True, repr=False)
 class ExportReport:
-    """What was exported.
+    """Result of an export.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class ExportReport:
     products : tuple of ExportedProduct
         The columns.
     warnings : tuple of str
-        What is stored otherwise than it might be expected, or is not part of what was exported.
+        Notes on products that are stored in another way than expected, or are not included.
     bytes_out : int or None
         Bytes of the file; None if it is on a server.
     seconds : float
@@ -140,7 +140,7 @@ def export(
     Parameters
     ----------
     container : DataSet, Run or SubRun
-        What is exported. Datasets in a dataset are exported by themselves.
+        The exported container. Datasets in a dataset are exported by themselves.
     path : str or path
         Where the file will be, also on a server.
     products : str, tuple or list, optional
@@ -160,27 +160,27 @@ def export(
     cluster_size : str or int
         Compressed bytes of a cluster, about.
     overwrite : bool
-        Whether a file that is there is replaced.
+        Whether to replace an existing file.
     threads : int, optional
         Number of threads that encode and compress.
     progress : bool, optional
         Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for the server, as in `open`.
 
     Returns
     -------
     ExportReport
-        Which columns there are, and what is to be known of them.
+        The columns, and warnings about them.
 
     Raises
     ------
     KeyNotFoundError
-        If there is no such product, or no such run.
+        If a product or run does not exist.
     FileError
         If there is a file already, it cannot be written, or events or products came or went meanwhile.
     FormatError
-        If what is stored is damaged.
+        If a stored value is damaged.
 
     Examples
     --------
@@ -196,20 +196,20 @@ def export(
     since = time.monotonic()
     if not isinstance(container, DataSet | Run | SubRun):
         raise UsageError(
-            f"a dataset, run or subrun is exported, not {container!r}{instead(container, 'await aio.export(…)')}"
+            f"expected a dataset, run or subrun, not {container!r}{instead(container, 'await aio.export(…)')}"
         )
     if isinstance(container, DataSet) and not container.path:
         near = [dataset.path for dataset in itertools.islice(container.datasets(), 3)]
-        raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
+        raise UsageError(f"the root of a store has no events: export a dataset in it{_as(near)}")
     names = _three(numbers)
     if missing not in ("optional", "list"):
-        raise UsageError(f"missing is 'optional' or 'list', not {missing!r}")
+        raise UsageError(f"missing must be 'optional' or 'list', not {missing!r}")
     place = _place(path, overwrite)
     holders = [container] if runs is None else _runs_of(container, runs)
     wanted = None if products is None else listed(products)
     if wanted is not None:
         if not wanted:
-            raise UsageError("products=[] names none, and the file would have no columns: leave it out to have all")
+            raise UsageError("products=[] selects none, and the file would have no columns: leave it out to export all")
         for one in wanted:
             named(one)  # which fails for what names no product
     survey = _Survey.of(container, holders, wanted)
@@ -248,20 +248,20 @@ def _place(path: str | os.PathLike[str], overwrite: bool) -> str:
     place = root_path(path)
     suffix = Path(_core.public_url(place)).suffix.lower()
     if suffix in _OTHERS:
-        raise UsageError(f"{place!r} would be a ROOT file: call it .root, and not {suffix}")
+        raise UsageError(f"{place!r} would be a ROOT file: use the ending .root instead of {suffix}")
     if not _core.is_remote(place) and Path(_core.local_path(place)).is_dir():
         inside = Path(_core.local_path(place)) / "events.root"
-        raise UsageError(f"{place} is a folder: give the file that is to be written, as '{inside}'")
+        raise UsageError(f"{place} is a directory: give the file to write, e.g. '{inside}'")
     if not overwrite and not _core.is_remote(place) and os.path.lexists(_core.local_path(place)):
         raise FileError(
-            f"{place} is there already: overwrite=True, or -f in the shell, replaces it", kind="create-failed"
+            f"{place} already exists: replace it with overwrite=True, or -f in the shell", kind="create-failed"
         )
     return place
 
 
 def _runs_of(container: DataSet | Run | SubRun, runs: int | Iterable[int]) -> list[DataSet | Run | SubRun]:
     if not isinstance(container, DataSet):
-        raise UsageError(f"runs are of a dataset: {container} is none")
+        raise UsageError(f"runs can only be selected in a dataset, but {container} is not a dataset")
     return [*container._runs(runs)]
 
 
@@ -271,13 +271,13 @@ def _as(names: list[str]) -> str:
 
 def _three(numbers: Sequence[str]) -> tuple[str, str, str]:
     if isinstance(numbers, str) or len(numbers) != 3 or len(set(numbers)) != 3:
-        raise UsageError(f"numbers are the names of three columns, as {NUMBERS}, not {numbers!r}")
+        raise UsageError(f"numbers must be the names of three columns, e.g. {NUMBERS}, not {numbers!r}")
     run, subrun, event = numbers
     return run, subrun, event
 
 
 class _IsPartialError(Exception):
-    """Not all events have a product of which it was believed."""
+    """An event lacks a product that was expected in all events."""
 
     def __init__(self, product: tuple[str, str]) -> None:
         super().__init__(product)
@@ -308,7 +308,7 @@ class _Row:
 
 @dataclass
 class _Survey:
-    """What there is: found before anything is written, since the columns must be known."""
+    """The existing data: found before anything is written, since the columns must be known."""
 
     store: DataStore
     container: DataSet | Run | SubRun
@@ -317,7 +317,7 @@ class _Survey:
     events: dict[tuple[str, str], int] = field(default_factory=dict)
     partial: set[tuple[str, str]] = field(default_factory=set)
     unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
-    # of the dataset, runs and subruns: those that hold nothing, or have products
+    # of the dataset, runs and subruns: empty ones, or ones with products
     levels: dict[str, list[_Row]] = field(default_factory=lambda: {"dataset": [], "runs": [], "subruns": []})
 
     @classmethod
@@ -392,17 +392,17 @@ class _Survey:
             self.levels[level] = [row for row in rows if row.products or row.is_empty]
 
     def numbers(self) -> dict[str, int]:
-        """Return how many there are of everything, by what it is in words."""
+        """Return the numbers of all objects, by their description."""
         found = Counter({_words("events", product): n for product, n in self.events.items()})
         for level, rows in self.levels.items():
             found.update(_words(level, product) for row in rows for product in row.products)
-            found[f"{level} that hold nothing"] = sum(row.is_empty for row in rows)
+            found[f"{level} without events or products"] = sum(row.is_empty for row in rows)
         return found
 
     def warnings(self) -> list[str]:
         if not isinstance(self.container, DataSet):
             return []
-        return [f"{dataset} is not part of it: export it by itself" for dataset in self.container.datasets()]
+        return [f"{dataset} is not included: export it by itself" for dataset in self.container.datasets()]
 
 
 def _words(level: str, product: tuple[str, str]) -> str:
@@ -416,7 +416,7 @@ def _named(product: tuple[str, Any]) -> tuple[str, str]:
 
 
 def _of_label(wanted: str, known: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the products of a label; if it is none, of those that it is a pattern of."""
+    """Return the products of a label; if it is not a name, the names that match it as a pattern."""
     exact = {product for product in known if product[0] == wanted}
     return exact or {product for product in known if fits(product[0], [wanted])}
 
@@ -457,8 +457,8 @@ class _Exporting:
                 self._write_level(file, level, rows)
         if self._refs:
             self.warnings.append(
-                f"{', '.join(map(repr, sorted(set(self._refs))))}: these are references, which are kept as they are: "
-                "what they refer to is not exported with them, and they refer to nothing in another store"
+                f"{', '.join(map(repr, sorted(set(self._refs))))}: references are exported as they are: "
+                "the referenced data are not exported, and the references are invalid in another store"
             )
 
     def _warn_of_types(self, specs: list[tuple[str, str, str, str]], written: Mapping[tuple[str, str], int]) -> None:
@@ -471,19 +471,19 @@ class _Exporting:
                 continue
             counts = [f"{kind} in {column} ({plural(written[label, kind], 'event')})" for kind, column in columns]
             self.warnings.append(
-                f"products {label!r} have several types, each with a column of its own: {', '.join(counts)}; what "
-                "stores them can give all the same type (typename=), and "
-                f"products=[({label!r}, {columns[0][0]!r})] exports one"
+                f"products {label!r} have several types, each with a column of its own: {', '.join(counts)}; store "
+                "all with the same type (typename=), or export one type with "
+                f"products=[({label!r}, {columns[0][0]!r})]"
             )
 
     def check(self, now: _Survey) -> None:
-        """Raise if it is not what was there at first, or is there `now`: then nothing appears."""
+        """Raise if the data differ from the first survey, or from `now`: then nothing appears."""
         before = self._survey
         for n_events, when in ((self.n_events, "they were written"), (now.n_events, "all was written")):
             if n_events != before.n_events:
                 raise FileError(
                     f"{before.store.url}: {before.container} had {before.n_events} events when its products were "
-                    f"counted, and {n_events} when {when}: try again when nobody writes",
+                    f"counted, but {n_events} when {when}: try again while no program writes",
                     kind="changed",
                 )
         first, last = before.numbers(), now.numbers()
@@ -492,8 +492,8 @@ class _Exporting:
             what = changed[0]
             more = f" (and {len(changed) - 1} more that changed)" if len(changed) > 1 else ""
             raise FileError(
-                f"{before.store.url}: {before.container} had {first.get(what, 0)} {what} when the export began, and "
-                f"{last.get(what, 0)} when all was written{more}: try again when nobody writes",
+                f"{before.store.url}: {before.container} had {first.get(what, 0)} {what} when the export began, but "
+                f"{last.get(what, 0)} when all was written{more}: try again while no program writes",
                 kind="changed",
             )
 
@@ -543,7 +543,7 @@ class _Exporting:
         try:
             return self._core.classes(kind)
         except FormatError:
-            return []  # the note is damaged, as the reason says for which these are bytes
+            return []  # the record is damaged, for the reason that these are bytes
 
     def _end(
         self,
@@ -606,7 +606,7 @@ class _Exporting:
             loaded = {product: self._core.load(row.container._key, product) for product in row.products}
             gone = [product for product, value in loaded.items() if value is None]
             if gone:
-                raise FileError(f"{row.container} has lost its product {gone[0]} while it was exported", kind="changed")
+                raise FileError(f"product {gone[0]} of {row.container} was deleted during the export", kind="changed")
             some.append(row)
             values.append({product: value for product, value in loaded.items() if value is not None})
             n_bytes += sum(map(len, values[-1].values()))
@@ -618,7 +618,7 @@ class _Exporting:
 
 
 def _written(specs: list[_Spec], batch: Callable[[list[_Spec]], _core.Batch]) -> _core.Batch:
-    """Return the batch of columns; what is damaged in the store has been told when it was loaded."""
+    """Return the batch of columns; damage in the store was reported when it was loaded."""
     try:
         return batch(specs)
     except FormatError as error:
@@ -632,7 +632,7 @@ def _written(specs: list[_Spec], batch: Callable[[list[_Spec]], _core.Batch]) ->
                 batch([spec if at == n else (*spec[:3], "optional bytes") for at, spec in enumerate(specs)])
             except FormatError as fault:
                 which = (str(fault).partition(f'#{kind}" of ')[2] or str(fault)).replace(" is damaged:", ":")
-                why[label, kind] = f"not all are of this type, as what hepnos.hpp stores by Boost ({which})"
+                why[label, kind] = f"not all have this type; hepnos.hpp may have stored them with Boost ({which})"
         if not why:
             raise
         raise _IsUnreadableError(why) from None

@@ -1,4 +1,4 @@
-"""Names of columns for products, and what is said in an exported file of what its columns are."""
+"""Names of columns for products, and descriptions of the columns in exported files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["NUMBERS", "column_names", "is_file_note", "note", "noted"]
 
 NUMBERS = ("run", "subrun", "event")
 
-# what the name of a field cannot have: dots separate those of subfields, slashes directories
+# what the name of a field cannot have: dots separate subfields, slashes directories
 _NO_PLACE = re.compile(r"[./\\ \x00-\x1f\x7f]")
 _FILE_NOTE = re.compile(rf"{re.escape(FILE_NOTES)}[^/]+/[0-9a-f]{{32}}")
 _OF_STRUCTURE = re.compile(r":?_\d+")
 
 
 def is_file_note(product: tuple[str, str]) -> bool:
-    """Return whether a product of a dataset notes that a file is in it, which says nothing of another dataset."""
+    """Return whether a product of a dataset records an ingested file, which is meaningless in another dataset."""
     label, kind = product
     return kind == "std::string" and _FILE_NOTE.fullmatch(label) is not None
 
@@ -39,8 +39,8 @@ def column_names(products: Iterable[tuple[str, str]], taken: Iterable[str]) -> d
     Returns
     -------
     dict
-        Of each product the name: the label, with underscores for what has no place in the name of a field. Where a
-        label has several types, the type follows; where a name is taken, a number does.
+        Of each product the name: the label, with underscores for characters that field names cannot have. Where a label
+        has several types, the type follows; where a name is taken, a number does.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def _plain(label: str) -> str:
 
 
 def note(what: str, value: Any) -> str:
-    """Return the description of a field or an ntuple that says what it is of a store.
+    """Return the description of a field or an ntuple, which records its origin in a store.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def note(what: str, value: Any) -> str:
 
 
 def noted(what: str, description: str) -> Any:
-    """Return what a description says, as `note` has made it; None of any other.
+    """Return the content of a description written by `note`; None of any other.
 
     Parameters
     ----------

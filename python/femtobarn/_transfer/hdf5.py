@@ -1,4 +1,4 @@
-"""HDF5 files of events as tables: which groups and datasets there are, and what they are in C++.
+"""HDF5 files of events as tables: their groups and datasets, and the matching C++ classes.
 
 The layout is that of NOvA's files: each group is a table, each of its datasets a column of as many rows, and three of
 them (`run`, `subrun`, `evt`) say which event a row is of. The names of classes and members are those that HDF2HEPnOS
@@ -55,7 +55,7 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a file is wanted.
+    """The selected parts of a file.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Choice:
     index: tuple[str, ...] = INDEX
 
     def wants_group(self, group: str) -> bool:
-        """Return whether a group is wanted, as far as that is said of it as a whole."""
+        """Return whether a group as a whole is selected."""
         return (not self.groups or fits(group, self.groups)) and not fits(group, self.drop)
 
     def wants_field(self, group: str, dataset: str) -> bool:
@@ -95,7 +95,7 @@ def choice_of(
     namespace : str
         Of the classes.
     numbers : iterable of str, int or None
-        The datasets with the numbers of run, subrun and event; None for those that NOvA's files have.
+        The datasets with the numbers of run, subrun and event; None for the groups of NOvA's files.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def choice_of(
     plain = namespace.strip(":")
     parts = plain.split("::")
     if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
-        raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
+        raise UsageError(f"namespace must be a C++ name, e.g. 'hep' or 'nova::caf', not {namespace!r}")
     return Choice(
         **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
         namespace=plain,
@@ -128,7 +128,7 @@ class Column:
     type : str
         The type of the member, in C++.
     kind : str
-        "number", "text", or "list" for rows of any number of numbers.
+        "number", "text", or "list" for rows with varying numbers of values.
     shape : tuple of int
         Of one row.
     """
@@ -151,12 +151,12 @@ class Table:
     class_name : str
         The name of the class.
     columns : tuple of Column
-        Its members, in their order: those of the largest numbers first, as HDF2HEPnOS has them, so that nothing lies
-        between them in memory.
+        Its members, in their order: sorted by descending size of numbers as in HDF2HEPnOS, to avoid padding between
+        them in memory.
     n_rows : int
         Rows.
     has_index : bool
-        Whether it says itself which event a row is of; else by the number in ``evt.seq``.
+        Whether it has event numbers for its rows itself; else by the number in ``evt.seq``.
     index : tuple of str
         The datasets that say so.
     """
@@ -185,7 +185,7 @@ class Tables:
     left_out : dict
         What else there is, and why it is left out.
     unexpected : dict
-        What of that has data which is of no event.
+        Groups with data that belong to no event.
     events : Table or None
         The table with a row for each event.
     """
@@ -207,7 +207,7 @@ def is_hdf5(head: Callable[[int, int], bytes]) -> bool:
     Returns
     -------
     bool
-        Whether its signature is at the beginning, or behind a user block of 512, 1024, 2048, … bytes.
+        Whether its signature is at the beginning, or after a user block of 512, 1024, 2048, … bytes.
     """
     at = 0
     while True:
@@ -235,7 +235,7 @@ def open_hdf5(path: str) -> Any:
     Raises
     ------
     NotFoundError
-        If it is not there.
+        If it does not exist.
     FormatError
         If it cannot be read as HDF5.
     """
@@ -243,11 +243,11 @@ def open_hdf5(path: str) -> Any:
     try:
         return h5py.File(path, "r")
     except FileNotFoundError:
-        raise NotFoundError(f"{path}: there is no such file") from None
+        raise NotFoundError(f"{path}: no such file") from None
     except PermissionError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
     except OSError as error:
-        raise FormatError(f"{path}: it cannot be read as HDF5, and may be cut short or damaged: {error}") from error
+        raise FormatError(f"{path}: cannot read it as HDF5; it may be truncated or damaged: {error}") from error
 
 
 def cpp_names(names: Iterable[str], reserved: frozenset[str] = KEYWORDS) -> dict[str, str]:
@@ -307,12 +307,12 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
     path : str
         Its path, for messages.
     choice : Choice
-        What of it is wanted.
+        Selected parts.
 
     Returns
     -------
     Tables
-        The tables, and what is left out.
+        The tables, and the parts that are left out.
 
     Raises
     ------
@@ -331,8 +331,8 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
             continue
         if wanted and "#" in name:
             raise UsageError(
-                f"{path}: group {name!r} cannot be a product, whose label has no '#': leave it out by drop={name!r}, "
-                f"or rename it in the file (file.move({name!r}, {name.replace('#', '_')!r}) of h5py)"
+                f"{path}: group {name!r} cannot be a product, as labels must not contain '#': leave it out with "
+                f"drop={name!r}, or rename it in the file (file.move({name!r}, {name.replace('#', '_')!r}) in h5py)"
             )
         with _told(path, f"group {name!r}"):
             if wanted:
@@ -350,13 +350,13 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
     sequence = [table.group for table in found.tables if not table.has_index]
     if sequence and (found.events is None or SEQUENCE not in groups[EVENTS]):
         for name in sequence:
-            _refuse(found, name, f"it has {SEQUENCE}, and there is no {EVENTS} that says which events these are")
+            _refuse(found, name, f"it has {SEQUENCE}, but there is no {EVENTS}, which identifies these events")
         found.tables = [table for table in found.tables if table.has_index]
     return found
 
 
 def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice, found: Tables) -> None:
-    """Raise if there are groups with rows, and none says which events these are of."""
+    """Raise if groups have rows, but none has event numbers."""
     without = {name: groups[name] for name in found.unexpected if name in groups}
     if not without:
         return
@@ -366,9 +366,9 @@ def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice,
     near = [close for number in missing for close in nearest(number, integers, limit=2)[:2]]
     shown = list(dict.fromkeys([*near, *integers]))
     raise KeyNotFoundError(
-        f"{path}: no group says which events its rows are of, by {', '.join(choice.index)}: group {name!r} has no "
-        f"{', '.join(missing)}; its integers are {shortened([*map(repr, shown)], 8) or 'none'}; say which they are "
-        "by run=, subrun= and event="
+        f"{path}: no group has the event numbers {', '.join(choice.index)} of its rows: group {name!r} has no "
+        f"{', '.join(missing)}; its integers are {shortened([*map(repr, shown)], 8) or 'none'}; name them "
+        "with run=, subrun= and event="
     )
 
 
@@ -378,14 +378,14 @@ def _refuse(found: Tables, name: str, reason: str) -> None:
 
 @contextlib.contextmanager
 def _told(path: str, what: str) -> Iterator[None]:
-    """Tell whatever h5py raises for damaged files with the file and the place in it."""
+    """Convert any error of h5py for damaged files to one with the file and the location in it."""
     try:
         yield
     except FemtobarnError:
         raise
     except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError) as error:
         reason = error.args[0] if error.args else type(error).__name__
-        raise FormatError(f"{path}: {what} cannot be read, and may be damaged: {reason}") from error
+        raise FormatError(f"{path}: cannot read {what}, which may be damaged: {reason}") from error
 
 
 def _groups(
@@ -394,7 +394,7 @@ def _groups(
     """Yield the groups that have datasets, with these, in the order of the file.
 
     Of groups that are not wanted only the first dataset is opened, since opening all takes a second or so, unless
-    groups in groups may be. With `names_only`, what cannot be opened is there by its name.
+    groups in groups may be. With `names_only`, objects that cannot be opened are included by name.
     """
     h5py = optional("h5py", "hdf5")
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", file, ())]
@@ -405,14 +405,14 @@ def _groups(
         n += 1
         if n > _MOST_GROUPS or len(above) > _DEEPEST:
             raise FormatError(
-                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: links in a "
-                "circle may make them"
+                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: the file may "
+                "have circular links"
             )
         with _told(path, what):
             above = (*above, _address(h5py, group))
             names = list(group)
         if above[-1] in above[:-1]:
-            raise FormatError(f"{path}: {what} is one that it is in itself: its links make a circle")
+            raise FormatError(f"{path}: {what} contains itself: its links are circular")
         is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
         datasets: dict[str, Any] = {}
         inner: list[tuple[str, Any, tuple[Any, ...]]] = []
@@ -429,14 +429,14 @@ def _groups(
                 datasets[name] = None
                 continue
             if item is None:
-                _refuse(found, full, "its link leads nowhere")
+                _refuse(found, full, "its link has no target")
             elif isinstance(item, h5py.Dataset):
                 datasets[name] = item
             elif isinstance(item, h5py.Group):
                 inner.append((full, item, above))
         if not own:
             for name in datasets:
-                _refuse(found, name, "it is a dataset in no group, which says nothing of events")
+                _refuse(found, name, "it is a dataset outside of a group, so it belongs to no event")
         elif datasets or not inner:
             yield own, datasets
         todo += reversed(inner)
@@ -458,7 +458,7 @@ def _item(h5py: Any, group: Any, name: str) -> Any:
 
 
 def _is_nowhere(h5py: Any, group: Any, path: str, n_links: int = 16) -> bool:
-    """Return whether a path ends at a soft or external link without a target. What is damaged is somewhere."""
+    """Return whether a path ends at a soft or external link without a target. Something is damaged."""
     at = group.file if path.startswith("/") else group
     for part in (part for part in path.split("/") if part not in ("", ".")):
         link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
@@ -492,7 +492,7 @@ def _table(
         return None
     if not has_index and SEQUENCE not in datasets:
         missing = ", ".join(index for index in choice.index if index not in datasets)
-        _refuse(found, name, f"it does not say which events its rows are of: it has no {missing}")
+        _refuse(found, name, f"the event numbers of its rows are missing: it has no {missing}")
         return None
     keys = choice.index if has_index else (SEQUENCE,)
     for key in keys:
@@ -528,7 +528,7 @@ def _table(
 
 def _reason_to_leave(dataset: Any, n_rows: int) -> str | None:
     if dataset.shape is None or dataset.shape == ():
-        return "it is one value, and not one for each row"
+        return "it is one value instead of one per row"
     if dataset.shape[0] == 0 and n_rows:
         return "it is empty"
     return "its rows have no values" if 0 in dataset.shape[1:] else None
@@ -538,7 +538,7 @@ def _check_index(path: str, group: str, name: str, dataset: Any) -> None:
     shape = dataset.shape or ()
     if dataset.dtype.kind not in "iu" or not shape or any(n != 1 for n in shape[1:]):
         raise FormatError(
-            f"{path}: {name} of group {group!r} has numbers of events, which are integers, one for each row; it has "
+            f"{path}: {name} of group {group!r} must have one integer per row as event number; it has "
             f"{dataset.dtype} of shape {dataset.shape}"
         )
 
@@ -552,8 +552,8 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
         lost = _lost_source(dataset)
         if lost is not None:
             raise FormatError(
-                f"{path}: dataset {name!r} of group {group!r} lies in other files, and {lost}, so that HDF5 would read "
-                f"zeros: bring it back, or leave the dataset out with drop={f'{group}/{name}'!r}"
+                f"{path}: dataset {name!r} of group {group!r} is stored in other files, and {lost}, so that HDF5 would "
+                f"read zeros: restore the file, or leave the dataset out with drop={f'{group}/{name}'!r}"
             )
     elif dataset.chunks is not None:
         n_written = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
@@ -567,24 +567,24 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
     # the keys of rows take 24 bytes each
     if (n - n_written) * max(size, 24) > _UNWRITTEN:
         raise FormatError(
-            f"{path}: dataset {name!r} of group {group!r} has {n} values, of which {max(n - n_written, 0)} were never "
+            f"{path}: dataset {name!r} of group {group!r} has {n} values, but {max(n - n_written, 0)} were never "
             f"written: leave it out with drop={f'{group}/{name}'!r}"
         )
 
 
 def _lost_source(dataset: Any, n_steps: int = 16) -> str | None:
-    """Say what is not there of what a virtual dataset lies in; HDF5 itself reads values that are none."""
+    """Return the missing source file of a virtual dataset; HDF5 itself reads values that are none."""
     h5py = optional("h5py", "hdf5")
     folder = Path(dataset.file.filename).parent
     for name, item in sorted({(source.file_name, source.dset_name) for source in dataset.virtual_sources()}):
         if "%" in name or "%" in item:
             continue  # numbered sources, which may come later
-        # HDF5 looks at the place that is noted, in its folder of sources, beside the file, and here
+        # HDF5 searches the recorded path, the directory for sources, the directory of the file, and the current one
         prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
         places = [folder / name, folder / prefix / name, folder / Path(name).name, Path(name)]
         place = Path(dataset.file.filename) if name == "." else next((one for one in places if one.is_file()), None)
         if place is None:
-            return f"there is no {folder / name}"
+            return f"{folder / name} does not exist"
         try:
             with h5py.File(place, "r") as file:
                 source = file.get(item)
@@ -612,8 +612,8 @@ def _column(path: str, group: str, name: str, dataset: Any, member: str) -> Colu
         kind, type_name = "number", item
     else:
         raise UsageError(
-            f"{path}: dataset {name!r} of group {group!r} has values of the type {_described(dtype)}, which no product "
-            f"can have: leave it out with drop={f'{group}/{name}'!r}"
+            f"{path}: dataset {name!r} of group {group!r} has values of the type {_described(dtype)}, which products "
+            f"cannot have: leave it out with drop={f'{group}/{name}'!r}"
         )
     for n in reversed(shape):
         type_name = f"std::array<{type_name},{n}>"
@@ -625,7 +625,7 @@ def _described(dtype: Any) -> str:
 
 
 def _number(dtype: Any) -> str | None:
-    """Return the name of a number in C++. Those of 16 bits become those of 32, which hold all of their values."""
+    """Return the name of a number in C++. 16-bit floats become 32-bit floats, which hold all of their values."""
     if dtype.kind == "f" and dtype.itemsize == 2:
         return "float"
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
@@ -634,7 +634,7 @@ def _number(dtype: Any) -> str | None:
 
 
 def _size(column: Column) -> int:
-    """Return the size of the numbers in a column; of what has no size, 0."""
+    """Return the size of the numbers in a column; 0 for types without a size."""
     if column.kind != "number":
         return 0
     number = column.type.rpartition("<")[2].partition(",")[0]
@@ -674,9 +674,9 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
     for pattern, what in open_ones.items() if names else ():
         kinds = sorted(name for name in names if what == "drop" or ("/" in name) == (what == "fields"))
         near = nearest(pattern, kinds)[:3] or kinds[:5]
-        form = " (a field is group/dataset)" if what == "fields" and "/" not in pattern else ""
-        hint = several(what, pattern) or (f"; near are {', '.join(map(repr, near))}" if near else "")
-        raise KeyNotFoundError(f"no file has what {what} names, {pattern!r}{form}{hint}")
+        form = " (give a field as group/dataset)" if what == "fields" and "/" not in pattern else ""
+        hint = several(what, pattern) or (f"; similar: {', '.join(map(repr, near))}" if near else "")
+        raise KeyNotFoundError(f"{what}: nothing in the files matches {pattern!r}{form}{hint}")
 
 
 def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: Any = None) -> Any:
@@ -698,7 +698,7 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
     Returns
     -------
     array of S24, shape (n,)
-        For each row the three numbers of 8 bytes, big-endian, of which the order of bytes is that of the numbers.
+        For each row three numbers of 8 bytes, big-endian, so that bytes sort like numbers.
     """
     group = file[table.group]
     if not table.has_index:
@@ -706,7 +706,7 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
         if len(at) and int(at.max()) >= len(events):
             raise FormatError(
                 f"{path}: {SEQUENCE} of group {table.group!r} has {int(at.max())}, "
-                f"and {EVENTS} has {len(events)} events"
+                f"but {EVENTS} has {len(events)} events"
             )
         return events[at]
     keys = np.empty((end - first, 3), ">u8")
@@ -720,11 +720,13 @@ def _numbers(group: Any, path: str, table: Table, name: str, first: int, end: in
     if numbers.dtype.kind == "i" and len(numbers) and int(numbers.min()) < 0:
         row = first + int(np.argmax(numbers < 0))
         raise FormatError(
-            f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it is no number"
+            f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it must not be negative"
         )
     numbers = numbers.astype(np.uint64)
     if len(numbers) and int(numbers.max()) == 2**64 - 1:
-        raise FormatError(f"{path}: {name} of group {table.group!r} is 2**64 - 1, which stands for none")
+        raise FormatError(
+            f"{path}: {name} of group {table.group!r} is 2**64 - 1, which is reserved for missing numbers"
+        )
     return numbers
 
 
@@ -754,4 +756,4 @@ def read_rows(dataset: Any, path: str, first: int, end: int) -> Any:
         return dataset[first:end]
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         kind = FileError if isinstance(error, OSError) else FormatError
-        raise kind(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error
+        raise kind(f"{path}: cannot read rows {first} to {end} of {dataset.name}: {error}") from error

@@ -1,4 +1,4 @@
-"""The classes of HDF5 files' groups in C++: a header by which programs load what was ingested."""
+"""The classes of HDF5 files' groups in C++: a C++ header for programs that load ingested data."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def hdf5_schema(
     paths = [path for path, _ in resolve(files)]
     for path in paths:
         if kind_of(path) != "hdf5":
-            raise UsageError(f"{path}: this is a ROOT file, and no HDF5; `fb info` shows what is in it")
+            raise UsageError(f"{path}: this is a ROOT file, not HDF5; `fb info` shows its contents")
     check_patterns(paths, choice)
     tables = _tables(paths, choice)
     if cpp is not None:
@@ -81,7 +81,7 @@ def hdf5_schema(
         try:
             Path(cpp).write_text(text)
         except OSError as error:
-            raise FileError(f"{cpp}: the header cannot be written: {error.strerror or error}") from error
+            raise FileError(f"cannot write the header {cpp}: {error.strerror or error}") from error
     return {
         group: {
             "type": table.type,
@@ -103,7 +103,7 @@ def _tables(paths: list[str], choice: Choice) -> dict[str, Table]:
                     differing = {one.dataset for one in set(before.columns) ^ set(table.columns)}
                     raise UsageError(
                         f"{path}: group {table.group!r} has other datasets than in {first}: "
-                        f"{', '.join(sorted(differing))}; drop leaves these out of all"
+                        f"{', '.join(sorted(differing))}; leave these out of all files with drop"
                     )
     return {group: table for group, (_, table) in tables.items()}
 
@@ -177,7 +177,7 @@ def _class(table: Table) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as C++ has it: what is not plain ASCII in octal digits, of which there are three at most."""
+    """Return a C++ string literal: characters other than plain ASCII as octal escapes, of at most three digits."""
     plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(plain)}"'
 
@@ -200,7 +200,7 @@ def _described(table: Table) -> str:
 
 
 def _codec(table: Table) -> str:
-    """Return how rows with texts or lists become bytes, and come back: member by member, nothing between."""
+    """Return code that converts rows with strings or lists to bytes and back: member by member, nothing between."""
     name = f"struct ::{table.class_name}"
     put = "".join(f"            put(bytes, row.{one.member});\n" for one in table.columns)
     take = "".join(f"            take(bytes, row.{one.member});\n" for one in table.columns)

@@ -1,7 +1,7 @@
 """Reading HDF5 files of events: the rows of all tables by event, some events at a time.
 
-What is in memory are the keys of all events, the rows of some of them, and of tables whose rows are in another order
-than that of the events, where each event's rows are.
+Memory holds the keys of all events, some rows, and tables whose rows are in another order than that of the events,
+where each event's rows are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from femtobarn.errors import FormatError
 
 __all__ = ["Hdf5Reader"]
 
-_BLOCK = 1 << 18  # rows of which the keys are read together
+_BLOCK = 1 << 18  # rows whose keys are read together
 _BYTES = 64 << 20  # of a chunk, about
 _FEW = 64  # pieces of rows that are read one by one
 
@@ -42,7 +42,7 @@ class _Rows(Protocol):
         """Return the keys of the rows of events before one, from where `advance` has come to; None for all."""
 
     def advance(self, n: int) -> list[tuple[int, int]]:
-        """Go beyond some rows; gives where these are, as ranges."""
+        """Go beyond some rows; returns their positions as ranges."""
 
 
 class _InOrder:
@@ -71,7 +71,7 @@ class _InOrder:
 
 
 class _InPieces:
-    """Rows in any order: pieces of rows of one event each, sorted by event; those of one in the order of the file."""
+    """Rows in any order: pieces with the rows of one event, sorted by event; their rows in the order of the file."""
 
     def __init__(self, keys: Any, first: Any, n_rows: int) -> None:
         n = np.diff(np.append(first, n_rows))
@@ -120,7 +120,7 @@ class Hdf5Reader:
     path : str
         Its path.
     choice : Choice
-        What of it is wanted.
+        Selected parts.
     n_bytes : int
         Bytes of rows that are read together, about; more if one event has more.
     """
@@ -153,9 +153,7 @@ class Hdf5Reader:
             return None
         numbers = read_rows(self._file[events.group][SEQUENCE], self.path, 0, events.n_rows).reshape(-1)
         if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
-            raise FormatError(
-                f"{self.path}: {SEQUENCE} of {events.group!r} does not number its rows from 0 on, each once"
-            )
+            raise FormatError(f"{self.path}: {SEQUENCE} of {events.group!r} must number its rows from 0, each once")
         keys = np.empty(events.n_rows, "S24")
         keys[numbers] = read_keys(self._file, self.path, events, 0, events.n_rows)
         return keys
@@ -166,8 +164,8 @@ class Hdf5Reader:
         Yields
         ------
         tuple of Chunk and float
-            Some events, in their order, with a product for each table of which they have rows; and how much of the file
-            is read then.
+            Some events, in order, with a product for each table in which they have rows; and how much of the file is
+            read then.
         """
         tables = self.tables.tables
         survey, rows = self._survey()
@@ -192,7 +190,7 @@ class Hdf5Reader:
         if not survey.n_unlisted:
             return {}
         name = f"{survey.n_unlisted} of the events in {self.tables.events.group}" if self.tables.events else ""
-        return {name: "it does not list them; they are there since other groups have rows of them"}
+        return {name: "it does not list them, but other groups have rows of them"}
 
     @staticmethod
     def _row_size(table: Table) -> int:
@@ -279,7 +277,7 @@ class Hdf5Reader:
 
 
 def _gather(dataset: Any, path: str, ranges: list[tuple[int, int]]) -> Any:
-    """Return rows in ranges of a dataset, one range behind the other."""
+    """Return rows in ranges of a dataset, concatenated."""
     if len(ranges) <= _FEW:
         pieces = [read_rows(dataset, path, first, end) for first, end in ranges]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -306,7 +304,7 @@ def _nested(ak: Any, content: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _check_texts(values: Any, where: str, ranges: list[tuple[int, int]]) -> None:
-    """Raise if a text is none; the rows are those of these ranges of the file."""
+    """Raise if a string is not valid UTF-8; the rows are in these ranges of the file."""
     for at, value in enumerate(values.reshape(-1).tolist()):
         try:
             if isinstance(value, bytes):
@@ -315,12 +313,12 @@ def _check_texts(values: Any, where: str, ranges: list[tuple[int, int]]) -> None
             n = at * len(values) // values.size
             row = next(itertools.islice(itertools.chain(*(range(*own) for own in ranges)), n, None))
             raise FormatError(
-                f"{where} has a text that is no UTF-8 ({error.reason}): {value!r}, in row {row} (the first is row 0)"
+                f"{where} has a string that is not valid UTF-8 ({error.reason}): {value!r}, in row {row} (from 0)"
             ) from None
 
 
 def _texts(ak: Any, values: Any) -> Any:
-    """Return texts of HDF5, which are of fixed or of any length."""
+    """Return strings of HDF5, which have a fixed or variable length."""
     encoded = [value if isinstance(value, bytes) else str(value).encode() for value in values.tolist()]
     characters = np.frombuffer(b"".join(encoded), np.uint8)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(value) for value in encoded], dtype=np.int64)])

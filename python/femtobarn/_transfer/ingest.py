@@ -44,9 +44,9 @@ _CONFLICTS = ("raise", "keep", "replace")
 _MAX_ITEMS = 1 << 16
 _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
-_PATIENCE = 20.0  # seconds for which files are looked at for an error's text
+_PATIENCE = 20.0  # time limit in seconds for checking other files for an error message
 _NEGATIVE = re.compile(r"-\d+")
-_EMPTY = "the file gave no event"
+_EMPTY = "no events found in the file"
 
 
 @dataclass(repr=False)
@@ -66,7 +66,7 @@ class IngestReport:
     kept : int
         Products that were there already with the same value.
     conflicts : int
-        Products that were there already with another value, and were kept or replaced as `on_conflict` said.
+        Products that already existed with another value, and were kept or replaced according to `on_conflict`.
     n_bytes : int
         Bytes of the files that were read.
     seconds : float
@@ -74,8 +74,7 @@ class IngestReport:
     left_out : dict
         Groups and datasets that were left out: why, and in how many files.
     warnings : list of str
-        Labels of which these files have products of several types, and files of which `collections` has collected
-        nothing.
+        Labels whose products have several types in these files, and files of which `collections` has collected nothing.
     """
 
     files: int = 0
@@ -111,9 +110,9 @@ class IngestReport:
     def __str__(self) -> str:
         lines = [
             f"{plural(self.files, 'file')} read"
-            + (f", {self.skipped} skipped, which the dataset has already" if self.skipped else ""),
+            + (f", {self.skipped} skipped (already in the dataset)" if self.skipped else ""),
             f"{plural(self.events, 'event')}, {plural(self.products, 'product')} written"
-            + (f", {self.kept} kept that are the same" if self.kept else "")
+            + (f", {self.kept} unchanged" if self.kept else "")
             + (f", {plural(self.conflicts, 'conflict')}" if self.conflicts else ""),
             f"{format_bytes(self.n_bytes)} in {format_seconds(self.seconds)}",
         ]
@@ -152,16 +151,16 @@ def ingest(
 
     Each group of an HDF5 file becomes a product of the events that it has rows of: its label is the group's name
     (``rec.slc``), its type a ``std::vector`` of a class of that name (``rec_slc``), which has a member for each dataset
-    but `run`, `subrun` and `evt`. Events that only have a row in ``spill`` are there as well. Each field of an ntuple
-    or a tree becomes a product of each event.
+    but `run`, `subrun` and `evt`. Events that only have a row in ``spill`` are created, too. Each field of an ntuple or
+    a tree becomes a product of each event.
 
     A file that is wholly in the dataset is noted there, and not read again. One that was broken off is, with the same
-    result: what is there and has the same value stays, and another value is a conflict.
+    result: existing products with the same value are kept, and another value is a conflict.
 
     Parameters
     ----------
     files : str, path, dict or list
-        What to read, as for `open`. What a file is is seen from its content. HDF5 files are those of this machine.
+        What to read, as for `open`. What a file is is seen from its content. HDF5 files must be local.
     dataset : DataSet
         Where it is brought.
     groups : str or list of str, optional
@@ -171,18 +170,18 @@ def ingest(
     drop : str or list of str, optional
         Groups and datasets of HDF5 files that are left out, as ``*/batch``.
     namespace : str
-        The namespace of the classes of groups of HDF5 files, as "hep", and in which those of ROOT files are put:
+        The namespace of the classes of groups of HDF5 files, such as "hep"; classes of ROOT files are put into it:
         classes that files of another version have with other members go into another one.
     tree : str, optional
-        The name of the ntuple or tree in ROOT files; a name behind the path wins.
+        The name of the ntuple or tree in ROOT files; a name after the path has priority.
     run, subrun, event : str or int, optional
-        What has the numbers of each event: the datasets of HDF5 files, by default "run", "subrun" and "evt"; the fields
-        of ROOT files, by default "run", "luminosityBlock" and "event". Of ROOT files `run` and `subrun` may be numbers,
-        which all events have, and `event` that of the first entry, from which on they are counted.
+        The source of the numbers of each event: the datasets of HDF5 files, by default "run", "subrun" and "evt"; the
+        fields of ROOT files, by default "run", "luminosityBlock" and "event". Of ROOT files `run` and `subrun` may be
+        numbers, which all events have, and `event` that of the first entry, from which on they are counted.
     collections : bool
         Whether ``nMuon`` and ``Muon_pt``, ``Muon_eta``, … of NanoAOD become one product ``Muon``.
     on_conflict : str
-        What is done if a product is there already with another value: "raise", "keep" it, or "replace" it.
+        Action if a product already exists with another value: "raise", "keep" it, or "replace" it.
     again : bool
         Whether files are read that are noted to be in the dataset.
     workers : int, optional
@@ -196,14 +195,13 @@ def ingest(
     Returns
     -------
     IngestReport
-        What was done.
+        The report.
 
     Raises
     ------
     ExistsError
-        If a product is there already with another value; the message names file, event and product, and how many
-        others of the file are stored by now. They stay: ingest the file again with another `on_conflict`, or delete
-        them.
+        If a product already exists with another value; the message names file, event and product, and how many others
+        of the file are stored by now. They stay: ingest the file again with another `on_conflict`, or delete them.
     FemtobarnError
         If a file cannot be read, or has what no product can be; files that were done before stay noted as done.
 
@@ -229,7 +227,7 @@ def ingest(
     todo = job.find_todo(pairs, again)
     _check_kinds([file.source for file in (*todo, *job.skipped)], options)
     is_mixed = any(file.source.kind == "root" for file in todo)
-    # a field may be one of the ROOT files, of which their reader knows
+    # a field may be one of the ROOT files, which their reader checks
     wanted = replace(choice, fields=()) if is_mixed else choice
     check_patterns([file.source.path for file in (*todo, *job.skipped) if file.source.kind == "hdf5"], wanted)
     total = sum(file.size for file in todo)
@@ -237,7 +235,7 @@ def ingest(
     reading = messages([file.source for file in todo], options, n_workers, in_order=on_conflict != "raise")
     by_number = {file.source.number: file for file in todo}
     done = 0
-    # closed by itself: an error would hold it, and the processes that read, as long as somebody looks at it
+    # closed by itself: the error would keep it alive, and its reading processes
     with (
         Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar,
         contextlib.closing(reading),
@@ -283,7 +281,7 @@ def look(
     Parameters
     ----------
     files, groups, fields, drop, namespace, tree, run, subrun, event, collections, storage_options
-        As of `ingest`, whose other arguments say nothing of files.
+        As in `ingest`.
 
     Raises
     ------
@@ -314,19 +312,21 @@ def _options(
 
 
 def _number(name: str, given: Any) -> str | int:
-    """Return what says the numbers of events: the name of a field, or a number."""
+    """Return the sources of the event numbers: the name of a field, or a number."""
     if isinstance(given, SupportsIndex) and not isinstance(given, bool):
         given = int(given)
     if not isinstance(given, str | int) or isinstance(given, bool):
-        raise UsageError(f"{name}= is the name of a field, or a number that is not negative, not {given!r}")
+        raise UsageError(f"{name} must be the name of a field, or a number that is not negative, not {given!r}")
     if (isinstance(given, int) and given < 0) or _NEGATIVE.fullmatch(str(given)):
-        raise UsageError(f"{name}={given}: no {name} is negative: give another number, or the name of a field")
+        raise UsageError(
+            f"{name}={given}: {name} numbers must not be negative: give another number, or the name of a field"
+        )
     return given
 
 
 @contextlib.contextmanager
 def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
-    """Say of an interruption what is in the dataset then."""
+    """Add the state of the dataset to an interruption."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -334,9 +334,9 @@ def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
         there = report.files + report.skipped
         interrupt.add_note(
             f"{there} of {plural(len(job.todo) + report.skipped, 'file')} "
-            f"{'is' if there == 1 else 'are'} wholly in {dataset}, "
-            f"{plural(report.events, 'event')} of those read, or more, {'is' if report.events == 1 else 'are'} there: "
-            "ingesting the same again goes on from there"
+            f"{'is' if there == 1 else 'are'} completely in {dataset}, "
+            f"at least {plural(report.events, 'event')} of this call {'is' if report.events == 1 else 'are'} there: "
+            "repeat the call to continue"
         )
         raise
 
@@ -344,51 +344,51 @@ def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
 def _check(files: Any, dataset: Any, on_conflict: str, workers: int | None) -> None:
     if not isinstance(dataset, DataSet) or not dataset.path:
         raise UsageError(
-            "events are brought into a dataset of a store, as store.root.create_dataset(…), not "
+            "dataset must be a dataset of a store, e.g. store.root.create_dataset(…), not "
             f"{dataset!r}{instead(dataset, 'await aio.ingest(…)')}"
         )
     if _has_values(files):
         raise UsageError(
-            f"files are read: a path, a pattern, or a list of these, and not {type(files).__name__}; arrays, dicts of "
-            "arrays and tables by columns are stored by batch.store_arrays of store.write_batch()"
+            f"files must be a path, a pattern, or a list of these, not {type(files).__name__}; store arrays, dicts of "
+            "arrays and tables with batch.store_arrays of store.write_batch()"
         )
     if on_conflict not in _CONFLICTS:
-        raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
+        raise UsageError(f"on_conflict must be 'raise', 'keep' or 'replace', not {on_conflict!r}")
     if workers is not None and workers < 1:
         raise UsageError(f"workers must be 1 or more, not {workers}")
 
 
 def _has_values(files: Any) -> bool:
-    """Whether arrays were given in the place of files."""
+    """Whether arrays were given instead of files."""
     if is_of_uproot(files):
-        return False  # which is told with other things that are no paths
+        return False  # which is reported with other things that are not paths
     if isinstance(files, Mapping):
         return any(not isinstance(value, str | Mapping | None) for value in files.values())
     return any(hasattr(files, name) for name in ("__array__", "__arrow_c_stream__", "__arrow_c_array__", "layout"))
 
 
 def _check_kinds(sources: list[Source], options: Options) -> None:
-    """Raise if something is said that means nothing of files that there are."""
+    """Raise if an argument does not apply to the given files."""
     own = {kind: [source.path for source in sources if source.kind == kind] for kind in ("hdf5", "root")}
     root = options.root
     if own["hdf5"]:
         path = own["hdf5"][0]
         for name in ("tree", "collections"):
             if root[name]:
-                raise UsageError(f"{path}: {name}= is of ROOT files, and this is HDF5; ingest one kind at a time")
+                raise UsageError(f"{path}: {name}= is for ROOT files, but this is HDF5; ingest one format at a time")
         for name in ("run", "subrun", "event"):
             if str(root.get(name, "")).isdecimal():
-                raise UsageError(f"{path}: {name}= names a dataset of HDF5 files, and is no number")
+                raise UsageError(f"{path}: for HDF5 files, {name}= must be the name of a dataset, not a number")
     if len(own["root"]) > 1 and str(root.get("event", "")).isdecimal():
         raise UsageError(
-            f"{own['root'][1]}: events of several files would have the same numbers: with a number for event=, ingest "
+            f"{own['root'][1]}: events of several files would get the same numbers: with a number for event=, ingest "
             "one file at a time, each with another run=, subrun= or event="
         )
 
 
 @dataclass
 class _File:
-    """A file that is read, and what is known of it."""
+    """A file to read, and its state."""
 
     source: Source
     size: int
@@ -397,7 +397,7 @@ class _File:
     events: int = 0
     products: int = 0
     conflicts: int = 0
-    new: int = 0  # products that were not there
+    new: int = 0  # new products
 
 
 class _Job:
@@ -444,7 +444,7 @@ class _Job:
         path = os.path.realpath(source.path)
         stat = Path(path).stat()
         note = {
-            # so that a note that was copied says nothing of the dataset that it came to
+            # so that a copied record does not apply to another dataset
             "dataset": self._dataset.uuid,
             "file": path,
             "name": source.name,
@@ -464,8 +464,8 @@ class _Job:
         own, before = self._chosen["namespace"], noted.get("chosen", self._chosen).get("namespace")
         if own != before and noted.get("dataset") == self._dataset.uuid:
             raise UsageError(
-                f"{file.source.path}: {self._dataset} has this file already, with classes of namespace={before!r}: "
-                f"with namespace={own!r} it would have each product twice, under two types; again=True does that"
+                f"{file.source.path}: {self._dataset} already has this file, with classes of namespace={before!r}: "
+                f"with namespace={own!r} it would have each product twice, with two types; force this with again=True"
             )
         if noted.get("conflicts") and noted.get("on_conflict") != self._on_conflict:
             return False  # what came of them was to be something else
@@ -486,7 +486,7 @@ class _Job:
         if file.note is None:
             return
         if self._file(file.source).note != file.note:
-            raise FileError(f"{file.source.path}: the file was changed while it was read: ingest it again")
+            raise FileError(f"{file.source.path}: the file changed while it was read: ingest it again")
         note = {**file.note, "events": file.events, "products": file.products}
         if file.conflicts:
             note |= {"conflicts": file.conflicts, "on_conflict": self._on_conflict}
@@ -537,32 +537,32 @@ class _Job:
         """Say which labels have products of several types, which are columns of their own."""
         return [
             f"products {label!r} have several types: "
-            f"{', '.join(f'{kind} ({_core.public_url(path)})' for kind, path in kinds.items())}: name one of them as "
+            f"{', '.join(f'{kind} ({_core.public_url(path)})' for kind, path in kinds.items())}: select one as "
             "(label, type)"
             for label, kinds in sorted(self._types.items())
             if len(kinds) > 1
         ]
 
     def notes(self) -> list[str]:
-        """Say what is to be known of files."""
+        """Return notes on files."""
         return [f"{note} ({shortened(files)})" for note, files in self._notes.items()]
 
     def _way_out(self, file: _File, error: _TypeError) -> str:
-        """Say what can be done about a product whose type does not fit, and for which files."""
+        """Return advice for a product whose type does not fit, with the affected files."""
         label = error.label
         is_spread = file.source.kind == "root" and self._options.root["collections"]
         drop = f"drop=['n{label}', '{label}_*']" if is_spread else f"drop={label!r}"
         if error.kind != "class-differs":
-            return f"Where files differ in a dataset, {drop} leaves it out of all"
+            return f"If files differ in a dataset, leave it out of all files with {drop}"
         member = {"hdf5": f"drop='{label}/…'"}.get(file.source.kind, f"drop='{label}_…'" if is_spread else "")
-        members = f", or the members that not all files have ({member})" if member else ""
+        members = f", or the members that some files lack ({member})" if member else ""
         return (
-            f"{self._chosen_before()}{self._alike(file)}: ingest these by themselves with namespace=, as "
+            f"{self._chosen_before()}{self._alike(file)}: ingest these separately with namespace=, e.g. "
             f"namespace='v2', or leave out of all files the product ({drop}){members}"
         )
 
     def _chosen_before(self) -> str:
-        """Say what was chosen otherwise of a file that is in the dataset, which its members may differ by."""
+        """Return how the selection differed for a file in the dataset, which may explain different members."""
         for product in self._dataset.products():
             if not is_file_note((product.label, product.type)):
                 continue
@@ -571,11 +571,11 @@ class _Job:
             other = [name for name in ("groups", "fields", "drop") if before.get(name, own[name]) != own[name]]
             if other:
                 told = " and ".join(f"{name}={before[name] or None!r}" for name in other)
-                return f"{noted.get('file')} was brought in with {told}, which may be why. "
+                return f"{noted.get('file')} was ingested with {told}, which may be the reason. "
         return ""
 
     def _alike(self, file: _File) -> str:
-        """Say which files have a class as one has it whose class differs from that in the store."""
+        """Return the files whose class has the same members, different from the class in the store."""
         files = [one for one in self.todo if one.source.kind == file.source.kind]
         noted = self._store._core.classes
         classes = [
@@ -589,20 +589,20 @@ class _Job:
                 paths.append(_core.public_url(one.source.path))
             elif time.monotonic() < until:
                 n += 1
-                with contextlib.suppress(FemtobarnError):  # what is wrong with it is told when it is read
+                with contextlib.suppress(FemtobarnError):  # its errors are reported when it is read
                     found = classes_of(one.source, self._options)
                     if all(found.get(name) == members for name, members in classes):
                         paths.append(_core.public_url(one.source.path))
-        of = f"Of {n + 1} files that were looked at, " if n else ""
+        of = f"Of {n + 1} checked files, " if n else ""
         have = "has" if len(paths) == 1 else "have"
-        return f"{of}{plural(len(paths), 'file')} {have} it so, {shortened(paths)}"
+        return f"{of}{plural(len(paths), 'file')} {have} these members, {shortened(paths)}"
 
     def _compare(self, file: _File, what: Any, kept: list[_Kept]) -> int:
-        """Compare products that were there with those that were to be written; gives how many differ."""
+        """Compare existing products with new ones; returns how many differ."""
         by_name: dict[tuple[str, str], list[bytes]] = {}
         for key, label, kind in sorted(kept):
             by_name.setdefault((label, kind), []).append(key)
-        # what was to be written, as it would be stored
+        # the new values as they would be stored
         other = DataStore.connect("memory:")
         with other.write_batch() as batch:
             _store(batch, DataSet(other, self._dataset.path, self._dataset._key), what, set())
@@ -616,20 +616,20 @@ class _Job:
         return n
 
     def _settle(self, file: _File, name: tuple[str, str], different: list[tuple[bytes, bytes | None]]) -> None:
-        """Do with products that are there with another value what is to be done."""
+        """Treat existing products with other values according to `on_conflict`."""
         label, kind = name
         if self._on_conflict == "raise":
             where = Container._of(self._store, different[0][0])
             where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
             stored = (
-                f"of this file, {plural(file.new, 'product')} more, also of other events, "
-                f"{'is' if file.new == 1 else 'are'} stored by now: ingest it again with on_conflict='keep', which "
-                "keeps what was there, or 'replace', or delete what should not be there"
+                f"{plural(file.new, 'product')} of this file, also of other events, "
+                f"{'is' if file.new == 1 else 'are'} already stored: ingest it again with on_conflict='keep', which "
+                "keeps existing products, or 'replace', or delete the wrong products"
                 if file.new
-                else "nothing of this file was stored; on_conflict='keep' keeps such products, 'replace' replaces them"
+                else "nothing of this file was stored; on_conflict='keep' keeps existing ones, 'replace' replaces them"
             )
             raise ExistsError(
-                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, "
+                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} "
                 f"with another value; {stored}",
                 kind="conflict",
             )
@@ -641,7 +641,7 @@ class _Job:
 
 
 class _TypeError(UsageError):
-    """What was wrong with the type of a product."""
+    """Error of a product's type."""
 
     def __init__(self, message: str, *, kind: str, label: str) -> None:
         super().__init__(message, kind=kind)
@@ -651,7 +651,7 @@ class _TypeError(UsageError):
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
     """Give events so many at a time that a batch holds all products of them: products of an event lie side by side.
 
-    Column by column, each batch of many events with many products would write to all of these places again.
+    Written column by column, each batch of many events with many products would write to all of these locations again.
     """
     n = max(1, _MAX_ITEMS // (len(chunk.products) + 1))
     if len(chunk) <= n:
@@ -664,7 +664,7 @@ def _pieces(chunk: Chunk) -> Iterator[Chunk]:
 
 
 def _store(batch: WriteBatch, dataset: DataSet, what: Any, names: set[tuple[str, str]]) -> int:
-    """Store what was read; gives how many products these are, and adds the names of those of events to `names`."""
+    """Store the read data; returns the number of products, and adds names of event products to `names`."""
     if not isinstance(what, Chunk):
         store_above(batch, dataset, what)
         n = len(what.numbers[0]) if what.numbers else 1
@@ -712,7 +712,7 @@ def _n_there(values: Any, kind: Any, n: int) -> int:
 
 
 def _loaded(store: DataStore, keys: list[bytes], name: tuple[str, str]) -> list[bytes | None]:
-    """Return what is stored of products of one name."""
+    """Return the stored values of products of one name."""
     if all(key[32:] != b"\xff" * 8 for key in keys):
         events = store._core.load_events(b"".join(keys), [name])
         return [events.value(0, at) for at in range(len(keys))]
@@ -726,7 +726,7 @@ def _check_unique(keys: bytes) -> None:
         return
     twice = unique[n > 1][0].ljust(40, b"\0")
     run, subrun, event = (int.from_bytes(twice[at : at + 8], "big") for at in (16, 24, 32))
-    raise FormatError(f"run {run}, subrun {subrun}, event {event} is there several times")
+    raise FormatError(f"run {run}, subrun {subrun}, event {event} occurs several times")
 
 
 def _present(keys: bytes, values: Any) -> tuple[bytes, Any]:

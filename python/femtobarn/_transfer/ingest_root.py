@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING_COLLECTED", "Above", "above", "chunks", "classes_of", "store_above"]
 
-NOTHING_COLLECTED = "collections=True has collected nothing: no integer field nX stands beside lists X_…"
+NOTHING_COLLECTED = "collections=True has found no collections: no integer field nX has matching lists X_…"
 
 _NANOAOD = ("run", "luminosityBlock", "event")
 _LIST = re.compile(r"(?:std::vector|ROOT::VecOps::RVec)<(.*)>")
@@ -57,10 +57,10 @@ def chunks(
 ) -> Iterator[Chunk]:
     """Read an RNTuple or a TTree as events with products: each field at the top is one, with its type in C++.
 
-    Entries may have any order. Their numbers are read first, and must be those of different events: that takes 8 bytes
-    of memory for each entry. Records without a class get the field's name as that of their class, enums are integers,
-    and a ``RNTupleCardinality`` is an unsigned integer. Of a file that `fb.export` wrote, the products are what they
-    were in the store; see also `above`.
+    Entries may have any order. Event numbers are read first, and must be unique: that takes 8 bytes of memory for each
+    entry. Records without a class get the field's name as that of their class, enums are integers, and a
+    ``RNTupleCardinality`` is an unsigned integer. Of a file that `fb.export` wrote, the products are what they were in
+    the store; see also `above`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def chunks(
     tree : str, optional
         Name of the ntuple or tree, where there are several; by default "Events", if there is one.
     fields, drop : str or list of str, optional
-        Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters. What
+        Names of fields that become products, and of fields that do not; ``*`` and ``?`` stand for any characters. What
         counts the items of `fields`, as ``nMuon`` of ``Muon_pt``, comes along.
     run, subrun, event : str
         The fields that say which event an entry is: integers that are not negative. A run or subrun that the file does
@@ -79,13 +79,13 @@ def chunks(
         Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
         this name with the members ``pt``, ``eta``, ….
     namespace : str
-        The namespace in which the file's classes, and those of collections, are put.
+        The namespace for the file's classes, and for classes of collections.
     step : str or int
         Memory that a chunk may take, about, or a number of entries.
     threads : int, optional
         Number of threads for reading.
     storage_options : dict, optional
-        Settings of how the server is asked, as for `open`.
+        Settings for the server, as in `open`.
     left_out : dict, optional
         Gets the fields that were wanted and cannot be read, and why.
     notes : list of str, optional
@@ -99,7 +99,7 @@ def chunks(
     Raises
     ------
     KeyNotFoundError
-        If a field is not there.
+        If a field does not exist.
     UsageError
         If the numbers are none of events, or a field is of a type that no product has.
 
@@ -158,7 +158,7 @@ def classes_of(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What of an ntuple becomes what."""
+    """Mapping of an ntuple's fields to products."""
 
     ntuple: NTuple
     numbers: list[str]
@@ -236,7 +236,7 @@ class _Column:
     label: str
     type: ColumnType
     why: str | None  # why it cannot
-    number: str | None = None  # which number of the event it is, as the file itself says
+    number: str | None = None  # the kind of event number, as recorded in the file
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def _open(
     """Open the one ntuple that is meant."""
     pairs = resolve(path, storage_options)
     if len(pairs) != 1:
-        raise UsageError(f"{path}: a file is read at a time, and these are {len(pairs)}")
+        raise UsageError(f"{path}: only one file can be read at a time, but these are {len(pairs)}")
     url, name = pairs[0]
     try:
         return open_pairs([(url, tree or name)], threads=threads, storage_options=storage_options)
@@ -270,7 +270,7 @@ def _open(
         own = [known for known in names if (_level(url, known, storage_options) or {}).get("level") == "events"]
         found = own if len(own) == 1 else [known for known in names if known == "Events"]
         if not found:
-            raise UsageError(f"{error}, or say tree=", kind=error.kind) from None
+            raise UsageError(f"{error}, or give tree=", kind=error.kind) from None
     return open_pairs([(url, found[0])], threads=threads, storage_options=storage_options)
 
 
@@ -280,7 +280,7 @@ def _ntuples(url: str, storage_options: Mapping[str, Any] | None) -> list[str]:
 
 
 def _level(url: str, name: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what an ntuple of an exported file says of itself; None of any other."""
+    """Return the record in an exported ntuple; None of any other."""
     with open_pairs([(url, name)], storage_options=storage_options) as ntuple:
         found = noted("level", ntuple.description)
     return found if isinstance(found, dict) else None
@@ -302,7 +302,7 @@ def _described(ntuple: NTuple) -> list[_Column]:
 
 
 def _labels(names: list[str]) -> dict[str, str]:
-    """Return the labels of fields: their names, in which what is no part of a label is an underscore.
+    """Return the labels of fields: their names, with underscores for characters that labels cannot have.
 
     A second branch ``Particle`` of a tree is the field ``Particle#2``, and a ``#`` ends a label.
     """
@@ -333,7 +333,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
     wanted = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
     fields = _fields(wanted)
     if len(set(fields)) != len(fields):
-        raise UsageError(f"run, subrun and event are three fields, or numbers, not {wanted!r}")
+        raise UsageError(f"give run, subrun and event as three fields or numbers, not {wanted!r}")
     missing = {
         argument: _nearest(argument, name, types)
         for argument, name in zip(NUMBERS, wanted, strict=True)
@@ -346,14 +346,14 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
             continue
         if not _INTEGER.fullmatch(types[name]):
             raise UsageError(
-                f"{_where(ntuple)}: field {name!r} is {types[name]}, and numbers of {argument}s are integers; say "
-                f"which field it is by {argument}="
+                f"{_where(ntuple)}: field {name!r} is {types[name]}, but numbers of {argument}s must be integers; name "
+                f"the field with {argument}="
             )
     return list(wanted)
 
 
 def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
-    """Return what is said of a field of run, subrun or event that is not there: its name, and those that are near."""
+    """Return the name of a missing field for run, subrun or event, with similar names."""
     there = list(known)
     near = _core.nearest(name, there)[:3]
     near += [one for one in there if argument in one.lower() and one not in near][:3]
@@ -361,15 +361,19 @@ def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
 
 
 def _without_numbers(ntuple: NTuple, missing: Mapping[str, str]) -> KeyNotFoundError:
-    """Return the error which says what has not the numbers of events, all at once."""
-    fields = "; ".join(f"no field {name}, which would be the number of the {one}" for one, name in missing.items())
-    ways = {"run": "a number for all entries", "subrun": "a number for all entries", "event": "that of the first entry"}
-    how = "; ".join(f"say which field it is by {one}=, or give {ways[one]}" for one in missing)
+    """Return the error that lists all missing fields of event numbers."""
+    fields = "; ".join(f"no field {name} for the number of the {one}" for one, name in missing.items())
+    ways = {
+        "run": "a number for all entries",
+        "subrun": "a number for all entries",
+        "event": "the number of the first entry",
+    }
+    how = "; ".join(f"name the field with {one}=, or give {ways[one]}" for one in missing)
     return KeyNotFoundError(f"{_where(ntuple)}: there is {fields}; {how}")
 
 
 def _fields(numbers: Iterable[str]) -> list[str]:
-    """Return those of run, subrun and event that are fields; others are numbers."""
+    """Return the sources of run, subrun and event that are fields; others are numbers."""
     return [name for name in numbers if not name.isdecimal()]
 
 
@@ -382,7 +386,7 @@ def _numbers_of(
         if name.isdecimal():
             counted = argument == "event"
             if int(name) + (ntuple.num_entries if counted else 0) >= _ABSENT:
-                raise UsageError(f"{_where(ntuple)}: {argument}={name} stands for no {argument}")
+                raise UsageError(f"{_where(ntuple)}: {argument}={name} is reserved for a missing {argument}")
             if counted:
                 out.append(np.arange(n, dtype=np.uint64) + np.uint64(int(name) + start))
                 continue
@@ -390,10 +394,14 @@ def _numbers_of(
             continue
         values = np.asarray(arrays[name])
         if values.dtype.kind == "i" and len(values) and values.min() < 0:
-            raise UsageError(f"{_where(ntuple)}: field {name!r} holds {values.min()}: no {argument} is negative")
+            raise UsageError(
+                f"{_where(ntuple)}: field {name!r} holds {values.min()}: numbers of {argument}s must not be negative"
+            )
         values = values.astype(np.uint64, copy=False)
         if len(values) and values.max() == _ABSENT:
-            raise UsageError(f"{_where(ntuple)}: field {name!r} holds {_ABSENT}, which stands for no {argument}")
+            raise UsageError(
+                f"{_where(ntuple)}: field {name!r} holds {_ABSENT}, which is reserved for a missing {argument}"
+            )
         out.append(values)
     return out
 
@@ -415,7 +423,7 @@ def _check_events(ntuple: NTuple, fields: list[str]) -> None:
             if which in seen:
                 raise UsageError(
                     f"{_where(ntuple)}: entries {seen[which]} and {start + at} are both {fields[2]} {which[2]} of "
-                    f"{fields[0]} {which[0]}, {fields[1]} {which[1]}: an event is in a store once"
+                    f"{fields[0]} {which[0]}, {fields[1]} {which[1]}: a store can have each event only once"
                 )
             seen[which] = start + at
 
@@ -463,13 +471,13 @@ def _chosen(
                 if pattern in numbers:
                     number = NUMBERS[numbers.index(pattern)]
                     raise UsageError(
-                        f"{_where(ntuple)}: field {pattern!r} says the {number} of each event, and is no product: "
+                        f"{_where(ntuple)}: field {pattern!r} is the {number} of each event and cannot be a product: "
                         f"leave it out of {argument}="
                     )
                 near = _core.nearest(pattern, [column.field for column in columns])[:3]
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
                 hint = several(argument, pattern) or hint
-                raise KeyNotFoundError(f"{_where(ntuple)}: no field is {pattern!r}{hint}")
+                raise KeyNotFoundError(f"{_where(ntuple)}: no field matches {pattern!r}{hint}")
             found |= own
         return found
 
@@ -481,7 +489,7 @@ def _chosen(
 
 
 def _with_counters(ntuple: NTuple, columns: list[_Column], known: list[_Column], collections: bool) -> list[_Column]:
-    """Return columns with those that count the items of collections of which some are among them."""
+    """Return columns, with the counters of collections if some of their members are included."""
     own = {column.field for column in columns}
     counters = set(ntuple._core.counters([column.field for column in columns]))
     if collections:  # these go by their names
@@ -572,7 +580,7 @@ def _read(plan: _Plan, step: str | SupportsIndex) -> Iterator[Chunk]:
     wanted = [*_fields(numbers), *own, *within]
     if not wanted:
         raise UsageError(
-            f"{_where(ntuple)}: nothing is read of it: run, subrun and event are numbers, and no field is taken"
+            f"{_where(ntuple)}: nothing to read: run, subrun and event are numbers, and no field is selected"
         )
     start = 0
     for arrays in _steps(ntuple, wanted, step):
@@ -611,8 +619,8 @@ def _zipped(ntuple: NTuple, one: _Collection, arrays: Mapping[str, Any], start: 
         if len(other):
             at = int(other[0])
             raise UsageError(
-                f"{_where(ntuple)}: {member.field} has {lengths[at]} items in entry {start + at}, and "
-                f"{one.counter.field} is {counts[at]}: they are no collection; leave collections away, or drop one"
+                f"{_where(ntuple)}: {member.field} has {lengths[at]} items in entry {start + at}, but "
+                f"{one.counter.field} is {counts[at]}: they are not a collection; leave out collections=, or drop one"
             )
         names.append(member.field[len(one.label) + 1 :])
         contents.append(lists.content[: int(lists.offsets.data[-1])])
@@ -621,17 +629,17 @@ def _zipped(ntuple: NTuple, one: _Collection, arrays: Mapping[str, Any], start: 
     return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), record))
 
 
-# -- what is above events ----------------------------------------------------------------------------------------
+# -- containers above events ----------------------------------------------------------------------------------------
 
 
 @dataclass
 class Above:
-    """Datasets, runs or subruns of an exported file, with what is stored for each of them.
+    """Datasets, runs or subruns of an exported file, with their products.
 
     Attributes
     ----------
     numbers : tuple of array of uint64
-        None for the dataset; the numbers of runs; or those of runs and subruns.
+        None for the dataset; the numbers of runs; or products of runs and subruns.
     products : dict
         For each label, an array with the value of each.
     types : dict
@@ -656,7 +664,7 @@ def above(
     Parameters
     ----------
     path : str or path
-        The file; of others, this gives nothing.
+        The file; for others, this yields nothing.
     tree, step, threads, storage_options
         As of `chunks`.
 
@@ -716,7 +724,7 @@ def other_objects(
 
 
 def store_above(batch: WriteBatch, dataset: DataSet, some: Above) -> None:
-    """Store what `above` gives.
+    """Store the results of `above`.
 
     Parameters
     ----------

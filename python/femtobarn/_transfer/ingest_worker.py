@@ -39,7 +39,7 @@ class Options:
     Attributes
     ----------
     choice : Choice
-        What is wanted of HDF5 files.
+        The selection for HDF5 files.
     root : dict
         Arguments of the reader of ROOT files.
     """
@@ -59,7 +59,7 @@ class Source:
     path : str
         Its path or URL.
     name : str or None
-        The name of what is read in it.
+        The name of the ntuple or tree in it.
     kind : str
         "hdf5" or "root".
     """
@@ -72,7 +72,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """Some events of a file, or what it has of runs, subruns and the dataset, and how much of it is read then."""
+    """Some events of a file, or its products of runs, subruns and the dataset, and the progress."""
 
     number: int
     what: Chunk | Any
@@ -81,7 +81,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a file: what of it was left out, and why, and what is to be known of it."""
+    """The end of a file: parts that were left out, with reasons, and notes."""
 
     number: int
     left_out: dict[str, str]
@@ -95,7 +95,7 @@ def kind_of(path: str) -> str:
     Parameters
     ----------
     path : str
-        A path; files of servers are taken for ROOT files, but for those that are called as HDF5 files are.
+        A path; files on servers are assumed to be ROOT files, unless their names end like HDF5 files.
 
     Returns
     -------
@@ -105,20 +105,20 @@ def kind_of(path: str) -> str:
     Raises
     ------
     NotFoundError
-        If it is not there.
+        If it does not exist.
     FormatError
         If it is neither.
     UsageError
-        If it is a folder, or HDF5 on a server.
+        If it is a directory, or HDF5 on a server.
     """
     if _core.is_remote(path) or "://" in path:
         public = _core.public_url(path)
         if public.partition("?")[0].lower().endswith((".h5", ".hdf5", ".he5")):
-            raise UsageError(f"{public}: HDF5 files are read on this machine only: `fb cp` copies it here")
+            raise UsageError(f"{public}: HDF5 files can only be read from local disks: copy it with `fb cp`")
         return "root"
     if Path(path).is_dir():
         kind = "*.root" if any(Path(path).glob("*.root")) and not any(Path(path).glob("*.h5")) else "*.h5"
-        raise UsageError(f"{path}: this is a folder: give its files, as {os.path.join(path, kind)!r}")  # noqa: PTH118
+        raise UsageError(f"{path}: this is a directory: give its files, e.g. {os.path.join(path, kind)!r}")  # noqa: PTH118
     try:
         with Path(path).open("rb") as file:
 
@@ -126,18 +126,18 @@ def kind_of(path: str) -> str:
                 file.seek(at)
                 return file.read(n)
 
-            # the first object of a ROOT file is at 100; a text may begin with "root" as well
+            # the first object of a ROOT file is at 100; a text file may begin with "root" as well
             if head(0, 4) == b"root" and int.from_bytes(head(8, 4)) <= 1 << 16:
                 return "root"
             if is_hdf5(head):
                 return "hdf5"
             start = head(0, 8)
     except FileNotFoundError:
-        raise NotFoundError(f"{path}: there is no such file") from None
+        raise NotFoundError(f"{path}: no such file") from None
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
     found = f"it begins with {start!r}" if start else "it is empty"
-    raise FormatError(f"{path}: this is neither HDF5 nor a ROOT file: {found}")
+    raise FormatError(f"{path}: neither HDF5 nor a ROOT file: {found}")
 
 
 def read(source: Source, options: Options) -> Iterator[Part | Done]:
@@ -157,14 +157,14 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     """
     if source.kind == "hdf5":
         if source.name is not None:
-            raise UsageError(f"{source.path}: {source.name!r} names something in a ROOT file, and this is HDF5")
+            raise UsageError(f"{source.path}: {source.name!r} names an object in a ROOT file, but this is HDF5")
         with Hdf5Reader(source.path, options.choice) as reader:
             for chunk, fraction in reader.chunks():
                 yield Part(source.number, chunk, fraction)
             yield Done(source.number, reader.tables.left_out, reader.tables.unexpected)
         return
     if options.choice.groups:
-        raise UsageError(f"{source.path}: groups are those of HDF5 files; fields chooses those of this ROOT file")
+        raise UsageError(f"{source.path}: groups is for HDF5 files; select fields of this ROOT file with fields")
     given = _of_root(source, options)
     file = {name: given[name] for name in ("tree", "storage_options")}
     left_out: dict[str, str] = {}
@@ -223,12 +223,12 @@ def messages(sources: list[Source], options: Options, n_workers: int, *, in_orde
     n_workers : int
         Processes that read; with 1, this one does.
     in_order : bool
-        Whether what is read comes file by file in their order.
+        Whether files are read one after the other.
 
     Yields
     ------
     Part or Done
-        What is read; of one file in its order.
+        The read data; of one file in its order.
     """
     if n_workers <= 1 or len(sources) <= 1:
         for source in sources:
@@ -282,7 +282,7 @@ class _Readers:
 
     def _give(self, connection: Connection, source: Source) -> None:
         self._has[connection] = source
-        with contextlib.suppress(OSError):  # it has died: its answer says so
+        with contextlib.suppress(OSError):  # it has died: its answer confirms it
             connection.send(source)
 
     def _answer(self, connection: Connection) -> Part | Done:
@@ -293,7 +293,7 @@ class _Readers:
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             path = self._has[connection].path
             raise WorkerDiedError(
-                f"{path}: the process that read it ended with {how}: is there memory enough?"
+                f"{path}: the process that read it ended with {how}: check whether there is enough memory"
             ) from None
         if isinstance(answer, BaseException):
             raise answer
@@ -315,10 +315,10 @@ def serve(descriptor: int) -> None:
     descriptor : int
         Of the connection.
     """
-    # who started this hears of Ctrl-C, and ends it
+    # the parent process gets Ctrl-C, and ends it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(descriptor)
-    with contextlib.suppress(EOFError, OSError):  # nobody is there any more
+    with contextlib.suppress(EOFError, OSError):  # the parent is gone
         options = connection.recv()
         while True:
             _serve_one(connection, connection.recv(), options)
@@ -336,7 +336,7 @@ def _serve_one(connection: Connection, source: Source, options: Options) -> None
 
 
 def _packed(error: BaseException) -> bytes:
-    """Return an error as it is sent; one that cannot be sent is told in words."""
+    """Return an error as it is sent; an error that cannot be sent is sent as a message."""
     try:
         packed = pickle.dumps(error)
         pickle.loads(packed)

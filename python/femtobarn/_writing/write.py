@@ -58,7 +58,7 @@ def create(
     """
     name = root_path(path)
     if not _core.is_remote(name) and os.path.lexists(_core.local_path(name)):
-        raise FileError(f"{name} exists already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
+        raise FileError(f"{name} already exists: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
     return _new(name, False, compression, threads, storage_options)
 
 

@@ -23,15 +23,15 @@ fn outputs_that_make_no_sense_are_wrong_usage() {
     for (args, says) in [
         (vec![DIMUON, &path("y.root:Foo")], "--name Foo"),
         (vec![DIMUON, "-"], "standard output"),
-        (vec![DIMUON, "/dev/null"], "neither a file nor a folder"),
+        (vec![DIMUON, "/dev/null"], "neither a file nor a directory"),
         (vec![&copy, &copy], "would be replaced"),
         (vec![DIMUON, &path("x.csv")], ".parquet"),
-        (vec![DIMUON, &path("v1.2_run3")], "a folder with /"),
-        (vec![DIMUON, &path("no/x.root")], "there is no folder"),
+        (vec![DIMUON, &path("v1.2_run3")], "a directory with /"),
+        (vec![DIMUON, &path("no/x.root")], "does not exist"),
         (vec![DIMUON, &path("x.root"), "--name", "a;2"], "cycle"),
         (
             vec![DIMUON, &format!("./{DIMUON}"), &twins],
-            "different folders",
+            "different directories",
         ),
     ] {
         let error = failure(&[&["convert"], args.as_slice()].concat(), 2);
@@ -51,7 +51,12 @@ fn a_pattern_is_no_output() {
         &["convert", DIMUON, &copy, "--fields", "nMuon", "Muon_*"],
         2,
     );
-    assert!(error["message"].as_str().unwrap().contains("is no place"));
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be a pattern")
+    );
     assert!(error["next"].as_str().unwrap().contains("--fields 'a,b_*'"));
     assert!(!root().join("Muon_*").exists());
     let out = path("out.root");
@@ -68,15 +73,15 @@ fn tables_are_told_from_root_files() {
     for (inputs, says) in [
         (
             vec![format!("{table}:Events")],
-            "nothing is called \"Events\"",
+            "a table has no object \"Events\"",
         ),
         (
             vec![table.clone(), DIMUON.into()],
-            "inputs of several kinds",
+            "inputs of different formats",
         ),
         (
             vec![DIMUON.into(), table.clone()],
-            "inputs of several kinds",
+            "inputs of different formats",
         ),
     ] {
         let mut args = vec!["convert"];
@@ -102,7 +107,7 @@ fn a_folder_that_stops_says_how_to_go_on() {
     assert_eq!(done.code, 4);
     assert!(done.err.contains("--skip-bad-files REPORT"), "{}", done.err);
     assert!(
-        done.err.contains("`drop` leaves this one out"),
+        done.err.contains("leave out this one with `drop`"),
         "{}",
         done.err
     );
@@ -163,7 +168,12 @@ fn nothing_is_replaced_unless_told_to() {
     assert!(error["message"].as_str().unwrap().contains("report.json"));
     assert!(std::fs::read(&two).unwrap() == before);
     let error = failure(&["convert", &one], 2);
-    assert!(error["message"].as_str().unwrap().contains("into what?"));
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("output missing")
+    );
     // options may stand between
     good(&["convert", &one, "--no-verify", &out]);
     good(&["convert", &one, &out, "--force", "--no-verify"]);

@@ -42,7 +42,7 @@ fn copies_that_would_replace_one_another_are_refused_before_anything_is_copied()
         error["message"]
             .as_str()
             .unwrap()
-            .contains("would both become"),
+            .contains("would both be copied to"),
         "{error}"
     );
     assert!(!std::path::Path::new(&to).join("x.root").exists());

@@ -266,7 +266,7 @@ fn a_branch_that_is_not_understood_is_named_on_standard_error() {
     assert!(done.out.contains("holder") && !done.out.contains("thing  "));
     assert!(
         done.err
-            .starts_with("fb: field \"thing\" is skipped: basket 1"),
+            .starts_with("fb: skipped field \"thing\": basket 1"),
         "{}",
         done.err
     );

@@ -38,10 +38,10 @@ fn what_does_not_belong_together_is_refused() {
         "{message}"
     );
     let message = refused(&["join", &out, DIMUON, &short, "--on", "nMuon"]);
-    assert!(message.contains("one key twice"), "{message}");
+    assert!(message.contains("a duplicate key"), "{message}");
     let message = refused(&["join", &out, &short, &short, "--fields", "nMuon"]);
     assert!(
-        message.contains("for 1 ntuples, and there are 2"),
+        message.contains("for 1 ntuples, but there are 2"),
         "{message}"
     );
     assert!(!folder.path().join("out.root").exists());
@@ -62,7 +62,7 @@ fn what_is_beside_an_ntuple_is_left_out_if_that_is_asked_for() {
     good(&["clone", LISTS, &two, "--entries", ":10"]);
     let join = ["join", &out, &one, &two];
     let message = failure(&join, 2)["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("beside its ntuple"), "{message}");
+    assert!(message.contains("besides its ntuple"), "{message}");
     let report = document(&[&join[..], &["--others", "drop"]].concat());
     let left = report["left_behind"].as_array().unwrap();
     let labels = left.iter().find(|it| it["name"] == "labels").unwrap();

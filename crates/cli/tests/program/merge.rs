@@ -48,7 +48,7 @@ fn files_are_appended_and_the_report_tells_what_was_there() {
     failure(&["merge", "--append", "--force", &out, DIMUON], 2);
     let error = failure(&["merge", "--append", &out, &out], 2);
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("it is the input, too"), "{message}");
+    assert!(message.contains("also an input"), "{message}");
     assert!(good(&["verify", &out]).contains("36,000 entries"));
 }
 
@@ -63,13 +63,16 @@ fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
         (vec![out.as_str(), DIMUON], "--force"),
         (
             vec!["testdata/*.root", &new],
-            "the first name is the output",
+            "the first argument is the output",
         ),
-        (vec!["out.txt", DIMUON], "no name of a ROOT file"),
+        (
+            vec!["out.txt", DIMUON],
+            "a ROOT file's name ends with .root",
+        ),
         (vec![new.as_str(), OBJECTS], "others="),
         (
             vec![new.as_str(), DIMUON, "--compression", "zip"],
-            "no compression is called",
+            "invalid compression \"zip\"",
         ),
     ] {
         let error = failure(&[&["merge"], args.as_slice()].concat(), 2);
@@ -131,16 +134,13 @@ fn lists_of_files_are_read_from_files() {
         error["message"]
             .as_str()
             .unwrap()
-            .contains("none.txt, a list of files"),
+            .contains("the list of files none.txt"),
         "{error}"
     );
     std::fs::write(&list, "\n \n").unwrap();
     let error = failure(&["merge", &path("new.root"), &at], 2);
     assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("names no files"),
+        error["message"].as_str().unwrap().contains("is empty"),
         "{error}"
     );
 }

@@ -235,31 +235,34 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
     let before = std::fs::read(&mine).unwrap();
     for (args, says) in [
         // the names in another order, or without the output
-        (vec!["clone", &new, &mine], "is there already"),
+        (vec!["clone", &new, &mine], "already exists"),
         (
             vec!["skim", DIMUON, &mine, "--where", "nMuon > 2"],
-            "is there already",
+            "already exists",
         ),
-        (vec!["skim", &mine, "--where", "nMuon > 2"], "into what?"),
+        (
+            vec!["skim", &mine, "--where", "nMuon > 2"],
+            "output missing",
+        ),
         (
             vec!["skim", "-f", &mine, &mine, "--where", "nMuon > 2"],
-            "it is the input, too",
+            "also an input",
         ),
         (
             vec!["reshape", "-f", &mine, &mine, "--compression", "zstd"],
-            "it is the input, too",
+            "also an input",
         ),
         (
             vec!["clone", DIMUON, "out.txt"],
-            "the last name is the output",
+            "the last argument is the output",
         ),
         (
             vec!["clone", DIMUON, "*.root"],
-            "the last name is the output",
+            "the last argument is the output",
         ),
         (
             vec!["clone", DIMUON, &new, "--entries", "5"],
-            "are no entries",
+            "invalid entries \"5\"",
         ),
         (
             vec![
@@ -288,18 +291,18 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
             "unexpected argument",
         ),
         (vec!["clone", OBJECTS, &new, "--others", "error"], "others="),
-        (vec!["reshape", DIMUON, &new], "nothing is to be changed"),
+        (vec!["reshape", DIMUON, &new], "no change requested"),
         (
             vec!["reshape", DIMUON, &new, "--page-size", "0"],
-            "is no size",
+            "invalid size",
         ),
         (
             vec!["reshape", DIMUON, &new, "--cluster-size", "big"],
-            "is no size",
+            "invalid size",
         ),
         (
             vec!["reshape", DIMUON, &new, "--precision", "Muon_pt"],
-            "is no precision",
+            "invalid precision",
         ),
         (vec!["skim", DIMUON, &new, "--where", "nMuon >"], "nMuon >"),
         (vec!["skim", DIMUON, &new, "--where", "Muon_pt > 2"], "any("),

@@ -25,7 +25,7 @@ fn a_store_is_verified_whatever_its_damage_does() {
     let said = good(&["store", "verify", &url]);
     assert_eq!(
         said,
-        "2 containers, 2 products (100 kB), 0 beside the store: all as they were stored\n"
+        "2 containers, 2 products (100 kB), 0 as objects: no damage\n"
     );
     let data = folder.path().join("store/data.mdb");
     let whole = std::fs::read(&data).unwrap();
@@ -56,7 +56,7 @@ fn a_store_is_verified_whatever_its_damage_does() {
     assert_eq!(done.code, 1, "{} {}", done.out, done.err);
     assert!(
         done.out.contains("refers to pages outside of the file")
-            && done.out.contains("2 keys were stored, and 0 are there"),
+            && done.out.contains("2 keys were stored, but 0 were found"),
         "{}",
         done.out
     );
@@ -278,7 +278,7 @@ fn a_deletion_that_was_broken_off_is_ended() {
     assert_eq!(document(&["store", "ls", &url, "a"])["datasets"], json!([]));
     assert_eq!(
         good(&["store", "rm", &url, "a/b"]),
-        "deleted what was left of a/b\n"
+        "deleted the rest of a/b\n"
     );
     failure(&["store", "rm", &url, "a/b"], 3);
     let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
@@ -372,7 +372,7 @@ fn a_local_cluster_is_started_and_ended() {
         );
         let text = good(&["store", "status", path]);
         assert!(
-            text.contains("replica") && text.contains("connect by"),
+            text.contains("replica") && text.contains("connect with"),
             "{text}"
         );
         for more in [&["--nodes", "3"][..], &["--fsync", "always"]] {
@@ -396,7 +396,7 @@ fn a_local_cluster_is_started_and_ended() {
     assert_eq!(ended["ended"], 2);
     let status = fb(&["store", "status", path]);
     assert_eq!(status.code, 1);
-    assert!(status.out.contains("does not run") && status.out.contains("NOT up"));
+    assert!(status.out.contains("not running") && status.out.contains("NOT up"));
 }
 
 #[test]

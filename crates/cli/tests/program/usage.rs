@@ -92,7 +92,7 @@ fn a_misspelt_variable_is_told() {
     command.env("FEMTOBARN_REQUEST_TIMOUT", "5");
     let done = finish(command);
     assert_eq!((done.code, done.out.as_str()), (2, ""), "{}", done.err);
-    let said = "FEMTOBARN_REQUEST_TIMOUT says no setting; did you mean FEMTOBARN_REQUEST_TIMEOUT?";
+    let said = "FEMTOBARN_REQUEST_TIMOUT is not a setting; did you mean FEMTOBARN_REQUEST_TIMEOUT?";
     assert!(done.err.contains(said), "{}", done.err);
 }
 

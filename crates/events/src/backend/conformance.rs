@@ -217,7 +217,7 @@ fn a_dataset_that_is_being_deleted_is_not_there(backend: &Arc<dyn Backend>) {
     for gone in ["a", "a/b", "a/b/c"] {
         assert!(root.find_dataset(gone).unwrap().is_none());
         let error = root.dataset(gone).unwrap_err().to_string();
-        assert!(error.contains("deletion of \"a\" has begun"), "{error}");
+        assert!(error.contains("finish it by deleting \"a\""), "{error}");
     }
     for (dataset, new) in [(&root, "a"), (&root, "a/b/new"), (&within, "new")] {
         let error = dataset.create_dataset(new).unwrap_err();

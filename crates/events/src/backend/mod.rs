@@ -1,4 +1,4 @@
-//! What keeps containers and products: one trait, and the engines behind it.
+//! What keeps containers and products: one trait, and its engines.
 
 mod dir;
 mod memory;
@@ -37,10 +37,10 @@ pub struct Scan {
     pub limit: usize,
 }
 
-/// Products of one name and one place that are asked for.
+/// Requested products of one name and one parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// By what they are placed.
+    /// The parent that places them.
     pub parent: Parent,
     /// Their name.
     pub name: &'a ProductName,
@@ -69,16 +69,17 @@ pub struct NameCount {
 ///
 /// What a backend promises, and `conformance` tests:
 ///
-/// - What `write` has brought is seen by every later call of any client; a product of a batch is seen no later than its
-///   event, so that who finds an event finds what was written with it.
-/// - After `flush`, it survives the end of the process, however that comes; `is_durable` says whether it does.
+/// - What `write` has brought is seen by every later call of any client; a product of a batch is visible no later than
+///   its event, so that a reader that finds an event finds all products written with it.
+/// - After `flush`, it survives the end of the process, however that comes; `is_durable` tells whether it does.
 /// - Containers of one parent, and datasets of one dataset, come in the order of their numbers and names.
-/// - Everything may be done again: what is there is not made twice, what is not there is not deleted.
+/// - Everything may be done again: existing entries are not created twice, missing entries are not deleted.
 pub trait Backend: Send + Sync + Debug {
     /// The store, as messages name it; without secrets.
     fn url(&self) -> &str;
 
-    /// What tells it from others that are open: the same for all that write to and read from the same one.
+    /// Identity that distinguishes it from other open stores: the same for all that write to and read from the same
+    /// one.
     fn identity(&self) -> usize {
         std::ptr::from_ref(self).cast::<()>().addr()
     }
@@ -92,26 +93,26 @@ pub trait Backend: Send + Sync + Debug {
         Ok(())
     }
 
-    /// Whether what was flushed is there after the process has ended.
+    /// Whether flushed data survive the end of the process.
     fn is_durable(&self) -> bool;
 
-    /// Whether it is there when the process has ended, perhaps without what was written last.
+    /// Whether data survive the end of the process, possibly without the last writes.
     fn is_kept(&self) -> bool {
         true
     }
 
-    /// Whether products are compressed that become smaller by that; not if those that keep the store in memory only, or are
-    /// to be read by versions that do not know it.
+    /// Whether products are compressed that become smaller by that; false for stores in memory, and for stores that
+    /// older versions must be able to read.
     fn compresses(&self) -> bool {
         true
     }
 
-    /// What a copy of it does not have, but itself keeps when it is moved; none if nobody can tell.
+    /// What a copy of it does not have, but itself keeps when it is moved; none if unknown.
     fn seat(&self) -> Option<String> {
         None
     }
 
-    /// Over how many shards products and containers are spread, each of which is best asked for itself: HEPnOS's targets.
+    /// Number of shards for products and containers; each shard is best queried separately: HEPnOS's targets.
     fn n_targets(&self) -> usize {
         1
     }
@@ -128,20 +129,21 @@ pub trait Backend: Send + Sync + Debug {
     /// Of a batch that failed, some products and containers may be there, each of them whole. It may be written again.
     fn write(&self, batch: &Batch) -> Result<Written, EventsError>;
 
-    /// Returns when what was written is as durable as the backend makes it.
+    /// Waits until all writes are as durable as the backend allows.
     fn flush(&self) -> Result<(), EventsError>;
 
-    /// Creates a dataset, if its name is free; gives the one that it leads to now, which may be one that is being deleted.
+    /// Creates a dataset, if its name is free; returns the UUID of the name now, which may belong to a dataset that is
+    /// being deleted.
     fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError>;
 
-    /// The datasets of names, also those that are being deleted.
+    /// The datasets with these names, including datasets that are being deleted.
     fn find_datasets(
         &self,
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError>;
 
-    /// The datasets in another, whose names follow `after`, `limit` at most, in the order of their names' bytes; also those
-    /// that are being deleted.
+    /// The nested datasets whose names follow `after`, at most `limit`, sorted by the bytes of their names; includes
+    /// datasets that are being deleted.
     fn datasets(
         &self,
         parent: &DataSetPath,
@@ -157,20 +159,20 @@ pub trait Backend: Send + Sync + Debug {
         to: Option<DataSetEntry>,
     ) -> Result<(), EventsError>;
 
-    /// The numbers of children, of each container that is asked for, in their order.
+    /// The numbers of children of each requested container, in order.
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError>;
 
     /// Whether a container has these children.
     fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError>;
 
-    /// Removes children from a container. What they hold must have been removed before.
+    /// Removes children from a container. Their contents must have been removed before.
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError>;
 
     /// Loads products, in any order; each is visited once.
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError>;
 
     /// The names of the products of a container's event, or of itself (`event` is [`ABSENT`](crate::ABSENT)), in their
-    /// order: all, or those of a label.
+    /// order: all names, or names with a label.
     fn names(
         &self,
         parent: &Parent,
@@ -181,8 +183,8 @@ pub trait Backend: Send + Sync + Debug {
     /// The names of all products that are placed by a container, in their order, and how many there are.
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError>;
 
-    /// How many bytes the products that are placed by a container take: their keys and stored values. Redis counts the memory
-    /// of its keys, as it estimates it, and those of the containers as well.
+    /// How many bytes the products that are placed by a container take: their keys and stored values. For Redis, the
+    /// estimated memory of keys, including the keys of containers.
     fn stored_bytes(&self, parent: &Parent) -> Result<u64, EventsError>;
 
     /// Removes products of one event, or of the parent itself: that of a name, or all.
@@ -193,32 +195,32 @@ pub trait Backend: Send + Sync + Debug {
         name: Option<&ProductName>,
     ) -> Result<(), EventsError>;
 
-    /// Removes the products of a name of all events of a subrun, but not that of the subrun itself; gives how many there
-    /// were. If that is broken off, some are left, each of them whole.
+    /// Removes the products of a name of all events of a subrun, but not that of the subrun itself; returns their
+    /// number. If that is broken off, some are left, each of them whole.
     fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError>;
 
     /// Removes all products that are placed by a container, and all its children.
     fn clear(&self, parent: &Parent) -> Result<(), EventsError>;
 
-    /// Removes containers and products of all datasets to which no name leads, not even that of one that is being deleted;
-    /// gives which these were. Datasets have names before anything is in them.
+    /// Removes containers and products of all datasets to which no name leads, not even that of one that is being
+    /// deleted; returns their names. Datasets have names before anything is in them.
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError>;
 
-    /// Notes something about the store as a whole, such as how a type is stored; says what is noted now, which is what was
-    /// there before, if there was something.
+    /// Notes something about the store as a whole, such as how a type is stored; returns the value after the call: an
+    /// existing value is kept.
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError>;
 
-    /// What was noted.
+    /// The stored value.
     fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError>;
 
-    /// The same, in the place of what was noted.
+    /// The same, but replaces an existing value.
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError>;
 
-    /// Forgets what was noted, if something was.
+    /// Removes a value, if it exists.
     fn remove_note(&self, key: &str) -> Result<(), EventsError>;
 
-    /// Looks whether what finds products and containers is as it was written; says what is not. Errors are those of not being
-    /// able to look.
+    /// Looks whether what finds products and containers is as it was written; returns the damage. Errors mean that the
+    /// check itself failed.
     fn check(&self) -> Result<Vec<String>, EventsError> {
         Ok(Vec::new())
     }
@@ -229,28 +231,28 @@ pub trait Backend: Send + Sync + Debug {
 
 /// The queues of a store, by their names.
 pub trait Queues: Send + Sync + Debug {
-    /// Creates a queue; says whether there was none.
+    /// Creates a queue; returns whether it was new.
     fn create(&self, queue: &str) -> Result<bool, EventsError>;
 
-    /// Removes a queue with what is in it; says whether there was one.
+    /// Removes a queue with its values; returns whether it existed.
     fn destroy(&self, queue: &str) -> Result<bool, EventsError>;
 
-    /// Notes that somebody will push to a queue, for `lease` unless it is said again; says whether there is such a queue.
+    /// Registers a producer of a queue for the time `lease`, which can be renewed; returns whether the queue exists.
     fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError>;
 
     /// Notes that a producer will push no more.
     fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError>;
 
-    /// Adds to the end of a queue; says whether there is such a queue.
+    /// Adds to the end of a queue; returns whether the queue exists.
     fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError>;
 
-    /// Takes from the front of a queue; waits for `patience` at most if there is nothing while somebody may push.
+    /// Takes from the front of a queue; waits at most for `patience` if the queue is empty and has producers.
     fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError>;
 
-    /// Puts a value that was taken back to the front of a queue; says whether the queue is there from which it was taken.
+    /// Puts a value that was taken back to the front of a queue; returns whether the queue exists.
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError>;
 
-    /// How many values are in a queue; none if there is no such queue.
+    /// How many values are in a queue; none if the queue does not exist.
     fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError>;
 }
 
@@ -259,10 +261,10 @@ pub trait Queues: Send + Sync + Debug {
 pub enum Popped {
     /// A value.
     Value(Vec<u8>),
-    /// Nothing yet: somebody may still push.
+    /// Nothing yet: a producer may still push.
     Nothing,
-    /// Nothing, and nobody will push any more.
+    /// Empty, without producers.
     Ended,
-    /// There is no such queue.
+    /// The queue does not exist.
     NoQueue,
 }

@@ -9,13 +9,13 @@ use crate::{Backend, EventsError, VisitProduct, Wanted};
 
 /// Bytes of objects that are fetched together, unless one has more.
 const AT_ONCE: u64 = 64 << 20;
-/// How often a product is looked at again whose object is gone, as somebody else has written over it.
+/// Number of retries for a product whose object is gone because another client has overwritten it.
 const TRIES: usize = 5;
 
 /// A product that was asked for: which of those wanted, and which of its events.
 type Place = (usize, usize);
 
-/// Visits products; those that are objects are left, and given.
+/// Visits products; objects are skipped and returned.
 pub fn visit_inline(
     backend: &dyn Backend,
     wanted: &[Wanted<'_>],
@@ -38,7 +38,7 @@ pub fn visit_inline(
                 Ok(())
             }
             (_, tag) => {
-                let expected = "a value of a kind that is known".into();
+                let expected = "a value of a known kind".into();
                 Err(bad((expected, format!("one of kind {tag}"))))
             }
         }
@@ -46,7 +46,7 @@ pub fn visit_inline(
     Ok(late)
 }
 
-/// The error of a product that is not what was stored.
+/// The error of a damaged product.
 fn damaged(
     url: &str,
     wanted: &[Wanted<'_>],
@@ -61,7 +61,7 @@ fn damaged(
             expected,
             found,
         },
-        None => EventsError::engine(url, "load products", "one came that was not asked for"),
+        None => EventsError::engine(url, "load products", "an unrequested object was returned"),
     }
 }
 
@@ -147,7 +147,7 @@ impl LargeObjects {
         Ok(())
     }
 
-    /// Looks again at products whose objects are gone. One that still refers to the same is an error.
+    /// Reads products again whose objects are gone. One that still refers to the same is an error.
     fn again(
         &self,
         backend: &dyn Backend,

@@ -1,11 +1,12 @@
-//! Large products as objects beside a store: files of a folder, or objects of a bucket. The store keeps references.
+//! Large products as objects: files of a directory, or objects of a bucket. The store keeps references.
 //!
-//! This is above the engines, which know nothing of it. The order makes what a crash leaves an orphan, an object that
-//! nobody refers to, and never a reference to nothing: an object is whole and there before its reference is written, and
-//! deleted after the reference is gone, durably. Orphans go with their container, or are swept.
+//! This is above the engines, which know nothing of it. Because of the order of writes, a crash can leave an orphan (an
+//! object without a product), but never a reference without an object: an object is whole and there before its
+//! reference is written, and deleted after the reference is gone, durably. Orphans go with their container, or are
+//! swept.
 //!
-//! Where objects are is noted in the store, so that all clients mean the same place; and of each name of which a product
-//! was ever large, that it was, so that others are not looked at when they are written over.
+//! The store records the location of objects, so that all clients use the same one; and for each name, whether a
+//! product was ever an object, so that overwriting others needs no check.
 
 mod load;
 mod name;
@@ -27,24 +28,24 @@ pub use sweep::Swept;
 use crate::seal::unseal;
 use crate::{Backend, Descriptor, EventsError, Parent, ProductId, ProductName, Scan, Wanted};
 
-/// Where the place is noted.
+/// Key of the recorded location.
 const NOTE: &str = "objects";
-/// Products of more bytes are objects, unless it is said otherwise.
+/// By default, products above this size are objects.
 const OVER: u64 = 1 << 20;
 
 /// Where large products are to be.
 #[derive(Clone, Default)]
 pub struct ObjectOptions {
-    /// A folder, or the URL of a bucket with a prefix; what the store has noted if none.
+    /// A directory, or the URL of a bucket with a prefix; what the store has noted if none.
     pub base: Option<String>,
     /// Products of more bytes become objects: what the store has noted if none, and 1 MiB for a new one.
     pub over: Option<u64>,
-    /// How the bucket is asked: settings of `femtobarn_io`.
+    /// Settings of the bucket: settings of `femtobarn_io`.
     pub settings: BTreeMap<String, String>,
 }
 
 impl ObjectOptions {
-    /// Whether it is said where large products are, or which are large.
+    /// Whether a location or a size limit for large products is given.
     pub(crate) fn is_given(&self) -> bool {
         self.base.is_some() || self.over.is_some()
     }
@@ -69,15 +70,15 @@ pub struct LargeObjects {
     place: String,
     folder: ObjectFolder,
     over: u64,
-    /// Whether it is known that nobody else has the place.
+    /// Whether the location is known to belong to this store.
     is_ours: AtomicBool,
-    /// The names of which it is known that a product may be an object.
+    /// The names whose products may be objects.
     large: RwLock<HashSet<ProductName>>,
 }
 
 impl LargeObjects {
-    /// The place that a store has noted, or that is said for one that has noted none. It is the store's from now on, if that
-    /// may be written and the place can be reached; else as soon as something is put there.
+    /// The location that the store has recorded, or the given one if it has recorded none. It is recorded if the store
+    /// may be written and the location can be reached; else as soon as something is put there.
     pub fn open(
         backend: &dyn Backend,
         options: &ObjectOptions,
@@ -117,10 +118,10 @@ impl LargeObjects {
             match backend.note(NOTE, &written(&base, beside.over)) {
                 Ok(noted) => {
                     let (noted, over) = read(url, &noted)?;
-                    check_place(url, given.as_deref(), &noted)?; // somebody was faster
+                    check_place(url, given.as_deref(), &noted)?; // another client was faster
                     beside.over = options.over.unwrap_or(over);
                 }
-                // Without a note, nothing has been put beside it.
+                // Without a record, the store has no objects.
                 Err(EventsError::ReadOnly { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -128,7 +129,7 @@ impl LargeObjects {
         Ok(Some(beside))
     }
 
-    /// Fails if the place is another store's; has it belong to this one if it is nobody's.
+    /// Fails if the location belongs to another store; claims it if it has no owner.
     fn check_ours(&self, backend: &dyn Backend) -> Result<(), EventsError> {
         if !self.is_ours.load(Ordering::Acquire) {
             owner::claim(&self.folder, backend)?;
@@ -151,7 +152,7 @@ impl LargeObjects {
     pub fn sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
         let found = self.folder.list().map_err(|source| EventsError::Objects {
             url: self.url.clone(),
-            doing: "list the objects beside the store",
+            doing: "list the objects of the store",
             source,
         })?;
         let pairs = found.into_iter().map(|object| (object.name, object.size));
@@ -190,7 +191,7 @@ impl LargeObjects {
         large.insert(name.clone());
     }
 
-    /// The objects that products are at the moment, and whether some are so damaged that nobody can tell.
+    /// The objects that products use now, and whether some products are damaged so that this is unknown.
     fn referred(
         &self,
         backend: &dyn Backend,
@@ -240,7 +241,7 @@ impl LargeObjects {
         self.delete_unreferred(backend, &objects)
     }
 
-    /// Removes the products of a name of all events of a subrun, and then their objects; gives how many there were.
+    /// Removes the products of a name of all events of a subrun, and then their objects; returns their number.
     pub fn remove_named(
         &self,
         backend: &dyn Backend,
@@ -298,12 +299,12 @@ impl LargeObjects {
         if objects.is_empty() {
             return Ok(());
         }
-        // A crash may undo what was done last: objects go when it cannot any more.
+        // A crash may undo the last writes: objects go when it cannot any more.
         backend.flush()?;
         self.delete(objects)
     }
 
-    /// Deletes all objects of a container, and of what it holds: of one that was emptied.
+    /// Deletes all objects of a container and its contents: of one that was emptied.
     pub fn delete_below(
         &self,
         backend: &dyn Backend,
@@ -325,7 +326,7 @@ impl LargeObjects {
     }
 
     fn not_deleted(&self, error: IoError) -> EventsError {
-        const DOING: &str = "delete objects of products that are gone; `fb store sweep` does";
+        const DOING: &str = "delete objects of removed products; `fb store sweep` deletes them";
         EventsError::Objects {
             url: self.url.clone(),
             doing: DOING,
@@ -354,7 +355,7 @@ fn written(base: &str, over: u64) -> Vec<u8> {
     json!({"base": base, "over": over}).to_string().into_bytes()
 }
 
-/// What a note says: the place, and how large objects are at least.
+/// Content of the record: the location, and the minimum size of objects.
 fn read(url: &str, note: &[u8]) -> Result<(String, u64), EventsError> {
     let found = || {
         let value: Value = serde_json::from_slice(note).ok()?;
@@ -363,7 +364,7 @@ fn read(url: &str, note: &[u8]) -> Result<(String, u64), EventsError> {
     };
     found().ok_or_else(|| EventsError::Layout {
         url: url.into(),
-        expected: "a note of where large products are".into(),
+        expected: "a valid entry for the location of large products".into(),
         found: format!("{:?}", String::from_utf8_lossy(note)),
     })
 }
@@ -396,26 +397,24 @@ fn check_place(url: &str, given: Option<&str>, base: &str) -> Result<(), EventsE
     let [given, base] = [given, base].map(femtobarn_io::public);
     Err(EventsError::Usage {
         what: format!(
-            "{url}: its large products are in {base}, and not in {given}: leave that out, or if they were moved there, \
-             say so by `fb store moved {url} {given}`"
+            "{url}: its large products are in {base}, not in {given}: leave out objects, or if they were moved there, \
+             run `fb store moved {url} {given}`"
         ),
     })
 }
 
 fn nowhere(url: &str) -> EventsError {
     EventsError::Usage {
-        what: format!(
-            "{url}: it is said which products are to lie beside the store, and not where (objects)"
-        ),
+        what: format!("{url}: objects_over needs a location for large products (objects)"),
     }
 }
 
-/// Fails if what is said of large products of a store that is still to be made would be an error, so that none is made for
-/// nothing.
+/// Fails if the settings for large products of a new store are invalid, before the store is created.
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if their place is another store's, and if there is none, it is no folder, or it makes no sense.
+/// [`EventsError::OthersObjects`] if their location belongs to another store, and errors if it is missing, not a
+/// directory, or invalid.
 pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError> {
     let Some(base) = &options.base else {
         return Err(nowhere(url));
@@ -426,7 +425,7 @@ pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError>
     owner::check_free(&folder, url)
 }
 
-/// Where the objects of a store are, if it has some; fails if that place is another's.
+/// Where the objects of a store are, if it has some; fails if the location belongs to another store.
 pub fn own_place(backend: &dyn Backend) -> Result<Option<String>, EventsError> {
     let Some((base, _)) = noted(backend)? else {
         return Ok(None);
@@ -435,19 +434,19 @@ pub fn own_place(backend: &dyn Backend) -> Result<Option<String>, EventsError> {
     Ok(Some(base))
 }
 
-/// Notes that all objects of a store are at another place now, to which somebody has moved them with their names; or that it
-/// is the store to which those of the same place belong. Gives where they were.
+/// Records that all objects of a store were moved to another location, with their names; or that this store takes over
+/// the objects there. Gives where they were.
 ///
 /// # Errors
 ///
-/// If the store has none, the place cannot be marked as its own, and those of the backend.
+/// If the store has no objects, the location cannot be claimed, and errors of the backend.
 pub fn objects_moved(backend: &dyn Backend, base: &str) -> Result<String, EventsError> {
     let url = backend.url();
     let Some((before, over)) = noted(backend)? else {
         return Err(EventsError::NotFound {
             url: url.into(),
-            what: "place of large products".into(),
-            hint: "; it is said by whoever connects first (objects)".into(),
+            what: "location of large products".into(),
+            hint: "; set it when you create the store (objects)".into(),
         });
     };
     let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;

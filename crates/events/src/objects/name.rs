@@ -1,4 +1,5 @@
-//! What objects are called, and what the store keeps in place of their bytes; `docs/specs/event-store.md` draws both.
+//! Names of objects, and the references that the store keeps instead of their bytes; `docs/specs/event-store.md` draws
+//! both.
 
 use std::fmt::Write;
 
@@ -8,10 +9,10 @@ use crate::{ABSENT, Descriptor, ItemType, Uuid};
 pub const BESIDE: u8 = 1;
 /// The digits that tell the objects of a container from each other.
 const DIGITS: usize = 32;
-/// What a file is called behind its name as long as it is not whole.
+/// Suffix of the name of an incomplete file.
 const PART: &str = ".part";
 
-/// What all objects of a container and of what it holds begin with: the UUID of the dataset, and the numbers.
+/// Common prefix of all objects of a container and its contents: the UUID of the dataset, and the numbers.
 pub fn prefix(container: &Descriptor) -> String {
     let Descriptor {
         run, subrun, event, ..
@@ -19,7 +20,7 @@ pub fn prefix(container: &Descriptor) -> String {
     let mut text = container.dataset.to_string();
     for number in [run, subrun, event] {
         if number != ABSENT {
-            let _ = write!(text, "/{number}"); // a text takes everything
+            let _ = write!(text, "/{number}"); // writing to a string cannot fail
         }
     }
     text
@@ -37,8 +38,8 @@ pub fn new_name(container: &Descriptor) -> Result<String, getrandom::Error> {
     Ok(name)
 }
 
-/// The container whose object has a name; none if the name is none of ours. What names an object to be read or deleted
-/// comes from the store, and must not lead anywhere else.
+/// The container of an object, from its name; none if the name is none of ours. What names an object to be read or
+/// deleted comes from the store, and must not lead anywhere else.
 pub fn container_of(name: &str) -> Option<Descriptor> {
     let name = name.strip_suffix(PART).unwrap_or(name);
     let (container, random) = name.rsplit_once('/')?;
@@ -68,7 +69,7 @@ pub fn below(container: &Descriptor) -> Option<String> {
     (!is_root).then(|| prefix(container))
 }
 
-/// What is stored of a product whose bytes are an object.
+/// The stored value of a product whose bytes are an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// How many bytes the product has.
@@ -87,7 +88,7 @@ impl Reference {
         bytes
     }
 
-    /// That of stored bytes of a product of a container; else what was expected, and what found.
+    /// That of stored bytes of a product of a container; else the expected and the found value.
     pub fn of(bytes: &[u8], container: &Descriptor) -> Result<Self, (String, String)> {
         let found = || {
             let (size, rest) = bytes.split_first_chunk()?;

@@ -1,5 +1,5 @@
-//! Whose objects are in a place. Two stores with one place would delete each other's: what one does not know of looks like
-//! an orphan. So an object says which store has the place, and another store does not write to it.
+//! The owner of a location of objects. Two stores with one location would delete each other's objects: what one does
+//! not know of looks like an orphan. So a marker object names the owner, and other stores do not write there.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::{Backend, EventsError, Uuid};
 
-/// The object that says whose the place is.
+/// The marker object of the owner.
 pub const MARKER: &str = "femtobarn-store.json";
-/// Where a store notes who it is.
+/// Key of the store's own identity.
 const NOTE: &str = "id";
-/// Where it notes that its place has said so.
+/// Key of the record that the location is marked.
 const MARKED: &str = "objects marked";
 
-/// A store, as a place names it.
+/// The identity of a store in the marker.
 #[derive(Debug)]
 struct Owner {
     store: String,
@@ -57,22 +57,22 @@ impl Owner {
     }
 }
 
-/// Has a place belong to a store, if it belongs to nobody.
+/// Claims a location for a store, if it has no owner.
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if it is another's, [`EventsError::ObjectsGone`] if it was this store's and nothing says
-/// so any more, and [`EventsError::Objects`] if the place cannot be reached.
+/// [`EventsError::OthersObjects`] if it belongs to another store, [`EventsError::ObjectsGone`] if it belonged to this
+/// store and the marker is missing, and [`EventsError::Objects`] if the location cannot be reached.
 pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
     if !backend.is_kept() {
-        return Ok(()); // it has a folder of its own in there
+        return Ok(()); // it has its own subdirectory
     }
     let own = Owner::new(backend, &backend.note(NOTE, &new_id(backend)?)?);
     let failed = |source| failed(backend, source);
     let found = match folder.get_small(MARKER).map_err(failed)? {
         Some(found) => found,
         None => {
-            // The folder of a disk that is not mounted must not be filled, whatever lies there.
+            // The mount point of an unmounted disk must not be filled, whatever it contains.
             if backend.noted(MARKED)?.is_some() {
                 return Err(EventsError::ObjectsGone {
                     url: backend.url().into(),
@@ -95,7 +95,7 @@ pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsE
     }
 }
 
-/// Fails if a place is known to be somebody's.
+/// Fails if a location has an owner.
 pub fn check_free(folder: &ObjectFolder, url: &str) -> Result<(), EventsError> {
     match folder.get_small(MARKER) {
         Ok(Some(found)) => Err(others(folder, url, Owner::read(&found))),
@@ -104,19 +104,19 @@ pub fn check_free(folder: &ObjectFolder, url: &str) -> Result<(), EventsError> {
     }
 }
 
-/// The error that a place is another store's.
+/// The error that a location belongs to another store.
 fn others(folder: &ObjectFolder, url: &str, owner: Option<Owner>) -> EventsError {
     EventsError::OthersObjects {
         url: url.into(),
         place: folder.url().into(),
-        owner: owner.map_or_else(|| "that nobody can tell".into(), |owner| owner.url),
+        owner: owner.map_or_else(|| "which is unknown".into(), |owner| owner.url),
     }
 }
 
-/// Has a place belong to a store, whosever it was. The store is another one from now on for those that it was copied to or
-/// from.
+/// Claims a location for a store, whatever its owner. The store gets a new identity, so that its copies are different
+/// stores.
 pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
-    backend.check_writes("take objects over")?;
+    backend.check_writes("take over objects")?;
     if !backend.is_kept() {
         return Ok(());
     }
@@ -128,8 +128,8 @@ pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsEr
     backend.note(MARKED, b"").map(drop)
 }
 
-/// Where in a place the objects of a store are: in the place itself, but for those of a store that ends with its process.
-/// Nobody can tell whether it is still there, so its objects are in a folder with its number.
+/// Where in a location the objects of a store are: at the top, except for stores that end with their process. It is
+/// unknown whether such a store still exists, so its objects are in a subdirectory named by its ID.
 pub fn folder_in(base: &str, backend: &dyn Backend) -> Result<String, EventsError> {
     if backend.is_kept() {
         return Ok(base.into());
@@ -140,15 +140,16 @@ pub fn folder_in(base: &str, backend: &dyn Backend) -> Result<String, EventsErro
 }
 
 fn new_id(backend: &dyn Backend) -> Result<Vec<u8>, EventsError> {
-    let id = Uuid::random()
-        .map_err(|error| EventsError::engine(backend.url(), "draw a number", error.to_string()))?;
+    let id = Uuid::random().map_err(|error| {
+        EventsError::engine(backend.url(), "create random bytes", error.to_string())
+    })?;
     Ok(id.to_string().into_bytes())
 }
 
 fn failed(backend: &dyn Backend, source: femtobarn_io::IoError) -> EventsError {
     EventsError::Objects {
         url: backend.url().into(),
-        doing: "see whose the place of its large products is",
+        doing: "check the owner of its large products",
         source,
     }
 }

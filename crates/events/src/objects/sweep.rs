@@ -16,20 +16,20 @@ pub struct Swept {
     pub n_deleted: u64,
     /// Their bytes.
     pub n_bytes: u64,
-    /// Objects that nobody refers to and that are young: they may be about to be.
+    /// Objects without a product that are new: they may be about to be.
     pub n_young: u64,
-    /// What has a name that no object of a store has; it was left.
+    /// A file whose name does not belong to the store; it was left.
     pub n_strange: u64,
 }
 
 impl LargeObjects {
-    /// Deletes objects that no product refers to, of those that were there for so long.
+    /// Deletes objects without a product that have a minimum age.
     pub fn sweep(&self, backend: &dyn Backend, age: Duration) -> Result<Swept, EventsError> {
         backend.check_writes("delete objects")?;
         self.check_ours(backend)?;
         let failed = |source| EventsError::Objects {
             url: self.url.clone(),
-            doing: "list the objects beside the store",
+            doing: "list the objects of the store",
             source,
         };
         let mut swept = Swept::default();

@@ -1,4 +1,4 @@
-//! Batches of which some products become objects.
+//! Batches with large products.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::{
     Backend, Batch, EventsError, Overwrite, Parent, ProductId, ProductName, Wanted, Written,
 };
 
-/// A batch as the backend gets it, and what is put before.
+/// A batch for the backend, and the objects to write before.
 struct Split<'b> {
     batch: Batch,
     /// The objects, with the products that they are.
@@ -23,8 +23,8 @@ struct Split<'b> {
 }
 
 impl LargeObjects {
-    /// Writes a batch. What it puts has new names each time: a batch that is written again refers to nothing that
-    /// somebody may have deleted meanwhile.
+    /// Writes a batch. Its objects always get new names: a repeated batch never refers to objects that another client
+    /// may have deleted.
     pub fn write(&self, backend: &dyn Backend, batch: &Batch) -> Result<Written, EventsError> {
         let large = self.large_names(backend, batch)?;
         if large.is_empty() {
@@ -42,7 +42,7 @@ impl LargeObjects {
             self.delete_quietly(split.objects.iter().map(|(_, name, _)| name));
             return Err(EventsError::Objects {
                 url: self.url.clone(),
-                doing: "put large products beside the store",
+                doing: "store large products as objects",
                 source,
             });
         }
@@ -72,8 +72,8 @@ impl LargeObjects {
         written
     }
 
-    /// The names in a batch of which products may be objects: by what is in it, or, if that takes the place of what is
-    /// there, by what was.
+    /// The names in a batch whose products may be objects: by the new values, or if these replace existing ones, by the
+    /// record.
     fn large_names<'b>(
         &self,
         backend: &dyn Backend,
@@ -128,8 +128,8 @@ impl LargeObjects {
         Ok(split)
     }
 
-    /// Of several values of one product only that becomes an object which counts: the last, or the first if what is there
-    /// is kept. The others of such are stored like it, so that the backend tells that they were not needed.
+    /// Of several values of one product only that becomes an object which counts: the last, or the first if existing
+    /// ones are kept. The others are stored in the same way, so that the backend reports unneeded objects.
     fn split_group<'b>(
         &self,
         batch: &'b Batch,
@@ -172,7 +172,7 @@ impl LargeObjects {
         Ok(())
     }
 
-    /// Makes an object of a sealed value; gives the sealed reference to it.
+    /// Makes an object of a sealed value; returns the sealed reference to it.
     fn object<'b>(
         &self,
         stored: &'b [u8],
@@ -185,7 +185,7 @@ impl LargeObjects {
             .and_then(|end| stored.get(..end));
         let value = value.unwrap_or_default();
         let name = new_name(&id.container).map_err(|error| {
-            EventsError::engine(&self.url, "draw the name of an object", error.to_string())
+            EventsError::engine(&self.url, "create the name of an object", error.to_string())
         })?;
         let reference = Reference {
             size: value.len() as u64,
@@ -198,7 +198,7 @@ impl LargeObjects {
         Ok(sealed)
     }
 
-    /// The objects of those products whose place a batch takes.
+    /// The objects of products that a batch replaces.
     fn replaced(
         &self,
         backend: &dyn Backend,
@@ -226,8 +226,8 @@ impl LargeObjects {
         Ok(self.referred(backend, &wanted)?.0)
     }
 
-    /// Deletes objects whose place others have taken, once that is durable: a crash may undo what was written last, and then
-    /// what was there before is there again.
+    /// Deletes replaced objects, once the replacement is durable: a crash may undo the last writes, and restore the old
+    /// values.
     fn delete_replaced(&self, backend: &dyn Backend, names: &[String]) {
         if names.is_empty() {
             return;
@@ -238,7 +238,7 @@ impl LargeObjects {
         }
     }
 
-    /// Deletes objects that nobody refers to; what cannot be deleted is told and left to be swept.
+    /// Deletes objects without a product; objects that cannot be deleted are reported and left for a sweep.
     fn delete_quietly<'n>(&self, names: impl IntoIterator<Item = &'n String>) {
         let names: Vec<_> = names.into_iter().map(String::as_str).collect();
         if names.is_empty() {
@@ -251,7 +251,7 @@ impl LargeObjects {
 
     fn tell_left(&self, error: &dyn std::error::Error) {
         let text = format!(
-            "{}: objects that are not needed any more could not be deleted, and are there until `fb store sweep`: {}",
+            "{}: could not delete objects without a product; delete them later with `fb store sweep`: {}",
             self.url,
             femtobarn_io::with_causes(error)
         );
@@ -259,7 +259,7 @@ impl LargeObjects {
     }
 }
 
-/// The objects of those products of which all values were left out, as one was there.
+/// The objects of products that were not stored because one existed.
 fn unused<'s>(split: &'s Split<'_>, kept: &[ProductId]) -> impl Iterator<Item = &'s String> {
     let mut n_kept: HashMap<&ProductId, usize> = HashMap::new();
     for id in kept {

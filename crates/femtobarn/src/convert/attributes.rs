@@ -1,4 +1,4 @@
-//! Attribute sets: what is said of ranges of entries goes along where the entries stay where they are.
+//! Attribute sets: attributes of ranges of entries are kept if the entries keep their positions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub(crate) struct Attributes {
     pub values: RecordBatch,
 }
 
-/// The attribute sets that are carried over, and those that are not.
+/// The attribute sets that are copied, and those that are not.
 pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<LeftBehind>) {
     let (mut found, mut left): (Vec<Attributes>, Vec<LeftBehind>) = Default::default();
     let obstacle = match (ntuple.readers(), output) {
-        (_, Format::Parquet | Format::ArrowIpc) => Some("tables have none"),
+        (_, Format::Parquet | Format::ArrowIpc) => Some("tables have no attribute sets"),
         ([_], Format::Root) => None,
-        _ => Some("those of several files are not put together"),
+        _ => Some("attribute sets of several files are not combined"),
     };
     for reader in ntuple.readers() {
         for link in &reader.descriptor().attribute_sets {
@@ -49,7 +49,7 @@ pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<Lef
             };
             let reason = match read {
                 Ok(set) if found.iter().any(|known| known.name == set.name) => {
-                    "another has its name".to_owned()
+                    "another attribute set has its name".to_owned()
                 }
                 Ok(set) => {
                     found.push(set);
@@ -66,13 +66,13 @@ pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<Lef
     (found, left)
 }
 
-/// An attribute set that is left behind.
+/// An attribute set that is not copied.
 pub(crate) fn left_set(reader: &Reader, link: &LinkedAttributeSet, reason: &str) -> LeftBehind {
     let name = format!("{} {}", reader.path(), link.name);
     LeftBehind::object(&name, "attribute set", reason)
 }
 
-/// An error if what was written is not what was read.
+/// An error if the written data differ from the read data.
 pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<(), RNTupleError> {
     let is_equal = |given: &Attributes| {
         let found = found.iter().find(|found| found.name == given.name);
@@ -82,7 +82,8 @@ pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<
         None => Ok(()),
         Some(set) => Err(refused(
             &set.name,
-            "what was written of this attribute set is not what was read: nothing was kept; please report this",
+            "internal error: the written attribute set differs from the input; the output was discarded; please \
+             report this",
         )),
     }
 }
@@ -92,12 +93,12 @@ impl Attributes {
     pub fn read(reader: &Reader, link: &LinkedAttributeSet) -> Result<Self, String> {
         if link.schema_version_major != VERSION {
             return Err(format!(
-                "its schema is of version {}.{}",
+                "its schema has version {}.{}",
                 link.schema_version_major, link.schema_version_minor
             ));
         }
         if link.name.starts_with("__") || link.name.contains(['.', '/', '\\', ' ']) {
-            return Err("its name is none that can be written".to_owned());
+            return Err("its name cannot be written".to_owned());
         }
         let told = |error: RNTupleError| error.with_causes();
         let set = Arc::new(reader.attribute_set(link).map_err(told)?);
@@ -116,14 +117,14 @@ impl Attributes {
         let values = batch.column_by_name(DATA).and_then(|it| it.as_struct_opt());
         let (Some(starts), Some(lengths), Some(values)) = (numbers(START), numbers(LENGTH), values)
         else {
-            return Err("it has not the fields of an attribute set".to_owned());
+            return Err("it does not have the fields of an attribute set".to_owned());
         };
         let ranges = starts.iter().zip(&lengths);
         let ranges = ranges.map(|(&start, &length)| start..start.saturating_add(length));
         let ranges: Vec<Range<u64>> = ranges.collect();
         if let Some(range) = ranges.iter().find(|range| range.end > reader.n_entries()) {
             return Err(format!(
-                "it says something of entries up to {}, and there are {}",
+                "it refers to entries up to {}, but there are {}",
                 range.end,
                 reader.n_entries()
             ));
@@ -136,7 +137,7 @@ impl Attributes {
         })
     }
 
-    /// Writes it beside the ntuple that it belongs to, which has all of its entries.
+    /// Writes it next to its ntuple, which has all of the entries.
     pub fn write(
         &self,
         file: &mut FileWriter,
@@ -150,14 +151,14 @@ impl Attributes {
     }
 }
 
-/// What it says of each range.
+/// The attributes of each range.
 fn data_fields(set: &Reader) -> Result<Vec<FieldModel>, String> {
     let descriptor = set.descriptor();
     if let Some(skipped) = descriptor.skipped.first() {
         return Err(format!("{:?}: {}", skipped.name, skipped.reason));
     }
     let data = set.find_field(DATA).and_then(|id| descriptor.field(id));
-    let data = data.ok_or("it has not the fields of an attribute set")?;
+    let data = data.ok_or("it does not have the fields of an attribute set")?;
     let models = data
         .children
         .iter()

@@ -1,4 +1,4 @@
-//! The proof that nothing was lost: digests of every column, of what was read and of what the output gives.
+//! The proof that nothing was lost: digests of every column, of the read data and of the output.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::source::{Source, has_data, refused};
 use super::{attributes, tables};
 use crate::inputs::Input;
 
-/// What was compared, column by column.
+/// The comparison, column by column.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Certificate {
@@ -25,7 +25,7 @@ pub struct Certificate {
 pub struct ComparedColumn {
     /// What the input gave.
     pub given: ColumnDigest,
-    /// What the output gives.
+    /// Digest of the output.
     pub found: ColumnDigest,
 }
 
@@ -37,7 +37,7 @@ impl Certificate {
             .all(|column| column.given == column.found)
     }
 
-    /// What was compared as JSON.
+    /// The comparison as JSON.
     pub(super) fn columns_json(&self, ntuple: &str) -> impl Iterator<Item = Value> {
         self.columns.iter().map(move |column| {
             json!({
@@ -53,7 +53,7 @@ impl Certificate {
     }
 }
 
-/// Reads the output and compares it with what was given.
+/// Reads the output and compares it with the given data.
 pub(super) fn verify(
     source: &Source,
     given: Vec<ColumnDigest>,
@@ -110,7 +110,8 @@ pub(super) fn verify(
         Some(column) => Err(refused(
             &column.given.field,
             format!(
-                "what was written of it is not what was read ({} {} with digest {:032x}, then {} with {:032x}): nothing was kept; please report this",
+                "internal error: the written values differ from the input ({} {} with digest {:032x}, then {} with \
+                 {:032x}); the output was discarded; please report this",
                 column.given.n_elements,
                 column.given.what,
                 column.given.xxh3_128,

@@ -8,11 +8,11 @@ use femtobarn_io::public;
 use femtobarn_rntuple::RNTupleError;
 
 thread_local! {
-    /// Whether this thread is in a parser whose panics are caught.
+    /// Whether this thread runs a parser whose panics are caught.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does what reads a table. Errors name the table; what has panicked must not be used again.
+/// Does what reads a table. Errors name the table; a parser that has panicked must not be used again.
 pub(super) fn contained<T, E: std::fmt::Display>(
     url: &str,
     work: impl FnOnce() -> Result<T, E>,

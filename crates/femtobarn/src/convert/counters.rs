@@ -40,7 +40,7 @@ impl Counted {
     }
 }
 
-/// Why arrays are vectors of their own, if they are: their lengths are not what their counter says in some entry.
+/// Why arrays are vectors of their own, if they are: their lengths differ from their counter in some entry.
 pub(super) fn why_apart(
     ntuple: &NTuple,
     leaf: &Leaf,
@@ -49,7 +49,7 @@ pub(super) fn why_apart(
     // the others are never above their maximum, and need not be read
     if leaf.is_unsigned && leaf.size < 4 && is_exceeded(ntuple, &leaf.name)? {
         return Ok(Some(format!(
-            "it has other lengths than {:?} says",
+            "its lengths differ from its counter {:?}",
             leaf.name
         )));
     }
@@ -63,13 +63,13 @@ pub(super) fn why_apart(
             let entries = if n == 1 { "entry" } else { "entries" };
             let name = &leaf.name;
             Some(format!(
-                "{name:?} is negative in {n} {entries}, where it has no items"
+                "{name:?} is negative in {n} {entries}, where the list is empty"
             ))
         }
     })
 }
 
-/// Whether a counter is above the maximum of its leaf in some entry: arrays then have fewer items than it says.
+/// Whether a counter is above the maximum of its leaf in some entry: then the arrays have fewer items than the counter.
 fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
     for reader in ntuple.readers() {
         let Some((Some(maximum), field)) =
@@ -118,14 +118,14 @@ fn n_negative(ntuple: &NTuple, counter: &str) -> Result<usize, RNTupleError> {
 /// The branch of a counter in a file, and its field.
 fn find(reader: &Reader, counter: &str) -> Option<(BranchId, FieldId)> {
     let tree = Tree::model(reader)?;
-    // those of objects may have the same name
+    // members of objects may have the same name
     let mut ids = tree.top_level.iter().copied().chain(0..tree.branches.len());
     let leaf = |id: BranchId| tree.branch(id)?.leaves.first();
     let id = ids.find(|&id| leaf(id).is_some_and(|leaf| leaf.name == counter))?;
     Some((id, Tree::field(reader, id)?))
 }
 
-/// The largest value that a counter has, as the file says.
+/// The largest value of a counter, according to the file.
 fn maximum(reader: &Reader, counter: BranchId) -> Option<i64> {
     Tree::filling(reader)?.contents(counter).maximum
 }

@@ -1,4 +1,5 @@
-//! The fields of several files as one file has them: numbers of the types that reading gives, without what not all have.
+//! The fields of several files as one file has them: numbers of the resulting types, without fields that some files
+//! lack.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use femtobarn_rntuple::write::{FieldKind, FieldModel, StoredAs};
 
 use crate::ntuple::{NTuple, Selection};
 
-/// What is other than the first file has it.
+/// Differences from the first file.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     /// Physical fields that are stored in another way in some file, and the numbers that hold the values of all.
@@ -49,7 +50,7 @@ impl Fit {
             let model = FieldModel::with_data(descriptor, id).ok()?;
             let type_name = self.field(descriptor, id, model).type_name;
             let is_other = type_name != descriptor.field(id)?.record.type_name;
-            // a class whose members have other types still is that class to those who read it
+            // for readers, a class with other member types is still the same class
             (is_other && !type_name.is_empty()).then_some((id, type_name))
         });
         fitted.collect()
@@ -177,8 +178,8 @@ impl Fit {
 }
 
 impl NTuple {
-    /// The types of the fields of the first file that others have as another type, as reading gives all of them: numbers that
-    /// hold the values of all files, and vectors where not all files have sets or maps.
+    /// The resulting types of fields that other files have with another type: numbers that hold the values of all
+    /// files, and vectors where not all files have sets or maps.
     pub fn common_types(&self) -> HashMap<FieldId, String> {
         let mut distinct: Vec<Arc<Reader>> = Vec::new();
         for reader in self.readers() {
@@ -195,7 +196,7 @@ impl NTuple {
         };
         let ntuple = Self::of(distinct);
         let Ok(selection) = ntuple.select(None) else {
-            // who reads them is told why they cannot be read together
+            // the reader gets an error that explains the difference
             return HashMap::new();
         };
         let fit = Fit {
@@ -206,7 +207,7 @@ impl NTuple {
     }
 }
 
-/// The files with what is read of them; of those that share it, the first.
+/// The files with their columns to read; for files that share it, the first.
 fn distinct<'a>(
     ntuple: &'a NTuple,
     selection: &'a Selection,
@@ -218,8 +219,8 @@ fn distinct<'a>(
     files.collect()
 }
 
-/// Physical fields of the first file that another stores in another way, and the numbers that hold the values of all, as a
-/// read of the selection gives them.
+/// Physical fields of the first file that another file stores differently, and the number types that hold the values of
+/// all files.
 fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldId, DType> {
     let mut out = HashMap::new();
     let files = distinct(ntuple, selection);
@@ -300,8 +301,8 @@ fn rename(model: &mut FieldModel) {
     };
 }
 
-/// The name of a template of the standard library with other arguments; none for anything else: a class whose members are
-/// others is that class no more.
+/// The name of a template of the standard library with other arguments; none for anything else: a class with other
+/// members is not the same class any more.
 fn instance(type_name: &str, arguments: &[FieldModel]) -> String {
     let template = type_name.split('<').next().unwrap_or_default();
     let types: Vec<&str> = arguments.iter().map(|it| it.type_name.as_str()).collect();

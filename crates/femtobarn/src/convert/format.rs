@@ -18,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the ending of the name; ROOT's if it is none of the others.
+    /// By the ending of the name; ROOT if it is none of the others.
     pub fn of(path: &Path) -> Self {
         let name = shown(path)
             .file_name()
@@ -42,13 +42,13 @@ impl Format {
         let name = name.unwrap_or_default();
         let is_root = name.contains(".root") || !name.contains('.');
         if name.ends_with(".arrows") {
-            let reason = "streams of Arrow IPC are read only: call it .arrow, to make a file";
+            let reason = "streams of Arrow IPC can only be read: use .arrow to write a file";
             return Err(misused(&shown(path).to_string_lossy(), reason));
         }
         match Self::of(path) {
             Self::Root if !is_root => Err(misused(
                 &shown(path).to_string_lossy(),
-                "outputs are called .root, .parquet, .arrow or .feather; end the name of a folder with /",
+                "unknown format: a file must end with .root, .parquet, .arrow or .feather, a directory with /",
             )),
             format => Ok(format),
         }
@@ -68,7 +68,7 @@ impl Format {
             return Ok(());
         }
         Err(RNTupleError::Usage {
-            what: format!("{kind} is not compressed in this way: give {known}"),
+            what: format!("invalid compression for {kind}: use {known}"),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Opening what is converted: ntuples, trees and tables.
+//! Opens inputs: ntuples, trees and tables.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -30,7 +30,7 @@ use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 
 impl Source {
-    /// Opens files of one kind, of which names and patterns fit something.
+    /// Opens files of one format that match names and patterns.
     pub fn open(
         inputs: &[Input],
         output: Format,
@@ -43,7 +43,8 @@ impl Source {
         }
     }
 
-    /// Opens files of one kind; several are one ntuple, which may be open already. What is known to be unreadable is left out.
+    /// Opens files of one kind; several are one ntuple, which may be open already. Fields known as unreadable are left
+    /// out.
     pub fn open_part(
         inputs: &[Input],
         ntuple: Option<NTuple>,
@@ -52,7 +53,7 @@ impl Source {
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let [first, ..] = inputs else {
-            return Err(refused("", "there is nothing to convert"));
+            return Err(refused("", "nothing to convert"));
         };
         check_kinds(first, inputs)?;
         let mut source = match Format::of(Path::new(&first.url)) {
@@ -77,7 +78,7 @@ impl Source {
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let Some(reader) = ntuple.readers().first().cloned() else {
-            return Err(refused("", "there is nothing to convert"));
+            return Err(refused("", "nothing to convert"));
         };
         for (name, reason) in unreadable {
             ntuple.leave_out(name, reason);
@@ -91,7 +92,7 @@ impl Source {
         if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
             (chosen, skipped, unmatched) = choose(&ntuple, &reader, options)?;
         }
-        // a table has no views: what they show is a column, and what only they show is none
+        // a table has no views: the field that they show becomes a column; a field that only they show does not
         if output != Format::Root {
             chosen.retain(|&id| !descriptor.is_behind_views(id));
         }
@@ -147,19 +148,19 @@ impl Source {
         let plain = plain_ntuple_name(&self.name);
         if plain != self.name {
             let given = std::mem::replace(&mut self.name, plain);
-            let note = format!("the tree is called {:?}", self.name);
+            let note = format!("the tree has the name {:?}", self.name);
             self.notes.push((given, note));
         }
     }
 
-    /// A tree, in the shape that ROOT's importer gives it.
+    /// A tree, in the layout of ROOT's importer.
     fn tree(
         ntuple: &Arc<NTuple>,
         model: &TreeModel,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         let Some(reader) = ntuple.readers().first() else {
-            return Err(refused("", "there is nothing to convert"));
+            return Err(refused("", "nothing to convert"));
         };
         let mut fit = Fit::default();
         let mut shaped = tree::shape(model, ntuple, reader, &fit, options)?;
@@ -222,7 +223,8 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     if let Some(other) = inputs.iter().find(|&input| kind(input) != kind(first)) {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{} is {}, {} is {}: inputs of several kinds do not become one; convert each into a ROOT file first",
+                "{} is {}, {} is {}: inputs of different formats cannot be combined; convert each into a ROOT file \
+                 first",
                 first.shown(),
                 kind(first).name(),
                 other.shown(),
@@ -235,7 +237,7 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
         None => Ok(()),
         Some(input) => Err(RNTupleError::Usage {
             what: format!(
-                "{url} is {}, a table, in which nothing is called {:?}: give {url} alone",
+                "{url} is {}, and a table has no object {:?}: give only {url}",
                 kind(input).name(),
                 input.path.as_deref().unwrap_or_default(),
                 url = input.shown()
@@ -244,7 +246,7 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     }
 }
 
-/// Leaves out views of other types than what they show, which ROOT makes: a value that may be missing of a list.
+/// Leaves out views with a type other than their source, which ROOT can create: a value that may be missing of a list.
 fn leave_out_odd_views(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(String, String)>) {
     while let Err(RNTupleError::Unwritable { name, reason }) = Digest::new(fields) {
         let is_odd = |field: &FieldModel| field.name == name && !has_data(field);
@@ -263,7 +265,8 @@ fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
         .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
 }
 
-/// The top-level fields to convert, those that cannot be, with the reasons, and the names and patterns that no field fits.
+/// The top-level fields to convert, fields that cannot be converted with the reasons, and the names and patterns that
+/// match nothing.
 #[expect(clippy::type_complexity, reason = "used once")]
 fn choose(
     ntuple: &NTuple,
@@ -330,7 +333,7 @@ fn paths(reader: &Reader, fields: &[FieldId]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Whether a field is a view that stays one: what it shows is converted, too, and it shows the same in all files.
+/// Whether a field is a view that stays one: its source is converted, too, and is the same in all files.
 fn shows_what_is_there(
     ntuple: &NTuple,
     first: &Reader,
@@ -358,8 +361,8 @@ fn shows_what_is_there(
         && ntuple.readers().iter().skip(1).all(is_same)
 }
 
-/// The fields that are fractions of a range in the input and whole numbers in the output: what was read of fractions need
-/// not be one again.
+/// The fields that are fractions of a range in the input and whole numbers in the output: values that were stored as
+/// fractions need not be stored as such again.
 fn no_longer_quantized(descriptor: &Descriptor, chosen: &[FieldId]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for column in &descriptor.columns {
@@ -372,7 +375,7 @@ fn no_longer_quantized(descriptor: &Descriptor, chosen: &[FieldId]) -> Vec<(Stri
             .field(id)
             .map_or("", |field| &field.record.type_name);
         let note = format!(
-            "is stored as {type_name}, where it was in fractions of a range (Real32Quant) of {} bits",
+            "stored as {type_name}; the input has fractions of a range (Real32Quant) of {} bits",
             column.bits
         );
         let note = (descriptor.qualified_name(id), note);

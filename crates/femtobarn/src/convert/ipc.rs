@@ -1,4 +1,4 @@
-//! Arrow IPC, files and streams: messages are checked against the bytes that are there before arrow-rs decodes them.
+//! Arrow IPC, files and streams: messages are checked against the available bytes before arrow-rs decodes them.
 
 use std::io::{BufReader, Read};
 
@@ -14,7 +14,7 @@ use super::table_file::TableFile;
 
 /// What files begin and end with.
 pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
-/// Length of the footer's size and the magic behind it.
+/// Length of the footer's size and the magic after it.
 const TRAILER: u64 = 10;
 /// What messages of today's format begin with.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -154,7 +154,7 @@ fn lengths(block: &Block) -> Found<(u64, u64)> {
     }
 }
 
-/// Insists that blocks are in the file, and each in a place of its own.
+/// Checks that blocks are inside of the file and do not overlap.
 fn check_blocks<'a>(blocks: impl Iterator<Item = &'a Block>, n_bytes: u64) -> Found<()> {
     let mut left = n_bytes;
     for block in blocks {
@@ -165,8 +165,8 @@ fn check_blocks<'a>(blocks: impl Iterator<Item = &'a Block>, n_bytes: u64) -> Fo
         let rest = left.checked_sub(size);
         let (Some(rest), true) = (rest, end.is_some_and(|end| end <= n_bytes)) else {
             return Err(wrong(
-                "place of a message",
-                format!("one of its own within {n_bytes} bytes"),
+                "position of a message",
+                format!("within {n_bytes} bytes and not used before"),
                 format!("{size} bytes at {}", block.offset()),
             ));
         };
@@ -204,7 +204,7 @@ impl Stream {
         let fits = |size: &usize| *size as u64 <= n_bytes;
         let size = usize::try_from(size).ok().filter(fits);
         let size = size.ok_or_else(|| {
-            let reason = "it is neither a file nor a stream of Arrow IPC, or damaged";
+            let reason = "not a file or stream of Arrow IPC, or damaged";
             ArrowError::ParseError(reason.to_owned())
         })?;
         if size == 0 {
@@ -247,7 +247,7 @@ fn parse<'m>(message: &'m [u8], block: &Block) -> Found<Message<'m>> {
         .map_err(|error| ArrowError::ParseError(format!("a message is damaged: {error}")))
 }
 
-/// Insists that the buffers of a message are in its body, and can hold what they claim. Gives its kind.
+/// Checks that the buffers of a message are inside of its body, and can hold the claimed sizes. Gives its kind.
 fn check(bytes: &Buffer, block: &Block) -> Found<MessageHeader> {
     let message = parse(bytes, block)?;
     let (meta, body_length) = lengths(block)?;
@@ -309,7 +309,7 @@ fn check(bytes: &Buffer, block: &Block) -> Found<MessageHeader> {
     Ok(kind)
 }
 
-/// Insists that a compressed buffer can hold as much as it says.
+/// Checks that a compressed buffer can hold the claimed size.
 fn check_compressed(buffer: &[u8]) -> Found<()> {
     if buffer.is_empty() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Classes that have a base twice: their bases become records, as those of split objects are, so that no two members of a
-//! record have one name.
+//! Classes that have a base twice: their bases become records, like bases of split objects, so that the members of a
+//! record have unique names.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::fit::Fit;
 use super::reshape::{list, record};
 use super::source::refused;
 
-/// Which members of what is read are put into records of their bases.
+/// Members that are moved into records of their bases.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Levels {
     /// None.
@@ -99,7 +99,7 @@ impl Levels {
                     return list(lists.offsets().clone(), levels.array(lists.values())?);
                 }
                 let Some(arrays) = array.as_fixed_size_list_opt() else {
-                    return Err(RNTupleError::internal("items of what has none"));
+                    return Err(RNTupleError::internal("items of a type without items"));
                 };
                 let items = levels.array(arrays.values())?;
                 let field = Arc::new(Field::new("item", items.data_type().clone(), true));
@@ -110,7 +110,9 @@ impl Levels {
             }
             Self::Members(members) => {
                 let Some(records) = array.as_struct_opt() else {
-                    return Err(RNTupleError::internal("members of what is no record"));
+                    return Err(RNTupleError::internal(
+                        "members of a type that is not a record",
+                    ));
                 };
                 let each = members.iter().zip(records.columns()).map(|(own, array)| {
                     let array = own.levels.array(array)?;

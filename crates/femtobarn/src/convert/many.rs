@@ -24,7 +24,7 @@ use crate::staged::shown;
 pub struct Batch {
     /// Files at the same time; they share the threads.
     pub jobs: usize,
-    /// Leave files alone whose output is there, complete, and not older than they are; other outputs are replaced as by
+    /// Skip files whose output exists, is complete, and is not older than they are; other outputs are replaced as by
     /// [`Replace::Left`], if [`Replace::Own`] was asked for.
     pub resume: bool,
     /// Go on after files that cannot be converted.
@@ -49,7 +49,7 @@ pub struct FileReport {
 pub enum Outcome {
     /// It was converted.
     Converted(Box<Converted>),
-    /// Its output was there already.
+    /// Its output already existed.
     Kept,
     /// It could not be converted.
     Failed {
@@ -58,9 +58,9 @@ pub enum Outcome {
         /// How many entries are lost, if that is known: none if nothing is wrong with the input.
         n_entries: Option<u64>,
     },
-    /// It was stopped halfway, by the caller or because another had failed.
+    /// It was stopped by the caller, or because another file had failed.
     Interrupted,
-    /// It was not tried, because all had been stopped before.
+    /// It was not tried, because all work had been stopped before.
     NotTried,
 }
 
@@ -97,10 +97,11 @@ impl FileReport {
 /// Called with the number of the file and how far it is; `false` stops all.
 pub type OnFilePulse<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
 
-/// Converts each file into one of the folder, which is made if it is not there. Reports stand in the order of the files.
+/// Converts each file into one in the directory, which is created if it does not exist. Reports stand in the order of
+/// the files.
 ///
 /// # Errors
-/// If two files would have one output, or the folder cannot be made. What is wrong with a file is in its report.
+/// If two files would have the same output, or the directory cannot be created. Errors of a file are in its report.
 pub fn convert_many(
     inputs: &[Input],
     folder: &Path,
@@ -111,7 +112,7 @@ pub fn convert_many(
     batch.format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
     let outputs = outputs(inputs, folder, batch.format)?;
-    // servers make folders with the files in them
+    // servers create directories together with files
     if !is_remote(&folder.to_string_lossy()) {
         std::fs::create_dir_all(folder).map_err(|source| IoError::Create {
             url: folder.to_string_lossy().into_owned(),
@@ -195,8 +196,8 @@ fn one(
     }
 }
 
-/// Whether the output is there, not older than the input, and can be opened. One that is ours is complete: it has its name
-/// only then. Where a server does not say how old a file is, nobody knows, and it is made again.
+/// Whether the output exists, is not older than the input, and can be opened. One that is ours is complete: it has its
+/// name only then. If a server does not report the age of a file, it is converted again.
 fn is_done(input: &Input, output: &Path, options: &ConvertOptions) -> bool {
     let made = Input {
         url: output.to_string_lossy().into_owned(),
@@ -207,7 +208,7 @@ fn is_done(input: &Input, output: &Path, options: &ConvertOptions) -> bool {
     let is_newer = time(&made).is_some_and(|made| time(input).is_some_and(|given| made >= given));
     let is_equal = || match (&*parts::entries(&made).ok()?, &*parts::entries(input).ok()?) {
         ([(_, made)], [(_, given)]) => Some(made == given),
-        // ntuples of which nothing was asked for are not there
+        // ntuples without selected fields are not included
         (made, given) => Some(!made.is_empty() && made.iter().all(|it| given.contains(it))),
     };
     is_newer && is_equal() == Some(true)
@@ -233,7 +234,7 @@ fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBu
         let output = PathBuf::from(file_of(&folder.to_string_lossy(), &name));
         if let Some(other) = seen.insert(output.clone(), input.shown()) {
             let reason = format!(
-                "{other} and {} would both become {}: convert them into different folders",
+                "{other} and {} would both be converted to {}: use different directories",
                 input.shown(),
                 shown(&output).display()
             );

@@ -43,7 +43,7 @@ impl Members {
         self.each(&|model| model)
     }
 
-    /// As members of the items of a collection: the models are those of lists.
+    /// As members of the items of a collection: the models have lists.
     pub fn items(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
         self.each(&|model| model.subfields().first().cloned().unwrap_or(model))
     }

@@ -1,5 +1,5 @@
-//! Converting: what is there (ntuples, trees, Parquet, Arrow IPC) into a new file of another kind, and proving that nothing
-//! was lost.
+//! Converting: existing data (ntuples, trees, Parquet, Arrow IPC) into a new file of another format, and verifies that
+//! nothing was lost.
 //!
 //! Entries flow in steps of some clusters: read and decoded, given their new shape, encoded, compressed and written, each on
 //! all threads. With several threads the next step is read while one is written. At any time two steps are held (one, with
@@ -59,8 +59,8 @@ use output::Sink;
 use parts::{OfPart, Part};
 use source::{Batches, Source, has_data};
 
-/// Converts the trees and ntuples of a file for a merge, under their paths, into a file of this machine that nobody sees.
-/// Fields that are asked for may be in none.
+/// Converts the trees and ntuples of a file for a merge, under their paths, into a temporary local file. Fields that
+/// are asked for may be in none.
 pub(crate) fn convert_staged(
     input: &Input,
     output: &Path,
@@ -72,8 +72,8 @@ pub(crate) fn convert_staged(
     made.map_err(|failed| failed.error)
 }
 
-/// Converts files into one: each tree and ntuple of theirs, or those that are named as one; those of one path are one
-/// ntuple. The file appears when it is complete, and verified if that is asked for.
+/// Converts files into one: each of their trees and ntuples, or the named one; those with the same path become one
+/// ntuple. The file appears when it is complete, and verified if requested.
 ///
 /// # Errors
 /// If something cannot be read or written, or the output is not equal to the input: nothing appears then.
@@ -122,7 +122,7 @@ impl From<RNTupleError> for Failed {
 impl Failed {
     fn opening(error: RNTupleError) -> Self {
         use RNTupleError as E;
-        // these are about what was asked for
+        // these concern the request
         let is_of_input = !matches!(
             error,
             E::Usage { .. }
@@ -280,7 +280,7 @@ fn attempt(
     Ok((done, staged))
 }
 
-/// What can be done about an error that a conversion ended with, if that is not what the error says.
+/// Advice for an error of a conversion that the message itself does not give.
 pub fn advice(error: &RNTupleError) -> Option<&'static str> {
     let is_of_one = match error {
         RNTupleError::PageChecksum { .. } => true,
@@ -292,7 +292,7 @@ pub fn advice(error: &RNTupleError) -> Option<&'static str> {
         _ => false,
     };
     is_of_one.then_some(
-        "if nothing else is damaged, the other fields can be converted: `drop` leaves this one out",
+        "if nothing else is damaged, convert the other fields: leave out this one with `drop`",
     )
 }
 
@@ -315,11 +315,11 @@ fn check_something(
             ntuple: source.name.clone(),
             name: name.clone(),
             reason: reason.clone(),
-            hint: "; nothing else is left to convert".into(),
+            hint: "; no other fields are left to convert".into(),
         }),
         None if options.fields.is_empty() && options.drop.is_empty() => Ok(()),
         None => Err(RNTupleError::Usage {
-            what: format!("nothing of {url} is left to convert: all of its fields are dropped"),
+            what: format!("no fields of {url} are left to convert: all are dropped"),
         }),
     }
 }
@@ -352,7 +352,7 @@ fn flow(
             for batch in batches {
                 let batch = look(batch);
                 let is_last = batch.is_err();
-                // nobody takes it if writing has failed
+                // there is no receiver if writing has failed
                 if sender.send(batch).is_err() || is_last {
                     break;
                 }
@@ -363,7 +363,7 @@ fn flow(
             .into_iter()
             .try_for_each(|batch| write(&batch?).map_err(Failed::from));
         if reader.join().is_err() {
-            return Err(RNTupleError::internal("the thread that reads has ended").into());
+            return Err(RNTupleError::internal("the reading thread has ended").into());
         }
         written
     })?;

@@ -1,4 +1,4 @@
-//! Names of fields, made of those of branches and columns.
+//! Names of fields, derived from names of branches and columns.
 
 /// The name of a branch or a column without dimensions, and without what ROOT does not take in names of fields.
 pub(super) fn plain_name(branch: &str) -> String {
@@ -17,7 +17,7 @@ pub(super) fn plain_name(branch: &str) -> String {
     }
 }
 
-/// The name of a tree without what has no place in that of an ntuple; a slash separates directories.
+/// The name of a tree without characters that ntuple names cannot have; a slash separates directories.
 pub(super) fn plain_ntuple_name(tree: &str) -> String {
     let is_bad = |c: char| matches!(c, '.' | '\\' | ' ') || c.is_ascii_control();
     let plain = tree.chars().map(|c| if is_bad(c) { '_' } else { c });

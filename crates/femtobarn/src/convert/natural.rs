@@ -74,7 +74,7 @@ pub(super) fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldM
     map.type_name.contains("map<").then_some(map)
 }
 
-/// Arrays of arrays as arrays, also those that are members of a record; none if there are none.
+/// Arrays of arrays as arrays, also as members of a record; none if there are none.
 pub(super) fn flattened(model: &FieldModel) -> Option<FieldModel> {
     if let FieldKind::Record(members) = &model.kind {
         let flat: Vec<_> = members.iter().map(flattened).collect();

@@ -15,13 +15,13 @@ pub struct ConvertOptions {
     pub name: Option<String>,
     /// Arrays with one counter become a collection named after what their names have in common.
     pub group: bool,
-    /// How the ntuple is written; its threads are those of the whole conversion.
+    /// How the ntuple is written; its threads are the threads of the whole conversion.
     pub write: WriteOptions,
     /// Read the output and compare every column with the input.
     pub verify: bool,
     /// What may be replaced where the output will be.
     pub replace: Replace,
-    /// Settings of how the server of the output is asked, before those of environment and file.
+    /// Settings for the server of the output, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -38,7 +38,7 @@ pub struct Progress {
     pub n_bytes: u64,
     /// The output is being read again.
     pub verifying: bool,
-    /// The output is being sent to its server, and `bytes` are those that this has come to.
+    /// The output is being sent to its server, and `bytes` have been sent.
     pub sending: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Purpose {
     Merge,
 }
 
-/// What of the output's name may be replaced.
+/// Whether an existing output may be replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replace {
     /// Nothing.

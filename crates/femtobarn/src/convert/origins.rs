@@ -1,8 +1,8 @@
-//! The proof that what is read of each field is what its file has at that place.
+//! The proof that each column is read from the intended field of its file.
 //!
-//! Fields are selected by names. The digests compare what was read with what was written, so they cannot notice a name that
-//! was taken for another field. What a selection reads is therefore compared here with the places of fields and branches in
-//! their files. Names are compared as names, and not looked up.
+//! Fields are selected by names. The digests compare read and written data, so they cannot detect that a wrong field
+//! was read. Therefore the columns of a selection are compared here with the positions of fields and branches in their
+//! files. Names are compared as names, and not looked up.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) enum Origin {
 /// Insists that each column of a selection is read from where it is meant to be, in all files.
 ///
 /// # Errors
-/// If a column is not among what is read, or is read from something else.
+/// If a column is missing, or is read from something else.
 pub(super) fn check(
     ntuple: &NTuple,
     selection: &Selection,
@@ -38,7 +38,7 @@ pub(super) fn check(
     };
     let mut known: HashSet<*const Binding> = HashSet::new();
     for (reader, binding) in ntuple.readers().iter().zip(&*selection.bindings) {
-        // files of one schema share what is read of them
+        // files with the same schema share their bindings
         if !known.insert(Arc::as_ptr(binding)) {
             continue;
         }
@@ -51,7 +51,8 @@ pub(super) fn check(
             };
             if let Some(found) = found {
                 return Err(RNTupleError::internal(format!(
-                    "column {name:?} of {}:{} was to be read from {}, and would be read from {found}; nothing was kept",
+                    "column {name:?} of {}:{} should be read from {}, but would be read from {found}; the output was \
+                     discarded",
                     reader.url(),
                     reader.path(),
                     shown(first, *origin)
@@ -158,7 +159,7 @@ mod tests {
         Arc::new(NTuple::open(&files, OpenOptions::default()).unwrap())
     }
 
-    /// A selection that gives the values of `path` as column `name`, as a lookup that takes another field would.
+    /// A selection that reads `path` as column `name`, as a wrong lookup would.
     fn mistaken(ntuple: &NTuple, name: &str, path: &str) -> Selection {
         let mut selection = ntuple.select(Some(&[path.to_owned()])).unwrap();
         let schema = Arc::make_mut(&mut selection.schema);

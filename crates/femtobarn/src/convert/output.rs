@@ -1,4 +1,4 @@
-//! What is made.
+//! The output.
 
 use std::fs::File;
 use std::io;
@@ -95,14 +95,16 @@ impl Sink {
         match self {
             Self::Root { file, ntuple } => match ntuple {
                 Some(ntuple) => ntuple.extend(&mut **file, batch),
-                None => Err(RNTupleError::internal("an ntuple that was not begun")),
+                None => Err(RNTupleError::internal(
+                    "internal error: this ntuple was not started",
+                )),
             },
             Self::Parquet(table) => table.parquet(batch),
             Self::ArrowIpc(table) => table.ipc(batch),
         }
     }
 
-    /// Ends an ntuple, with what is said of its entries.
+    /// Finishes an ntuple, with the attributes of its entries.
     pub fn end(&mut self, attributes: &[Attributes]) -> Result<(), RNTupleError> {
         if let Self::Root { file, ntuple } = self
             && let Some(mut ntuple) = ntuple.take()
@@ -115,7 +117,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub fn finish(self) -> Result<(), RNTupleError> {
         match self {
             Self::Root { file, .. } => {
@@ -150,7 +152,7 @@ impl Table {
         if let Some(file) = self.file.take() {
             let schema = batch.schema();
             all_or_none(schema.fields().iter().map(|field| {
-                let reason = "Parquet has no variants: leave it out";
+                let reason = "Parquet does not support variants: leave it out";
                 match has_union(field.data_type()) {
                     true => Err(refused(field.name(), reason)),
                     false => Ok(()),
@@ -196,7 +198,7 @@ impl Table {
 
     fn finish(mut self) -> Result<(), RNTupleError> {
         if self.file.is_some() {
-            let reason = "there are no entries, and a table needs some to know its types";
+            let reason = "a table needs at least one entry to determine its types";
             return Err(refused(&self.name, reason));
         }
         if let Some(writer) = self.parquet.take() {
@@ -211,7 +213,7 @@ impl Table {
     }
 }
 
-/// Values of the longest of columns and of what is in their lists.
+/// Values of the longest column, including items of lists.
 fn most_values(columns: &[ArrayRef]) -> u64 {
     let each = columns.iter().map(|column| {
         let below = match column.data_type() {

@@ -1,4 +1,4 @@
-//! What headers of Parquet's pages claim, looked at before the parser of others takes memory for it.
+//! Checks the claims in headers of Parquet pages, before the parser allocates memory for them.
 
 /// Bytes that a page may have uncompressed, and values, whatever it has in the file.
 const BYTES_OF_ANY_PAGE: u64 = 256 << 20;
@@ -11,9 +11,9 @@ const RATIO: u64 = 1 << 10;
 const INTEGER: u8 = 0x15;
 const STRUCTURE: u8 = 0x0c;
 
-/// Insists of bytes that begin with the header of a page, in a file of so many bytes, that the page can hold what it claims.
-/// A header begins with kind, uncompressed and compressed size, perhaps a checksum, and a structure that begins with the
-/// number of values. Other bytes are the parser's matter.
+/// Checks that bytes, which begin with the header of a page in a file of a given size, can hold what the header claims.
+/// A header begins with kind, uncompressed and compressed size, perhaps a checksum, and a structure that begins with
+/// the number of values. Other bytes are the parser's matter.
 ///
 /// # Errors
 /// If it cannot.
@@ -38,13 +38,13 @@ pub(super) fn check(mut header: &[u8], n_bytes: u64) -> Result<(), String> {
     let most = stored.saturating_mul(RATIO).max(BYTES_OF_ANY_PAGE);
     if full > most {
         return Err(format!(
-            "a page of {stored} bytes claims to have {full} uncompressed, at most {most} can be"
+            "a page of {stored} bytes claims {full} uncompressed bytes, but at most {most} are possible"
         ));
     }
     let most = full.saturating_mul(RATIO).max(VALUES_OF_ANY_PAGE);
     if values > most {
         return Err(format!(
-            "a page of {full} uncompressed bytes claims {values} values, at most {most} can be"
+            "a page of {full} uncompressed bytes claims {values} values, but at most {most} are possible"
         ));
     }
     Ok(())

@@ -20,15 +20,15 @@ use crate::ntuple::NTuple;
 use crate::open::{RNTUPLE_CLASS, while_it_grows};
 use crate::opening::side_by_side;
 
-/// Why other objects are left behind.
-const NO_TREE: &str = "not a TTree or RNTuple (fb clone takes it along)";
+/// Reasons for leaving other objects behind.
+const NO_TREE: &str = "not a TTree or RNTuple (fb clone copies it)";
 
 /// What becomes one ntuple of the output.
 #[derive(Debug)]
 pub(super) struct Part {
     /// The files that have it.
     pub inputs: Vec<Input>,
-    /// What is open of each of them, of ROOT files.
+    /// The open ROOT files.
     readers: Vec<Arc<Reader>>,
     /// The name that it gets; none: that of its tree.
     pub name: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What of it is not in the output: of several files, the reasons say of which.
+    /// Its parts that are not in the output: for several files, the reasons name the files.
     pub fn leaves(&self, source: &Source, left: &mut AllLeftBehind) {
         let (path, class) = &self.object;
         let fields = source.skipped.iter();
@@ -80,14 +80,14 @@ impl Part {
     }
 }
 
-/// What a file has that is converted: each opened, with its class; and what it has beside that.
+/// What a file has that is converted: each opened, with its class; and its other objects.
 struct Found {
     readers: Vec<(Arc<Reader>, String)>,
     left: Vec<LeftBehind>,
 }
 
-/// Finds what is to be converted, and opens it: each file is opened once, several side by side. Files that are named without
-/// an object are converted as a whole: trees and ntuples of one path become one. What else is there is left behind.
+/// Finds and opens the inputs: each file is opened once, several side by side. Files that are named without an object
+/// are converted as a whole: trees and ntuples of one path become one. Other objects are left behind.
 ///
 /// # Errors
 /// If a file cannot be opened, or one name is given for several.
@@ -103,7 +103,7 @@ pub(super) fn find(
     }
     let is_whole = output == Format::Root && inputs.iter().all(|input| input.path.is_none());
     let all = side_by_side(inputs, |_, input| look(input, is_whole, purpose))?;
-    // a merge says itself what it leaves behind
+    // a merge reports itself what it leaves behind
     if purpose == Purpose::Output {
         for (input, found) in inputs.iter().zip(&all) {
             for item in &found.left {
@@ -117,7 +117,7 @@ pub(super) fn find(
         found.flat_map(|(input, found)| found.readers.into_iter().map(move |it| (input, it)));
     if purpose == Purpose::Output && most.unwrap_or(0) < 2 {
         let opened: Vec<_> = found.map(|(_, it)| it).collect();
-        // where some file has none, opening all tells it
+        // if a file has none, opening all files reports it
         let has_all = opened.len() == inputs.len();
         return Ok(vec![single(
             inputs,
@@ -135,7 +135,7 @@ pub(super) fn find(
     Ok(parts)
 }
 
-/// Opens a file, and what is converted of it: everything, or else what is named, or the only one.
+/// Opens a file, and its parts to convert: everything, or the named part, or the only one.
 fn look(input: &Input, is_whole: bool, purpose: Purpose) -> Result<Found, RNTupleError> {
     while_it_grows(&input.url, &input.all_settings()?, |source| {
         let opened = Opened::of(source)?;
@@ -228,7 +228,8 @@ fn one_name_for_many(inputs: &[Input], parts: &[Part], name: &str) -> RNTupleErr
     let first = paths.first().copied().unwrap_or_default();
     RNTupleError::Usage {
         what: format!(
-            "{url} has several trees and ntuples ({}), which cannot all be called {name:?}: name the one to convert ({url}:{first})",
+            "{url} has several trees and ntuples ({}), which cannot all have the name {name:?}: name the one to \
+             convert ({url}:{first})",
             paths.join(", ")
         ),
     }
@@ -237,7 +238,7 @@ fn one_name_for_many(inputs: &[Input], parts: &[Part], name: &str) -> RNTupleErr
 /// An error of a part, by its number.
 pub(super) type OfPart = (usize, RNTupleError);
 
-/// Opens all parts; those of several without a field that is asked for are left behind.
+/// Opens all parts; with several parts, those without a selected field are left behind.
 ///
 /// # Errors
 /// If one cannot be opened, or a name or pattern fits no field of any.
@@ -274,11 +275,11 @@ pub(super) fn open(
             out.push((at, part, source));
         } else if let Some((field, why)) = source.skipped.first() {
             part.left(
-                &format!("nothing of it can be converted: {field}: {why}"),
+                &format!("no field of it can be converted: {field}: {why}"),
                 left,
             );
         } else if is_chosen {
-            part.left("no field of it is asked for", left);
+            part.left("no field of it is selected", left);
         } else {
             out.push((at, part, source));
         }

@@ -16,7 +16,7 @@ use super::source::refused;
 use super::wanted::{Names, Wanted, with_drop};
 
 /// Why a column of nulls is left out.
-const WITHOUT_TYPE: &str = "all of its values are missing, and it has no type";
+const WITHOUT_TYPE: &str = "all of its values are missing, so its type is unknown";
 
 /// Most digits of a decimal that all integers of 64 bits have.
 const MOST_DIGITS: u8 = 18;
@@ -30,7 +30,7 @@ pub(super) struct Columns {
     pub schema: SchemaRef,
     /// Names of columns that are not converted, with the reasons.
     pub skipped: Vec<(String, String)>,
-    /// Names of columns with what is to be said of them.
+    /// Names of columns with notes on them.
     pub notes: Vec<(String, String)>,
     /// For each, what its type was, if it was another.
     pub was: Vec<Option<String>>,
@@ -80,7 +80,7 @@ impl Columns {
             without_type: Vec::new(),
         };
         let mut name = plain.name(given);
-        // members are left alone: those of tuples have numbers
+        // members are left alone: names of tuple members are numbers
         if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert(0, '_');
         }
@@ -101,15 +101,15 @@ impl Columns {
             .filter(|_| name != given || rename)
         {
             let reason = if other == given {
-                "two columns have this name: give one of them another name".to_owned()
+                "two columns have this name: rename one of them".to_owned()
             } else {
-                format!("{other:?} and it would both be called {name:?}: leave one out")
+                format!("{other:?} and it would both get the name {name:?}: leave one out")
             };
             return Err(refused(given, reason));
         }
         if name != given {
             self.notes
-                .push((given.to_owned(), format!("is called {name:?}")));
+                .push((given.to_owned(), format!("renamed to {name:?}")));
         }
         let data_type = plain.data_type(field.data_type(), given);
         let data_type = data_type.map_err(|reason| refused(given, reason))?;
@@ -136,7 +136,7 @@ impl Columns {
         let columns = self.chosen.iter().zip(self.schema.fields());
         let columns = columns.map(|(&at, field)| {
             let array = batch.columns().get(at);
-            let array = array.ok_or_else(|| refused(field.name(), "a batch does not have it"))?;
+            let array = array.ok_or_else(|| refused(field.name(), "it is missing in a batch"))?;
             recast(array, field.data_type())
                 .map_err(|error| refused(field.name(), error.to_string()))
         });
@@ -171,7 +171,7 @@ impl Plain {
         let name = || arrow_type_name(given);
         let too_long = || {
             format!(
-                "{} may have more digits than integers have: cast it to float64 or string first, or leave it out",
+                "{} may have more digits than an integer: cast it to float64 or string first, or leave it out",
                 name()
             )
         };
@@ -228,11 +228,13 @@ impl Plain {
             }
             let name = self.name(member.name());
             if !names.insert(name.clone()) {
-                return Err(format!("two of its members would be called {name:?}"));
+                return Err(format!("two of its members would get the name {name:?}"));
             }
             if &name != member.name() {
-                self.changes
-                    .push(format!("its member {:?} is called {name:?}", member.name()));
+                self.changes.push(format!(
+                    "its member {:?} is renamed to {name:?}",
+                    member.name()
+                ));
             }
             let member = self.field(member, &path)?;
             out.push(member.as_ref().clone().with_name(name));
@@ -262,7 +264,7 @@ fn has_type(given: &DataType) -> bool {
     }
 }
 
-/// A name that can be used in C++, as RDataFrame wants it: what has no place in an identifier becomes an underscore.
+/// A name that can be used in C++, as RDataFrame wants it: characters that identifiers cannot have become underscores.
 fn identifier(name: &str) -> String {
     let is_base = name
         .strip_prefix(":_")

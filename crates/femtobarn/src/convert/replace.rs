@@ -15,15 +15,15 @@ use crate::writable::is_there;
 
 /// What a ROOT file begins with.
 const ROOT_MAGIC: &[u8] = b"root";
-/// Versions are six digits, with another million for large files; a text would be a larger number.
+/// Versions are six digits, with another million for large files; other text would be a larger number.
 const LARGEST_VERSION: u32 = 10_000_000;
 
 impl Replace {
-    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end; `names`
-    /// are those of the ntuples.
+    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end;
+    /// `names` are the names of the ntuples.
     ///
     /// # Errors
-    /// If what is there may not be replaced.
+    /// If the existing file may not be replaced.
     pub(super) fn check(
         self,
         output: &Path,
@@ -38,7 +38,7 @@ impl Replace {
         let refused = |why: &str| misused(&shown(output).to_string_lossy(), why);
         if self == Self::Nothing {
             return Err(refused(
-                "it is there already: give another name, or say that it may be replaced (--force)",
+                "it already exists: give another name, or use --force to replace it",
             ));
         }
         let found = match format {
@@ -50,22 +50,25 @@ impl Replace {
             Found::Broken if self == Self::Left => return Ok(true),
             Found::Broken => (", and cannot be opened".to_owned(), false),
             Found::Foreign(what) => (format!(", and {what}"), false),
-            Found::Other(what) => (format!(", with what would be lost ({what})"), true),
+            Found::Other(what) => (
+                format!(" and has other data, which would be lost ({what})"),
+                true,
+            ),
         };
         let advice = match (self, may_be_added_to) {
             (Self::Left, _) => {
-                "move it away, or convert into another folder (overwrite=True, or --force without --resume, replaces it)"
+                "move it, or convert into another directory (overwrite=True, or --force without --resume, replaces it)"
             }
             (_, true) => {
-                "give another name, say that it may be replaced (overwrite=True), or write into it with fb.update"
+                "give another name, replace it (overwrite=True), or add to it with fb.update"
             }
-            (_, false) => "give another name, or say that it may be replaced (overwrite=True)",
+            (_, false) => "give another name, or replace it (overwrite=True)",
         };
-        Err(refused(&format!("it is there already{what}: {advice}")))
+        Err(refused(&format!("it already exists{what}: {advice}")))
     }
 }
 
-/// What is where the output will be.
+/// The existing file at the output's path.
 enum Found {
     /// What a conversion makes.
     Own,
@@ -85,7 +88,7 @@ impl Found {
         let Ok(entries) = walked else {
             return match beginning(url, settings) {
                 Ok(begins) if begins_as_root(&begins) => Self::Broken,
-                Ok(_) => Self::Foreign("is no ROOT file"),
+                Ok(_) => Self::Foreign("is not a ROOT file"),
                 Err(_) => Self::Foreign("cannot be read"),
             };
         };
@@ -104,7 +107,7 @@ impl Found {
         match beginning(url, settings) {
             Ok(begins) if begins.is_empty() => Self::Broken,
             Ok(begins) if begins_as_table(&begins) => Self::Own,
-            Ok(_) => Self::Foreign("is no table"),
+            Ok(_) => Self::Foreign("is not a table"),
             Err(_) => Self::Foreign("cannot be read"),
         }
     }

@@ -33,7 +33,7 @@ pub struct ConvertedNTuple {
     pub n_entries: u64,
     /// Bytes of the input as stored.
     pub bytes_in: u64,
-    /// Fields that have another name or other values now, and what was changed.
+    /// Fields whose names or values were changed, with notes.
     pub notes: Vec<(String, String)>,
     pub certificate: Option<Certificate>,
 }
@@ -61,7 +61,7 @@ impl Converted {
         self.ntuples.iter().map(|ntuple| ntuple.bytes_in).sum()
     }
 
-    /// Fields that have another name or other values now, and what was changed; of several ntuples, with their names.
+    /// Fields whose names or values were changed, with notes; of several ntuples, with their names.
     pub fn notes(&self) -> impl Iterator<Item = (String, &str)> {
         let are_several = self.ntuples.len() > 1;
         self.ntuples.iter().flat_map(move |ntuple| {
@@ -81,7 +81,7 @@ impl Converted {
         each.map(|it| it.map(|it| it.columns.len())).sum()
     }
 
-    /// What was done as JSON.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let ntuples = self.ntuples.iter();
         let ntuples: Map<String, Value> = ntuples

@@ -1,4 +1,4 @@
-//! The columns of a tree, put together into those of the output.
+//! The columns of a tree, combined into the columns of the output.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) enum Piece {
     Record(Vec<(String, Piece)>),
     /// Lists of equal lengths as one list of records.
     Zip(Vec<(String, Piece)>),
-    /// Lists of nothing, as long as a counter says.
+    /// Lists of empty items, with the lengths of a counter.
     Count(String),
 }
 
@@ -78,7 +78,7 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
         }
         Piece::Count(name) => {
             let counts = column(batch, name)?;
-            let lengths = lengths(counts).ok_or_else(|| refused(name, "it is no counter"))?;
+            let lengths = lengths(counts).ok_or_else(|| refused(name, "it is not a counter"))?;
             let n = lengths.iter().sum();
             let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
             list(offsets, record(Vec::new(), n)?)
@@ -86,7 +86,7 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
     }
 }
 
-/// Arrays of arrays as arrays, also those that are members of records.
+/// Arrays of arrays as arrays, also as members of records.
 fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
     if let Some(records) = array.as_struct_opt() {
         let members = records.fields().iter().zip(records.columns());
@@ -189,8 +189,8 @@ fn items(
     record(out, usize::try_from(n).unwrap_or(0))
 }
 
-/// The error of lists that should have the same lengths: the column is at fault whose lengths fewer of the others have, of
-/// the first and the one at which it was seen.
+/// The error of lists that should have the same lengths: of the first column and the differing one, the column is at
+/// fault whose lengths fewer of the others have.
 fn odd_one_out(
     batch: &RecordBatch,
     members: &[(String, Piece)],
@@ -216,13 +216,12 @@ fn odd_one_out(
             url: String::new(),
             ntuple: String::new(),
             name: (*column).clone(),
-            reason: format!(
-                "its lists have other lengths than those of the other members of {path:?}"
-            ),
+            reason: format!("its lists have other lengths than the other members of {path:?}"),
             hint: String::new(),
         },
         None => {
-            let reason = format!("its member {name:?} has other lengths than those in front");
+            let reason =
+                format!("its member {name:?} has other lengths than the members before it");
             refused(path, reason)
         }
     }

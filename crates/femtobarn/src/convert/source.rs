@@ -1,4 +1,4 @@
-//! What is converted: entries as record batches, and the fields that they are to become.
+//! An input: entries as record batches, and the fields that they are to become.
 
 use std::collections::HashMap;
 
@@ -29,15 +29,15 @@ pub(super) struct Source {
     pub n_entries: u64,
     /// Bytes as stored.
     pub n_bytes: u64,
-    /// What of the input is wanted and cannot be converted, with the reasons.
+    /// The selected parts of the input that cannot be converted, with the reasons.
     pub skipped: Vec<(String, String)>,
-    /// What has another name or other values.
+    /// Changed names and values.
     pub notes: Vec<(String, String)>,
     /// Names and patterns that nothing of it fits.
     pub unmatched: Unmatched,
-    /// What is said of its entries and is not carried along.
+    /// Attributes of its entries that are not copied.
     pub left_behind: Vec<LeftBehind>,
-    /// What is said of ranges of its entries.
+    /// Attributes of ranges of its entries.
     pub attributes: Vec<Attributes>,
     pub batches: Batches,
 }
@@ -49,7 +49,8 @@ pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
     }
 }
 
-/// What is wanted and not in the first file, but in others: of the fields that are chosen, and of those that it lacks.
+/// Selected fields that are missing in the first file, but exist in others: for the selected fields, and for the fields
+/// that it lacks.
 pub(super) fn elsewhere(
     left_out: &SkippedFields,
     reader: &Reader,
@@ -99,7 +100,7 @@ pub(super) fn lacking(left_out: &SkippedFields, reader: &Reader, id: FieldId) ->
     member.map(|(path, why)| format!("its member {path:?}: {why}"))
 }
 
-/// The names of the top-level branches by those of the branches below them, and of the fields that show these.
+/// The names of the top-level branches, by the names of the branches below them and of the fields that show these.
 pub(super) fn top_branches(tree: &TreeModel, reader: &Reader) -> HashMap<String, String> {
     let mut out = HashMap::new();
     for &top in &tree.top_level {

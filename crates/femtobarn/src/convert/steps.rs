@@ -16,7 +16,7 @@ const STEP: u64 = 64 << 20;
 /// Bytes of pages that two steps need.
 const CACHE: u64 = 256 << 20;
 
-/// The entries of an ntuple in steps that end where clusters do. Each column must be read from what it is meant to be.
+/// The entries of an ntuple in steps that end where clusters do. Each column must be read from the intended field.
 pub(super) fn steps(
     ntuple: Arc<NTuple>,
     selection: Selection,
@@ -35,7 +35,7 @@ pub(super) fn steps(
         let arrays = ntuple.read(&selection, range, &options)?;
         arrays
             .to_arrow()
-            .map_err(|error| refused(&error.to_string(), "Arrow refuses it"))
+            .map_err(|error| refused(&error.to_string(), "Arrow rejects it"))
     };
     Ok(Box::new(ranges.into_iter().map(read)))
 }
@@ -54,7 +54,7 @@ fn ranges(ntuple: &NTuple, selection: &Selection) -> Result<Vec<Range<u64>>, RNT
     ends.sort_unstable();
     ends.push(n_entries);
     if n_entries == 0 {
-        // who writes a table must see its schema
+        // a table writer needs the schema
         return Ok(std::iter::once(0..0).collect());
     }
     let mut out = Vec::new();

@@ -13,10 +13,10 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_header;
 use crate::inputs::Input;
 
-/// Bytes that are read at once of what is read piece by piece.
+/// Number of bytes read at once from data that are read in pieces.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// A file that is read from a place on.
+/// A file that is read from a position on.
 #[derive(Debug, Clone)]
 pub(super) struct TableFile {
     source: Arc<dyn ByteSource>,
@@ -67,7 +67,7 @@ impl Read for TableFile {
         }
         let found = self.read_range(range)?;
         let Some(place) = buffer.get_mut(..found.len()) else {
-            return Err(Error::other("more than was asked for"));
+            return Err(Error::other("more data than requested"));
         };
         place.copy_from_slice(&found);
         self.at += found.len() as u64;
@@ -82,7 +82,7 @@ impl Seek for TableFile {
             SeekFrom::End(by) => self.n_bytes().checked_add_signed(by),
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
-        self.at = at.ok_or_else(|| Error::other("a place before the beginning"))?;
+        self.at = at.ok_or_else(|| Error::other("a position before the beginning"))?;
         Ok(self.at)
     }
 }

@@ -55,10 +55,10 @@ pub(super) fn open(
     let mut fields = nulls.fields(&columns.schema)?;
     for (field, was) in fields.iter_mut().zip(&columns.was) {
         if let Some(was) = was {
-            field.description = format!("{was} in the table that it was made of");
+            field.description = format!("{was} in the table");
         }
     }
-    // who writes a table must see its schema, be there entries or not
+    // a table writer needs the schema, also without entries
     let none = RecordBatch::new_empty(first.schema);
     let none = (n_entries == 0).then_some(Ok(none));
     let again = none.into_iter().chain(table(inputs, format)?.batches);
@@ -95,7 +95,7 @@ fn table(inputs: &[Input], format: Format) -> Result<Table, RNTupleError> {
             }
         });
     }
-    all.ok_or_else(|| refused("", "there is nothing to convert"))
+    all.ok_or_else(|| refused("", "nothing to convert"))
 }
 
 /// An error with all columns in which a table differs from the first.
@@ -106,9 +106,9 @@ fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleEr
     let mut reasons = Vec::new();
     for own in first.fields() {
         match next.field_with_name(own.name()) {
-            Err(_) => reasons.push(format!("it has no {:?}", own.name())),
+            Err(_) => reasons.push(format!("column {:?} is missing", own.name())),
             Ok(other) if own.data_type() != other.data_type() => reasons.push(format!(
-                "{:?} is {} here, {} there",
+                "{:?} is {} here, but {} in the first table",
                 own.name(),
                 arrow_type_name(other.data_type()),
                 arrow_type_name(own.data_type())
@@ -118,13 +118,13 @@ fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleEr
     }
     let others = next.fields().iter();
     let others = others.filter(|other| first.field_with_name(other.name()).is_err());
-    reasons.extend(others.map(|other| format!("{:?} is not there", other.name())));
+    reasons.extend(others.map(|other| format!("{:?} is not in the first table", other.name())));
     if reasons.is_empty() {
-        reasons.push("they stand in another order, or may be missing".to_owned());
+        reasons.push("their order or nullability differs".to_owned());
     }
     let reasons = reasons.join("; ");
     Err(RNTupleError::Usage {
-        what: format!("the columns of {url} are others than those of the first table: {reasons}"),
+        what: format!("the columns of {url} differ from the first table: {reasons}"),
     })
 }
 
@@ -170,7 +170,7 @@ fn ipc(input: &Input) -> Result<Table, RNTupleError> {
     let batches = contained(&input.url, || {
         if magic.starts_with(FEATHER_1) {
             let reason =
-                "it is of Feather's first version: write it again, in version 2 or as Parquet";
+                "Feather version 1 is not supported: write it again, in version 2 or as Parquet";
             return Err(reason.to_owned());
         }
         let batches = if *magic == *MAGIC {

@@ -1,8 +1,8 @@
-//! Trees: the shape that ROOT's RNTupleImporter gives them.
+//! Trees: the layout of ROOT's RNTupleImporter.
 //!
-//! The branches of a tree are read one by one. Arrays with one counter become an untyped collection of records,
-//! `_collection0` and so on in the order of the counters' names, of which the branches are views and the counter is the
-//! cardinality. Lists of leaves are records, split objects records with the members that were split, and split
+//! The branches of a tree are read one by one. Arrays with one counter become an untyped collection of records
+//! (`_collection0` and so on, in the order of the counters' names). The branches are views of it, and the counter is
+//! the cardinality. Lists of leaves are records, split objects records with the members that were split, and split
 //! collections, which the importer does not take, collections of such records.
 
 use std::collections::{BTreeMap, HashSet};
@@ -69,10 +69,10 @@ struct Shaper<'a> {
     views: Vec<FieldModel>,
 }
 
-/// The shape of a tree, without what is known to be unreadable. `fit` says what other files have in another way.
+/// The layout of a tree, without branches known as unreadable. `fit` has the differences of other files.
 ///
 /// # Errors
-/// If a branch that cannot be read is asked for by its name.
+/// If a selected branch cannot be read.
 pub(super) fn shape(
     tree: &TreeModel,
     ntuple: &NTuple,
@@ -99,7 +99,7 @@ pub(super) fn shape(
     shaper.find_counters();
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
-            // counters of split collections are the collections themselves, and a leaf among others is no branch
+            // counters of split collections are the collections themselves, and one leaf of several is not a branch
             let Some(found) = tree.branch(counter) else {
                 continue;
             };
@@ -177,7 +177,7 @@ impl Shaper<'_> {
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
         if let Some(Some(reason)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
-            let note = format!("is a vector of its own: {reason}");
+            let note = format!("is a separate vector: {reason}");
             self.out.notes.push((branch.name.to_string(), note));
         }
         let counter = counter.and_then(|(counter, _)| {
@@ -215,7 +215,7 @@ impl Shaper<'_> {
         Ok(())
     }
 
-    /// A counter as a field that is asked for, whatever becomes of its arrays.
+    /// A counter as a selected field, independent of its arrays.
     fn counter_alone(&mut self, id: BranchId, names: &Names) -> Result<(), RNTupleError> {
         let reason = match self.column(id) {
             Some((_, model)) => self.obstacle(id, &model),
@@ -306,7 +306,7 @@ impl Shaper<'_> {
             let mut below = self.out.skipped.drain(n_skipped..);
             let (first, why) = below.next()?;
             drop(below);
-            let reason = format!("nothing of it can be read: {first:?}: {why}");
+            let reason = format!("no field can be read: {first:?}: {why}");
             self.out.skipped.push((self.tree.path(id), reason));
             return None;
         }
@@ -324,8 +324,8 @@ impl Shaper<'_> {
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
     }
 
-    /// The name of a branch without dimensions and without that of the object it is in, the nearest whose name it has: below
-    /// a base of a base, branches have only the name of the outer one.
+    /// The name of a branch without dimensions and without the name of the object that contains it, the nearest one
+    /// with a name: below a base of a base, branches have only the name of the outer one.
     fn name_below(&self, id: BranchId) -> &str {
         let name = self.tree.branch(id).map_or("", |branch| &branch.name);
         let name = name.split('[').next().unwrap_or(name);
@@ -351,8 +351,8 @@ impl Shaper<'_> {
             .to_owned()
     }
 
-    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects have turned out not to
-    /// be what the file says.
+    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects differ from their
+    /// description in the file.
     fn obstacle(&self, id: BranchId, model: &FieldModel) -> Option<String> {
         let field = Tree::field(self.reader, id);
         if let Some(reason) = field.and_then(|field| lacking(&self.left_out, self.reader, field)) {
@@ -375,7 +375,7 @@ impl Shaper<'_> {
         if name != branch {
             self.out
                 .notes
-                .push((branch.to_owned(), format!("is called {name:?}")));
+                .push((branch.to_owned(), format!("renamed to {name:?}")));
         }
         name
     }

@@ -45,13 +45,13 @@ impl Names {
     }
 }
 
-/// Whether a name is asked for; notes which patterns have matched.
+/// Whether a name is selected; notes which patterns have matched.
 pub(super) struct Wanted<'a> {
     options: &'a ConvertOptions,
     unmatched: HashSet<&'a str>,
     /// All names of the input.
     own: Vec<String>,
-    /// The names of the top-level branches by those that what is below them goes by.
+    /// The names of the top-level branches, by the names of the branches below them.
     below: HashMap<String, String>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The same with the names of what is below the top level.
+    /// The same with the names below the top level.
     pub fn with_below(mut self, below: HashMap<String, String>) -> Self {
         self.below = below;
         self
@@ -102,7 +102,7 @@ impl<'a> Wanted<'a> {
             || names.others.iter().any(is_other)
     }
 
-    /// An error if a field that cannot be converted is asked for by its name.
+    /// An error if a field that cannot be converted is selected by its name.
     pub fn refuse_if_named(
         &self,
         names: &Names,
@@ -115,7 +115,7 @@ impl<'a> Wanted<'a> {
         Err(reader.unsupported(&names.own, &with_drop(reason)))
     }
 
-    /// Whether the field is asked for by one of its names, not by a pattern.
+    /// Whether the field is selected by one of its names, not by a pattern.
     pub fn names(&self, names: &Names) -> bool {
         let is_part = |pattern: &str| names.above.as_deref() == Some(pattern);
         let mut asked = self.options.fields.iter().map(String::as_str);
@@ -148,7 +148,8 @@ impl<'a> Wanted<'a> {
             };
             return RNTupleError::Usage {
                 what: format!(
-                    "{place}: {pattern:?} is below the top level, whose fields are converted as a whole: choose {above:?}"
+                    "{place}: {pattern:?} is below the top level, and only top-level fields can be selected: select \
+                     {above:?}"
                 ),
             };
         }
@@ -165,7 +166,7 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// A reason with the way to go on.
+/// A reason with advice.
 pub(super) fn with_drop(reason: &str) -> String {
-    format!("{reason}; convert without it: `drop` leaves it out")
+    format!("{reason}; leave it out with `drop`")
 }

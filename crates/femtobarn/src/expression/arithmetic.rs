@@ -9,9 +9,9 @@ use super::tree::Binary;
 /// The result of an operator, and where there is none.
 pub(super) type Outcome = (Data, Option<BooleanBuffer>);
 
-/// What is wrong with the numbers.
+/// Errors of arithmetic.
 pub(super) enum Fault {
-    /// The sides are no numbers that the operator takes.
+    /// The operator does not accept these operands.
     Kind,
     /// An integer became too large.
     Overflow,
@@ -34,7 +34,7 @@ pub(super) fn binary(operator: Binary, pair: &Pair<'_>) -> Result<Outcome, Fault
     let (a, b) = (a.wide(), b.wide());
     let (a, b) = (pair.a.shape.side(&a), pair.b.shape.side(&b));
     let values: Vec<Option<i128>> = map2(a, b, |a, b| wide(operator, a, b));
-    // what is missing cannot be too large
+    // missing values cannot be too large
     let valid = pair.valid(values.len());
     let is_missing = |at| valid.as_ref().is_some_and(|valid| valid.is_null(at));
     let there = |(at, it): (usize, Option<i128>)| it.or_else(|| is_missing(at).then_some(0));
@@ -203,7 +203,7 @@ fn of_integers(
     Ok(Data::integers(values.ok_or(Fault::Overflow)?))
 }
 
-/// What is there of a result: where both sides are, and the operator has one.
+/// Mask of existing values of a result: where both sides are, and the operator has one.
 pub(super) fn valid_of(
     pair: &Pair<'_>,
     n: usize,

@@ -107,7 +107,7 @@ impl Evaluator<'_> {
             Function::Max => return reduce::extreme(true, column).map_err(named),
             Function::Reduce(Reduction::Len) => {
                 let offsets = column.levels().first();
-                let none = || named("takes a list, found one value for each entry".to_owned());
+                let none = || named("takes a list, found one value per entry".to_owned());
                 return Ok(reduce::lengths(offsets.ok_or_else(none)?));
             }
             Function::Reduce(reduction) => return reduce::reduce(reduction, column).map_err(named),
@@ -116,7 +116,7 @@ impl Evaluator<'_> {
         Ok(column.clone().with_data(data))
     }
 
-    /// Which values are there, or are not.
+    /// Mask of existing, or of missing values.
     fn presence(&self, column: &Column, argument: &Node, wanted: bool) -> Result<Column, Problem> {
         let n = match (&column.data, column.levels().last()) {
             (_, Some(inner)) => usize::try_from(inner.last()).unwrap_or(0),

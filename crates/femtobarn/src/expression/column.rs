@@ -7,7 +7,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub data: Data,
-    /// Which values are there; all, if none.
+    /// Mask of existing values; all, if none.
     pub valid: Option<NullBuffer>,
     pub shape: Shape,
 }
@@ -21,12 +21,12 @@ pub(super) enum Shape {
     Levels(Vec<OffsetBuffer<i64>>),
 }
 
-/// The values themselves, those of all lists one behind the other.
+/// The values, with all lists concatenated.
 #[derive(Debug, Clone)]
 pub(super) enum Data {
     Bool(BooleanBuffer),
     Int(ScalarBuffer<i64>),
-    /// Integers of which some do not fit into 64 bits with a sign.
+    /// Integers of which some do not fit into signed 64 bits.
     Wide(ScalarBuffer<i128>),
     Float(ScalarBuffer<f64>),
     Text(LargeStringArray),
@@ -67,7 +67,7 @@ impl Column {
         Self { data, ..self }
     }
 
-    /// The truths of conditions: what is missing is not true.
+    /// The boolean values of conditions: missing values are false.
     pub fn truths(&self) -> Option<BooleanBuffer> {
         match (&self.data, &self.valid) {
             (Data::Bool(bits), None) => Some(bits.clone()),
@@ -76,7 +76,7 @@ impl Column {
         }
     }
 
-    /// The elements at some places, -1 being a missing one.
+    /// The elements at some indices; -1 is a missing one.
     pub fn gather(&self, places: &[i64]) -> (Data, Option<NullBuffer>) {
         let is_there = |&place: &i64| {
             usize::try_from(place).is_ok_and(|place| {
@@ -122,12 +122,12 @@ impl Data {
         match self {
             Self::Bool(_) => "a condition",
             Self::Int(_) | Self::Wide(_) | Self::Float(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Other(kind) => kind,
         }
     }
 
-    /// Numbers as floats; truths are 0 and 1.
+    /// Numbers as floats; booleans are 0 and 1.
     pub fn as_floats(&self) -> Option<ScalarBuffer<f64>> {
         Some(match self {
             Self::Float(values) => values.clone(),
@@ -138,7 +138,7 @@ impl Data {
         })
     }
 
-    /// Integers; truths are 0 and 1.
+    /// Integers; booleans are 0 and 1.
     pub fn as_integers(&self) -> Option<Integers> {
         Some(match self {
             Self::Int(values) => Integers::Narrow(values.clone()),

@@ -10,7 +10,7 @@ use super::column::{Column, Data, Integers, Shape, Side, map2};
 use super::shape::Pair;
 use super::tree::{Comparison, Constant};
 
-/// Compares the values of two sides, whatever is missing; or says why they cannot be compared.
+/// Compares the values of two sides, whatever is missing; or returns why they cannot be compared.
 pub(super) fn compare(operator: Comparison, pair: &Pair<'_>) -> Result<BooleanBuffer, String> {
     let (a, b) = (&pair.a, &pair.b);
     if let (Data::Text(left), Data::Text(right)) = (&a.data, &b.data) {
@@ -142,7 +142,7 @@ fn texts(
     (b, b_shape): (&LargeStringArray, &Shape),
 ) -> Result<BooleanBuffer, String> {
     if !operator.is_equality() {
-        return Err("texts are only compared by == and !=".to_owned());
+        return Err("strings can only be compared with == and !=".to_owned());
     }
     let wanted = operator == Comparison::Equal;
     let (a, b): (Vec<&str>, Vec<&str>) = (all(a), all(b));
@@ -163,10 +163,13 @@ pub(super) fn within(data: &Data, list: &[Constant]) -> Result<BooleanBuffer, St
         .find(|constant| matches!(constant, Constant::Text(_)) != matches!(data, Data::Text(_)));
     if let Some(misfit) = misfit {
         let misfit = match misfit {
-            Constant::Text(_) => "a text",
+            Constant::Text(_) => "a string",
             _ => "a number",
         };
-        return Err(format!("{} is never in a list with {misfit}", data.kind()));
+        return Err(format!(
+            "{} can never be in a list with {misfit}",
+            data.kind()
+        ));
     }
     if let Data::Text(texts) = data {
         let set: HashSet<&str> = list.iter().filter_map(as_text).collect();
@@ -180,7 +183,7 @@ pub(super) fn within(data: &Data, list: &[Constant]) -> Result<BooleanBuffer, St
         });
     }
     let floats = data.as_floats();
-    let floats = floats.ok_or_else(|| format!("{} is in no list", data.kind()))?;
+    let floats = floats.ok_or_else(|| format!("{} can never be in a list", data.kind()))?;
     let mut sorted: Vec<f64> = list.iter().filter_map(as_float).collect();
     sorted.sort_by(f64::total_cmp);
     // -0 is 0

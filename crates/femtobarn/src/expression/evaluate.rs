@@ -16,7 +16,7 @@ use super::load::load;
 use super::shape::{Pair, align};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, Node, Unary};
 
-/// One truth for each entry.
+/// One boolean per entry.
 pub(super) fn evaluate(
     tree: &Node,
     text: &str,
@@ -38,7 +38,8 @@ pub(super) fn evaluate(
             _ => "a list",
         };
         return Err(refused(format!(
-            "`{piece}` is {list} for each entry, and one condition is expected: any({piece}), all({piece}) or count({piece}) >= 1"
+            "`{piece}` is {list} per entry, but one condition is needed: any({piece}), all({piece}) or count({piece}) \
+             >= 1"
         )));
     }
     let Some(truths) = column.truths() else {
@@ -48,7 +49,7 @@ pub(super) fn evaluate(
             None => String::new(),
         };
         return Err(refused(format!(
-            "`{piece}` is {kind} for each entry, and a condition is expected{hint}"
+            "`{piece}` is {kind} per entry, but a condition is needed{hint}"
         )));
     };
     let truths = match column.shape {
@@ -141,7 +142,7 @@ impl<'a> Evaluator<'a> {
         Ok(column.with_data(data))
     }
 
-    /// The truths of a condition, or what is expected instead of another value.
+    /// The boolean values of a condition, or an error for other values.
     fn truths(&self, column: &Column, node: &Node) -> Result<BooleanBuffer, Problem> {
         column.truths().ok_or_else(|| {
             let (piece, kind) = (self.piece(node), column.data.kind());
@@ -151,7 +152,7 @@ impl<'a> Evaluator<'a> {
             };
             Problem::new(
                 &node.span,
-                format!("`{piece}` is {kind}, and a condition is expected{hint}"),
+                format!("`{piece}` is {kind}, but a condition is needed{hint}"),
             )
         })
     }
@@ -161,7 +162,8 @@ impl<'a> Evaluator<'a> {
         let what = match fault {
             Fault::Overflow => {
                 format!(
-                    "`{whole}`: an integer is too large for 128 bits, or a shift no number of places; floats have no end: 1.0 * …"
+                    "`{whole}`: an integer needs more than 128 bits, or a shift is invalid; floats have no such \
+                     limit: 1.0 * …"
                 )
             }
             Fault::Kind => {
@@ -322,9 +324,9 @@ impl<'a> Evaluator<'a> {
         let refused = |node: &Node, what: String| Err(Problem::new(&node.span, what));
         let [offsets] = list.levels() else {
             let what = match list.levels() {
-                [] => format!("`{piece}` is no list: it has no element `[{place}]`"),
+                [] => format!("`{piece}` is not a list: it has no element `[{place}]`"),
                 _ => format!(
-                    "`{piece}` is a list of lists, which have no brackets: reduce it first, as by max({piece})"
+                    "`{piece}` is a list of lists, which cannot be indexed: reduce it first, e.g. with max({piece})"
                 ),
             };
             return refused(list_node, what);
@@ -339,7 +341,7 @@ impl<'a> Evaluator<'a> {
             _ => refused(
                 place_node,
                 format!(
-                    "`{place}` is neither an integer for each entry nor a condition for each element of `{piece}`"
+                    "`{place}` is neither an integer per entry nor a condition per element of `{piece}`"
                 ),
             ),
         }

@@ -1,16 +1,16 @@
-//! Parts of long texts, for messages.
+//! Excerpts of long expressions, for messages.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Most characters of a text that a message repeats, those of the marks where it was cut not counted.
+/// Maximum number of characters of an expression in a message, without the marks of cuts.
 const MOST_AROUND: usize = 200;
-/// How many of them stand before the place that is meant.
+/// How many of them precede the position of the error.
 const BEFORE: usize = 60;
 /// Most characters of a part that a message names.
 const MOST_OF_PART: usize = 80;
 
-/// The text, or of a long one what stands around a place.
+/// The string, or the part of a long one around a position.
 pub(super) fn around<'a>(text: &'a str, span: &Range<usize>) -> Cow<'a, str> {
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     if ends.len() <= MOST_AROUND {

@@ -110,7 +110,7 @@ impl Function {
         found.map(|(_, function)| *function).ok_or_else(|| {
             let names = FUNCTIONS.iter().map(|(known, _)| *known);
             let hint = did_you_mean(&plain, names);
-            format!("there is no function {}{hint}", shortened(name))
+            format!("unknown function {}{hint}", shortened(name))
         })
     }
 
@@ -128,7 +128,7 @@ impl Function {
         Err(format!("expected {wanted}, found {n}"))
     }
 
-    /// Whether it makes less of a list, so that it may stand behind a dot: `x.size()`.
+    /// Whether it reduces a list, so that it may follow a dot: `x.size()`.
     pub fn reduces(self) -> bool {
         matches!(self, Self::Reduce(_) | Self::Min | Self::Max)
     }

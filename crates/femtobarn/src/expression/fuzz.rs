@@ -10,7 +10,7 @@ use arrow_array::{
 
 use super::Expression;
 
-/// Parses a text, and evaluates it on a batch with columns of several types, called by one letter each.
+/// Parses an expression, and evaluates it on a batch with columns of several types, with one letter as name each.
 pub fn expression(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

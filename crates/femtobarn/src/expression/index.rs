@@ -5,8 +5,8 @@ use arrow_buffer::{BooleanBuffer, OffsetBuffer};
 use super::column::{Column, Data, Shape};
 use super::load::bounds;
 
-/// The elements of lists at places, one for an entry or one for all; a place outside of a list is a missing value.
-/// Negative places count from the end.
+/// The elements of lists at indices, one per entry or one for all; an index outside of a list gives a missing value.
+/// Negative indices count from the end.
 pub(super) fn element(list: &Column, offsets: &OffsetBuffer<i64>, places: &Column) -> Column {
     let place = |at: usize| -> Option<i64> {
         let at = if matches!(places.shape, Shape::Constant) {

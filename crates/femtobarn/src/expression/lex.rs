@@ -1,17 +1,17 @@
-//! A text as tokens.
+//! An expression as tokens.
 
 use std::ops::Range;
 
 use super::Problem;
 use super::excerpt::shortened;
 
-/// A piece of a text that stands for itself.
+/// A token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     Int(i128),
     Float(f64),
     Text(String),
-    /// A name with the members behind its dots.
+    /// A name with the members after its dots.
     Name(String),
     /// A name in backticks: no function, and no word of the language.
     Quoted(String),
@@ -25,7 +25,7 @@ const SYMBOLS: [&str; 29] = [
     "!", "~", "&", "|", "(", ")", "[", "]", "{", "}", ",", ".",
 ];
 
-/// Takes a text apart. The last token is the end.
+/// Splits an expression into tokens. The last token is the end.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> {
     let mut lexer = Lexer { text, at: 0 };
     let mut out = Vec::new();
@@ -98,17 +98,17 @@ impl<'a> Lexer<'a> {
         self.at += first.len_utf8();
         let hint = match first {
             '=' if self.text.get(..start).is_some_and(|before| before.trim_end().ends_with("axis")) => {
-                "functions take no axis: any, all, sum and others make one value of each list, the innermost ones first; leave it out".to_owned()
+                "functions have no axis argument: any, all, sum and others reduce the innermost lists; leave it out".to_owned()
             }
-            '=' => "one = compares nothing: write ==".to_owned(),
+            '=' => "'=' is not a comparison: use ==".to_owned(),
             '^' => {
-                "^ is a power in some languages, and exclusive or in others: write ** for a power"
+                "'^' is power in some languages and exclusive or in others: use ** for powers"
                     .to_owned()
             }
             '?' | ':' => {
-                "there is no `a ? b : c`: write `a && b || !a && c` for conditions".to_owned()
+                "`a ? b : c` is not supported: use `a && b || !a && c` for conditions".to_owned()
             }
-            other => format!("{other:?} means nothing here; names with it stand in backticks"),
+            other => format!("unexpected {other:?}; put names that contain it in backticks"),
         };
         Err(self.problem(start, hint))
     }
@@ -127,7 +127,7 @@ impl<'a> Lexer<'a> {
                         self.at += at;
                         return Err(self.problem(
                             self.at,
-                            "in a text, a backslash stands before a quote, a backslash, n or t",
+                            "invalid escape in a string: use \\ only before a quote, a backslash, n or t",
                         ));
                     }
                 },
@@ -138,7 +138,7 @@ impl<'a> Lexer<'a> {
                 c => out.push(c),
             }
         }
-        Err(self.problem(start, format!("the text has no closing {quote}")))
+        Err(self.problem(start, format!("string without closing {quote}")))
     }
 
     fn quoted(&mut self) -> Result<String, Problem> {
@@ -146,7 +146,7 @@ impl<'a> Lexer<'a> {
         self.at += 1;
         let name = self.take_while(|c| c != '`').to_owned();
         if !self.take("`") {
-            return Err(self.problem(start, "the name has no closing backtick"));
+            return Err(self.problem(start, "name without closing backtick"));
         }
         if name.is_empty() {
             return Err(self.problem(start, "expected a name between the backticks"));
@@ -217,7 +217,7 @@ impl<'a> Lexer<'a> {
         if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
             return Err(self.problem(
                 start,
-                "a number that begins with 0 is octal in C++: write it without the 0, or as 0x…",
+                "numbers that begin with 0 are octal in C++: write it without the 0, or as 0x…",
             ));
         }
         if digits.is_empty() {
@@ -225,11 +225,11 @@ impl<'a> Lexer<'a> {
         }
         match u64::from_str_radix(digits, radix) {
             Ok(number) => Ok(Token::Int(i128::from(number))),
-            Err(_) => Err(self.problem(start, "integers end at 2^64 - 1; 1e20 is a float")),
+            Err(_) => Err(self.problem(start, "integers are limited to 2^64 - 1; 1e20 is a float")),
         }
     }
 
-    /// Passes over what C++ has behind its numbers.
+    /// Skips C++ suffixes of numbers.
     fn suffix(&mut self, start: usize) -> Result<(), Problem> {
         self.take_while(|c| matches!(c, 'f' | 'F' | 'u' | 'U' | 'l' | 'L'));
         match self.peek() {
@@ -245,7 +245,7 @@ impl<'a> Lexer<'a> {
         let piece = shortened(self.text.get(start..self.at).unwrap_or_default());
         self.problem(
             start,
-            format!("{piece} is no number; a name that begins like one stands in backticks"),
+            format!("{piece} is not a number; put a name that begins with a digit in backticks"),
         )
     }
 }

@@ -13,7 +13,7 @@ use femtobarn_io::did_you_mean;
 use super::column::{Column, Data, Shape};
 use super::excerpt::shortened;
 
-/// A column, or a member of one, of a batch; or what is wrong with it.
+/// A column, or a member of one, of a batch; or the error.
 pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
     // a column may have dots in its name: the longest that fits is meant
     let cuts = name.rmatch_indices('.').map(|(at, _)| at);
@@ -26,7 +26,7 @@ pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
         let schema = batch.schema_ref();
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let hint = did_you_mean(name, names);
-        return Err(format!("there is no column {:?}{hint}", shortened(name)));
+        return Err(format!("unknown column {:?}{hint}", shortened(name)));
     };
     let mut members: Vec<&str> = members.split('.').filter(|it| !it.is_empty()).collect();
     members.reverse();
@@ -45,7 +45,9 @@ fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Col
             (array, above) = (items, None);
         } else if let Some(member) = members.pop() {
             let Some(record) = array.as_struct_opt() else {
-                return Err(format!("{name}: {member:?} is a member of no record"));
+                return Err(format!(
+                    "{name}: {member:?} is a member of something that is not a record"
+                ));
             };
             array = member_of(record, member, name)?;
             above = valid;
@@ -116,7 +118,7 @@ fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef,
         .or_else(|| record.column_by_name(member.strip_prefix('_')?));
     found.cloned().ok_or_else(|| {
         let hint = did_you_mean(member, record.column_names());
-        format!("{name}: there is no member {member:?}{hint}")
+        format!("{name}: unknown member {member:?}{hint}")
     })
 }
 
@@ -152,11 +154,11 @@ fn values(array: &ArrayRef, valid: Option<&NullBuffer>, name: &str) -> Result<Da
         DataType::Struct(_) => Data::Other("a record"),
         DataType::Union(..) => Data::Other("a variant"),
         DataType::LargeBinary => Data::Other("an object"),
-        _ => Data::Other("of a type that expressions do not know"),
+        _ => Data::Other("of a type that expressions do not support"),
     })
 }
 
-/// Integers; what is missing becomes 0, for arithmetic must not stumble over it.
+/// Integers; missing values become 0, so that arithmetic cannot fail on them.
 fn integers<T: ArrowPrimitiveType>(array: &ArrayRef, valid: Option<&NullBuffer>) -> Data
 where
     i64: From<T::Native>,

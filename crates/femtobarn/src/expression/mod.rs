@@ -1,9 +1,9 @@
 //! Conditions on entries as people type them, such as `nMuon >= 2 && any(Muon_pt > 20)`.
 //!
-//! [`Expression::parse`] makes a tree of a text, [`Expression::columns`] says what it reads, and
-//! [`Expression::evaluate`] gives one truth for each entry of a record batch. Types are those of the batch: whether a
-//! text fits them is seen at the first batch, or from a schema with [`Expression::check`]. What the language means
-//! stands in docs/guides/expressions.md.
+//! [`Expression::parse`] builds a tree from a string, [`Expression::columns`] lists the columns that it reads, and
+//! [`Expression::evaluate`] returns one boolean per entry of a record batch. Types are the types of the batch: type
+//! errors are found at the first batch, or from a schema with [`Expression::check`]. What the language means stands in
+//! docs/guides/expressions.md.
 //!
 //! Every step works on whole columns: a list's elements are one column with offsets, and a constant is one element.
 
@@ -43,7 +43,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads a text. An error says where it is wrong, and what was expected there.
+    /// Parses a string. An error has the position, and the expected syntax.
     pub fn parse(text: &str) -> Result<Self, RNTupleError> {
         let tree = parse::parse(text).map_err(|problem| problem.in_text(text))?;
         let columns = tree.columns();
@@ -54,7 +54,7 @@ impl Expression {
         })
     }
 
-    /// The text, as it was given.
+    /// The string, as given.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -83,7 +83,7 @@ impl Expression {
     }
 }
 
-/// What is wrong with a part of a text.
+/// An error in a part of an expression.
 #[derive(Debug)]
 struct Problem {
     span: Range<usize>,

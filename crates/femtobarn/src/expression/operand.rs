@@ -1,4 +1,4 @@
-//! Operands: constants, columns, calls, and the brackets behind them.
+//! Operands: constants, columns, calls, and brackets after them.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::parse::{OR, Parser};
 use super::tree::{Constant, Kind, Node};
 
 impl Parser<'_> {
-    /// A value with the brackets and calls behind it.
+    /// A value with brackets and calls after it.
     pub fn postfix(&mut self) -> Result<Node, Problem> {
         let mut node = self.primary()?;
         loop {
             let start = node.span.start;
             if self.take("[") {
                 if self.is("]") {
-                    return Err(self.expected("a place or a condition in the brackets"));
+                    return Err(self.expected("an index or a condition in the brackets"));
                 }
                 let place = self.expression(OR)?;
                 self.expect("]")?;
@@ -34,7 +34,7 @@ impl Parser<'_> {
         let at = self.span();
         self.at += 1;
         let (Token::Name(name) | Token::Quoted(name)) = self.peek() else {
-            return Err(self.expected("a name behind the dot"));
+            return Err(self.expected("a name after the dot"));
         };
         let (name, name_at) = (name.clone(), self.span());
         self.at += 1;
@@ -62,13 +62,12 @@ impl Parser<'_> {
                 "front" => "[0]",
                 _ => "[-1]",
             };
-            let what = format!("there is no {name}(): write {place}");
+            let what = format!("unknown method {name}(): use {place}");
             return Err(Problem::new(at, what));
         }
         let function = Function::named(name).map_err(|what| Problem::new(at, what))?;
         if !function.reduces() {
-            let what =
-                format!("write {name}(…): only what makes less of a list stands behind a dot");
+            let what = format!("use {name}(…): only functions that reduce a list can follow a dot");
             return Err(Problem::new(at, what));
         }
         self.expect("(")?;
@@ -113,7 +112,7 @@ impl Parser<'_> {
         self.at += 1;
         if !self.is("(") {
             if name.ends_with('$') {
-                return Err(self.expected(&format!("`(` behind `{name}`")));
+                return Err(self.expected(&format!("`(` after `{name}`")));
             }
             return self.node(Kind::Column(name), span);
         }
@@ -140,7 +139,7 @@ impl Parser<'_> {
     }
 }
 
-/// Makes of a column, or of what is taken of one, that of its member.
+/// Converts a column, or an element of one, to its member.
 fn add_member(node: &mut Node, member: &str) -> bool {
     match &mut node.kind {
         Kind::Column(name) => {
@@ -159,6 +158,6 @@ fn add_member(node: &mut Node, member: &str) -> bool {
 fn no_member(at: &Range<usize>) -> Problem {
     Problem::new(
         at,
-        "members are those of a column: what stands before has none",
+        "only columns have members: the expression before the dot is not a column",
     )
 }

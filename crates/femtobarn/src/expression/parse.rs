@@ -10,7 +10,7 @@ use super::excerpt::shortened;
 use super::lex::{Token, tokens};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
 
-/// The tree of a text.
+/// The tree of an expression.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     let mut parser = Parser {
         text,
@@ -135,7 +135,7 @@ impl Parser<'_> {
                 if least > NOT {
                     return Err(Problem::new(
                         &start,
-                        "put parentheses around `not …`: here, languages disagree what it takes in",
+                        "put parentheses around `not …`: its precedence here differs between languages",
                     ));
                 }
                 self.at += 1;
@@ -238,13 +238,14 @@ impl Parser<'_> {
         Err(Problem::new(
             operator,
             format!(
-                "put parentheses around `{}`: in Python `{symbol}` binds tighter than comparisons, in C++ it does not; or write `{symbol}{symbol}`",
+                "put parentheses around `{}`: in Python `{symbol}` binds tighter than comparisons, in C++ it does \
+                 not; or use `{symbol}{symbol}`",
                 piece(&open.span)
             ),
         ))
     }
 
-    /// Comparisons one behind the other, as Python has them.
+    /// Chained comparisons, as in Python.
     fn chain(&mut self, first: Node) -> Result<Node, Problem> {
         let start = first.span.start;
         let mut links: Vec<(Comparison, Node)> = Vec::new();
@@ -255,7 +256,7 @@ impl Parser<'_> {
             {
                 return Err(Problem::new(
                     &operator,
-                    "put parentheses: comparisons with == and < in a row mean different things in Python and C++",
+                    "put parentheses: chained comparisons with == and < differ in Python and C++",
                 ));
             }
             self.at += 1;
@@ -272,14 +273,14 @@ impl Parser<'_> {
         let negated = self.is_word("not");
         self.at += usize::from(negated);
         if !self.is_word("in") {
-            return Err(self.expected("`in` behind `not`, or `and`, `or`"));
+            return Err(self.expected("`in` after `not`, or `and`, `or`"));
         }
         self.at += 1;
         let close = match self.peek() {
             Token::Symbol("[") => "]",
             Token::Symbol("(") => ")",
             Token::Symbol("{") => "}",
-            _ => return Err(self.expected("a list of constants, as in `[1, 2, 3]`")),
+            _ => return Err(self.expected("a list of constants, e.g. `[1, 2, 3]`")),
         };
         self.at += 1;
         let mut list = Vec::new();
@@ -313,7 +314,7 @@ impl Parser<'_> {
             Token::Int(number) => Constant::Int(*number),
             Token::Float(number) => Constant::Float(*number),
             Token::Text(text) if !negative => Constant::Text(text.clone()),
-            _ => return Err(self.expected("a number or a text in quotes")),
+            _ => return Err(self.expected("a number or a string in quotes")),
         };
         self.at += 1;
         Ok(constant)
@@ -322,7 +323,7 @@ impl Parser<'_> {
 
 fn too_deep(at: &Range<usize>) -> Problem {
     let what = format!(
-        "more than {MAX_DEPTH} levels of parentheses and operators; `in [1, 2, …]` takes any number of values"
+        "more than {MAX_DEPTH} levels of parentheses and operators; use `in [1, 2, …]` for many values"
     );
     Problem::new(at, what)
 }

@@ -1,4 +1,4 @@
-//! One value of each list. What is missing in a list counts as not being in it.
+//! One value of each list. Missing values in a list are skipped.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) fn lengths(offsets: &OffsetBuffer<i64>) -> Column {
     }
 }
 
-/// What a reduction makes of the innermost lists, or what it wants instead. The column has lists.
+/// The result of reducing the innermost lists, or an error message. The column has lists.
 pub(super) fn reduce(reduction: Reduction, column: &Column) -> Result<Column, String> {
     if matches!(
         reduction,
@@ -28,8 +28,8 @@ pub(super) fn reduce(reduction: Reduction, column: &Column) -> Result<Column, St
     ) {
         let truths = column.truths().ok_or_else(|| {
             let instead = match reduction {
-                Reduction::Count => "; the number of elements is len(…)",
-                _ => ", such as `… != 0`",
+                Reduction::Count => "; use len(…) for the number of elements",
+                _ => ", e.g. `… != 0`",
             };
             format!("takes conditions{instead}")
         })?;
@@ -81,7 +81,7 @@ pub(super) fn extreme(greater: bool, column: &Column) -> Result<Column, String> 
 
 fn inner(column: &Column) -> Result<&OffsetBuffer<i64>, String> {
     let last = column.levels().last();
-    last.ok_or_else(|| "takes a list, found one value for each entry".to_owned())
+    last.ok_or_else(|| "takes a list, found one value per entry".to_owned())
 }
 
 /// The result, one level further out.
@@ -123,7 +123,7 @@ fn sum(values: &[f64], range: &Range<usize>) -> f64 {
 }
 
 fn sums(column: &Column, inner: &OffsetBuffer<i64>) -> Result<Data, String> {
-    let too_large = || "an integer is too large for 128 bits".to_owned();
+    let too_large = || "an integer needs more than 128 bits".to_owned();
     match column.data.as_integers() {
         Some(Integers::Narrow(values)) => {
             let of = |range: Range<usize>| values.get(range).unwrap_or_default().iter();

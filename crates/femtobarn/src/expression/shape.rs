@@ -21,7 +21,8 @@ pub(super) struct Mismatch {
     pub lengths: [i64; 2],
 }
 
-/// Repeats what is one for an entry for each element of the other's lists. Lists must have equal lengths.
+/// Repeats values of one side, one per entry, for each element of the other side's lists. Lists must have equal
+/// lengths.
 pub(super) fn align<'a>(a: &'a Column, b: &'a Column) -> Result<Pair<'a>, Mismatch> {
     let (left, right) = (a.levels(), b.levels());
     let is_constant = |column: &Column| matches!(column.shape, Shape::Constant);
@@ -43,7 +44,7 @@ pub(super) fn align<'a>(a: &'a Column, b: &'a Column) -> Result<Pair<'a>, Mismat
 }
 
 impl Pair<'_> {
-    /// Which of the results are there: those of which both sides are.
+    /// Mask of existing results: both sides must exist.
     pub fn valid(&self, n: usize) -> Option<NullBuffer> {
         let valid = |column: &Column| match (&column.valid, &column.shape) {
             // a constant that is missing is missing everywhere

@@ -1,4 +1,4 @@
-//! What a text means, before anything is known of its columns.
+//! The meaning of an expression, before the types of its columns are known.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub(super) const MAX_DEPTH: usize = 100;
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub kind: Kind,
-    /// Where it stands in the text, in bytes.
+    /// Its position in the string, in bytes.
     pub span: Range<usize>,
     /// Of how many nodes the longest way down consists.
     pub depth: usize,
@@ -34,7 +34,7 @@ pub(super) enum Kind {
         list: Vec<Constant>,
         negated: bool,
     },
-    /// A list, and the place or the mask in brackets.
+    /// A list, and the index or mask in brackets.
     Index(Box<[Node; 2]>),
     Call(Function, Vec<Node>),
 }
@@ -52,7 +52,7 @@ pub(super) enum Unary {
     Plus,
     Minus,
     Not,
-    /// `~`: of a truth its opposite, of an integer that of its bits.
+    /// `~`: negates a boolean, or inverts the bits of an integer.
     Invert,
 }
 

@@ -15,15 +15,15 @@ pub enum Entries {
     /// All.
     #[default]
     All,
-    /// Those of a slice of each ntuple, as Python's slices are: numbers below zero count from the end, and what is beyond
-    /// the end is left out.
+    /// Those of a slice of each ntuple, as Python's slices are: negative numbers count from the end, and entries beyond
+    /// the end are ignored.
     Slice {
         /// The first entry; none: the very first.
         start: Option<i64>,
-        /// The one behind the last; none: all to the end.
+        /// The exclusive end; none: all to the end.
         stop: Option<i64>,
     },
-    /// Those of which something is true.
+    /// Entries that fulfil a condition.
     Where(Expression),
 }
 
@@ -57,7 +57,7 @@ impl<'e> Chooser<'e> {
     /// That of an ntuple; none if all are taken.
     ///
     /// # Errors
-    /// If it has no such entries, or no such columns, or what is asked of them makes no sense.
+    /// If it has no such entries or columns, or the selection is invalid.
     pub fn new(
         entries: &'e Entries,
         reader: &Arc<Reader>,
@@ -117,7 +117,7 @@ impl<'e> Chooser<'e> {
     }
 }
 
-/// Ranges as they come, of which those that touch the one before are one with it.
+/// Merges adjacent ranges.
 pub(crate) fn joined(ranges: impl IntoIterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {

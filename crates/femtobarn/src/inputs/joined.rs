@@ -33,39 +33,41 @@ pub struct JoinOptions {
     pub on: Vec<String>,
     /// What becomes of entries of the first that another one does not have.
     pub unmatched: Unmatched,
-    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is taken
-    /// of the first ntuple that is asked for it.
+    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is
+    /// taken from the first ntuple that has it selected.
     pub fields: Vec<Vec<String>>,
-    /// What is done with attribute sets, and with objects beside an ntuple that is not named.
+    /// Treatment of attribute sets, and of objects in files given without an ntuple.
     pub others: OtherObjects,
     /// Settings that all pages are to have; none: each keeps its own.
     pub compression: Option<u32>,
-    /// Whether the output replaces what is there.
+    /// Whether to replace an existing output.
     pub overwrite: bool,
     /// Whether the output is read and compared with the inputs before it appears.
     pub verify: bool,
     /// How metadata and new pages are written.
     pub write: WriteOptions,
-    /// Settings of how the server of the output is asked, before those of environment and file.
+    /// Settings for the server of the output, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
 /// Insists that there are several ntuples, and fields for each if there are any.
 pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<(), RNTupleError> {
     if inputs.len() < 2 {
-        let what = "joining takes two ntuples or more".to_owned();
+        let what = "a join needs two ntuples or more".to_owned();
         return Err(RNTupleError::Usage { what });
     }
     let n = options.fields.len();
     if n > 0 && n != inputs.len() {
         let what = format!(
-            "fields are given for {n} ntuples, and there are {}: give an item for each (None or --fields '*' for all fields)",
+            "fields are given for {n} ntuples, but there are {}: give one item per ntuple (None or --fields '*' for \
+             all fields)",
             inputs.len()
         );
         return Err(RNTupleError::Usage { what });
     }
     if options.on.is_empty() && options.unmatched == Unmatched::Drop {
-        let what = "unmatched entries are those whose keys have no match: say by which fields entries are matched (on=[\"run\", \"event\"], --on run,event)".to_owned();
+        let what = "unmatched needs keys: give the fields that match entries (on=[\"run\", \"event\"], --on \
+                    run,event)".to_owned();
         return Err(RNTupleError::Usage { what });
     }
     Ok(())
@@ -75,11 +77,13 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = input.open_source()?;
     let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
-    let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
+    let reader =
+        found.ok_or_else(|| RNTupleError::internal("internal error: an ntuple is missing"))?;
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{url}:{path} is a TTree, and only RNTuples are joined: convert it first (fb convert {url}:{path} NEW.root)",
+                "{url}:{path} is a TTree, but only RNTuples can be joined: convert it first (fb convert {url}:{path} \
+                 NEW.root)",
                 url = reader.url(),
                 path = reader.path()
             ),
@@ -88,7 +92,8 @@ pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     Ok(Arc::new(reader))
 }
 
-/// The fields of each ntuple to take. Keys, which are the same in all, are taken of the first that is asked for them.
+/// The fields of each ntuple to take. Keys, which are equal in all ntuples, are taken from the first that has them
+/// selected.
 pub(crate) fn chosen(
     readers: &[Arc<Reader>],
     options: &JoinOptions,
@@ -128,7 +133,10 @@ pub(crate) fn chosen(
         }
         let mut skipped = descriptor.skipped.iter();
         if let Some(skipped) = skipped.find(|skipped| asked.takes(&skipped.name)) {
-            let reason = format!("{}; name the other fields to leave it out", skipped.reason);
+            let reason = format!(
+                "{}; select the other fields to leave it out",
+                skipped.reason
+            );
             return Err(reader.unsupported(&skipped.name, &reason));
         }
         out.push(own);
@@ -137,7 +145,7 @@ pub(crate) fn chosen(
     Ok(out)
 }
 
-/// Adds the fields that count the items of those that are taken, unless one of that name is.
+/// Adds the counters of selected fields, unless a field with that name exists.
 fn add_counters(readers: &[Arc<Reader>], chosen: &mut [Vec<FieldId>]) {
     let mut taken: HashSet<String> = HashSet::new();
     let name = |reader: &Reader, id| reader.descriptor().field_name(id).to_owned();
@@ -165,7 +173,8 @@ pub(crate) fn matched(
         if let Some(other) = others.iter().find(|other| other.n_entries() != n) {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "{}:{} has {}, and {}:{} has {n}: give the fields that say which belong together (on=[\"run\", \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
+                    "{}:{} has {}, but {}:{} has {n}: give the fields that match entries (on=[\"run\", \
+                     \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
                     other.url(),
                     other.path(),
                     counted(other.n_entries()),
@@ -196,7 +205,8 @@ pub(crate) fn matched(
     {
         return Err(RNTupleError::Usage {
             what: format!(
-                "entry {entry} of {}:{} ({}) has no match in {}:{}: leave such entries out with --unmatched drop (in Python unmatched=\"drop\")",
+                "entry {entry} of {}:{} ({}) has no match in {}:{}: drop such entries with --unmatched drop (in \
+                 Python unmatched=\"drop\")",
                 first.url(),
                 first.path(),
                 wanted.describe(entry),

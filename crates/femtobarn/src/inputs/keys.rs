@@ -1,4 +1,4 @@
-//! Which entries belong together: those whose keys, some fields of integers, are equal.
+//! Which entries belong together: entries with equal keys, which are some integer fields.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Keys {
 /// Reads the keys of an ntuple.
 ///
 /// # Errors
-/// If a field is not there, or holds no integers.
+/// If a field does not exist, or does not hold integers.
 pub(super) fn keys_of(
     reader: &Arc<Reader>,
     on: &[String],
@@ -65,7 +65,9 @@ pub(super) fn keys_of(
             name,
             hint,
         } if name.contains(',') => RNTupleError::NoSuchField {
-            hint: format!("{hint}; several names are a list, [\"a\", \"b\"], and in a shell a,b"),
+            hint: format!(
+                "{hint}; give several names as a list, [\"a\", \"b\"], or in a shell as a,b"
+            ),
             url,
             ntuple,
             name,
@@ -84,7 +86,7 @@ pub(super) fn keys_of(
         let column = batch.column_by_name(name).and_then(integers);
         columns.push(column.ok_or_else(|| RNTupleError::Usage {
             what: format!(
-                "{name:?} of {}:{} is no field of integers, one in each entry, as entries are matched by",
+                "{name:?} of {}:{} cannot be a key: it does not hold one integer per entry",
                 reader.url(),
                 reader.path()
             ),
@@ -122,13 +124,13 @@ fn integers(array: &ArrayRef) -> Option<Vec<i128>> {
     }
 }
 
-/// For each key its entry among others; none where it is not there.
+/// For each key its entry among others; none if it does not exist.
 ///
 /// # Errors
 /// If several of the others have one key.
 pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>>, RNTupleError> {
     if wanted.values == others.values {
-        // no order is needed, unless a key is there twice
+        // no sorting is needed, unless a key occurs twice
         let is_rising = others
             .values
             .chunks(others.names.len().max(1))
@@ -142,7 +144,7 @@ pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>
     let equal = |pair: &&[u64]| matches!(pair, [a, b] if others.key(*a) == others.key(*b));
     if let Some(&[a, b]) = order.windows(2).find(equal) {
         let what = format!(
-            "{} has one key twice, in the entries {} and {} ({}): it does not say which of them is meant",
+            "{} has a duplicate key in the entries {} and {} ({})",
             others.place,
             a.min(b),
             a.max(b),
@@ -158,7 +160,7 @@ pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>
     Ok((0..wanted.n_entries()).map(find).collect())
 }
 
-/// Entries of the first ntuple, and those of the others that belong to them.
+/// Entries of the first ntuple, and the matching entries of the others.
 pub(super) struct Matches {
     n_entries: u64,
     others: Vec<(Vec<Option<u64>>, u64)>,
@@ -172,7 +174,7 @@ impl Matches {
         }
     }
 
-    /// Adds those of another ntuple, which has so many.
+    /// Adds entries of another ntuple of a given length.
     pub fn add(&mut self, found: Vec<Option<u64>>, n_entries: u64) {
         self.others.push((found, n_entries));
     }

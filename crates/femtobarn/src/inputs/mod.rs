@@ -1,4 +1,4 @@
-//! Files that are read by converting, merging, joining and proving: what is asked of them, and what they have.
+//! Files that are read by converting, merging, joining and proving: their selection, and their contents.
 
 mod entries;
 mod joined;
@@ -31,12 +31,12 @@ use crate::writable::{file_id, local};
 pub struct Input {
     pub url: String,
     pub path: Option<String>,
-    /// Settings of how its server is asked, before those of environment and file.
+    /// Settings for its server, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
 impl Input {
-    /// How its server is asked.
+    /// Settings for its server.
     pub(crate) fn all_settings(&self) -> Result<Settings, RNTupleError> {
         Ok(Settings::new(&self.url, self.settings.clone())?)
     }
@@ -52,7 +52,7 @@ impl Input {
     }
 }
 
-/// What is done with objects that are neither ntuples nor directories nor histograms.
+/// Treatment of objects that are neither ntuples nor directories nor histograms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherObjects {
     /// The first of each name is taken.
@@ -81,7 +81,7 @@ pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
         None => Ok(()),
         Some(folder) => Err(RNTupleError::Usage {
             what: format!(
-                "{} is a folder: give its files, as '{}/*.root'",
+                "{} is a directory: give its files, e.g. '{}/*.root'",
                 folder.display(),
                 folder.to_string_lossy().trim_end_matches('/')
             ),
@@ -100,17 +100,16 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
     match inputs.iter().find(is_output) {
         None => Ok(()),
         Some(_) => {
-            let reason =
-                "it is the input, too, and would be replaced: give the output another name";
+            let reason = "the output is also an input and would be replaced: give it another name";
             Err(misused(&shown.to_string_lossy(), reason))
         }
     }
 }
 
-/// What was asked for makes no sense, whatever is in the files.
+/// The request is invalid, whatever the files contain.
 pub(crate) fn misused(what: &str, reason: impl std::fmt::Display) -> RNTupleError {
     RNTupleError::Usage {
-        what: format!("{what:?} cannot be written: {reason}"),
+        what: format!("cannot write {what:?}: {reason}"),
     }
 }
 

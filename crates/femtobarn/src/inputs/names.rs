@@ -11,7 +11,7 @@ use super::{Input, Opened, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 
-/// The top-level fields that are asked for by names and patterns, and those that count the items of these.
+/// The top-level fields that are selected by names and patterns, and their counters.
 pub(crate) struct Chosen<'o> {
     pub patterns: Patterns<'o>,
     counters: HashSet<String>,
@@ -49,7 +49,7 @@ pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     let first = inputs.first().map(Input::shown).unwrap_or_default();
     let (mut url, mut ntuple, mut names) = (first, String::new(), Vec::new());
     for input in inputs {
-        // what cannot be read was told before
+        // unreadable fields were reported before
         let Ok(found) = names_of(input) else { continue };
         let Some((path, _)) = found.first() else {
             continue;
@@ -68,13 +68,13 @@ pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     let near = did_you_mean(name, names.iter().map(String::as_str));
     let whole = match name.split_once('.') {
         Some((top, _)) if names.iter().any(|known| known == name) => {
-            format!("; fields come along whole: name {top}")
+            format!("; only whole fields can be selected: use {top}")
         }
         _ => String::new(),
     };
     let list = match name.split_once(',') {
         Some((one, _)) if names.iter().any(|known| known == one.trim()) => {
-            "; several names are a list, [\"a\", \"b\"], and in a shell a,b"
+            "; give several names as a list, [\"a\", \"b\"], or in a shell as a,b"
         }
         _ if !whole.is_empty() => whole.as_str(),
         _ => near.as_str(),

@@ -18,7 +18,7 @@ use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
     pub file: RootFile,
-    /// What has the ntuples, if trees are among them.
+    /// The file with the ntuples, if it has trees.
     pub ntuples: Option<Box<Opened>>,
     infos: OnceCell<Arc<Infos>>,
     /// Whether the output has its descriptions of classes.
@@ -61,7 +61,8 @@ impl Opened {
                 let url = self.source.url();
                 return Err(RNTupleError::Usage {
                     what: format!(
-                        "{url} has an RNTuple called {path:?}, and a tree that is called so as an ntuple: name what is to be taken ({url}:NAME)"
+                        "{url} has an RNTuple called {path:?}, and a tree that would get the same name: name one of \
+                         them ({url}:NAME)"
                     ),
                 });
             }
@@ -85,7 +86,7 @@ impl Opened {
     pub fn entries(&self, path: Option<&str>) -> Result<Reader, RNTupleError> {
         let options = OpenOptions::default();
         let found = open_reader_in(self.source.clone(), &self.file, path, &options)?;
-        found.ok_or_else(|| RNTupleError::internal("a missing ntuple that may be missing"))
+        found.ok_or_else(|| RNTupleError::internal("internal error: an ntuple is missing"))
     }
 
     /// How the file describes its classes, read once.

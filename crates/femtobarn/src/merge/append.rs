@@ -1,4 +1,4 @@
-//! Adding to an output that is there: its ntuples are continued from their metadata, and none of its data are read.
+//! Appends to an existing output: its ntuples are continued from their metadata, and none of its data are read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::objects::holds_entries;
 use crate::open::RNTUPLE_CLASS;
 use crate::writable::lock;
 
-/// What the output had before.
+/// The contents of the output before.
 pub(super) struct Existing {
     pub opened: Opened,
     /// The newest object of each path, an RNTuple or tree if one has it.
@@ -26,11 +26,11 @@ pub(super) struct Existing {
     n_entries: HashMap<String, u64>,
 }
 
-/// Begins to add to a file. As long as nobody has finished it, everybody sees what was there; and should this fail, what was
-/// added is taken away.
+/// Begins to add to a file. Until it is finished, readers see the old contents; and if this fails, the added data are
+/// removed.
 ///
 /// # Errors
-/// If it is no ROOT file, may not be written to, or somebody else adds to it.
+/// If it is not a ROOT file, may not be written to, or another writer adds to it.
 pub(super) fn begin<'o>(
     output: &Path,
     options: &'o MergeOptions,
@@ -57,13 +57,13 @@ pub(super) fn begin<'o>(
 }
 
 impl Job<'_> {
-    /// Whether the output had something of this name.
+    /// Whether the output had an object with this name.
     pub(super) fn has(&self, path: &str) -> bool {
         let existing = self.existing.as_ref();
         existing.is_some_and(|existing| existing.keys.contains_key(path))
     }
 
-    /// Entries that an ntuple had before.
+    /// Number of entries of an ntuple before.
     pub(super) fn n_before(&self, path: &str) -> u64 {
         let existing = self.existing.as_ref();
         let found = existing.and_then(|existing| existing.n_entries.get(path));
@@ -110,7 +110,7 @@ fn insist_on_all_fields(ntuple: &Reader, fields: &Chosen<'_>) -> Result<(), RNTu
         None => Ok(()),
         Some(name) => Err(RNTupleError::Usage {
             what: format!(
-                "{}:{} has a field {name:?}, and entries that are added have all of its fields: ask for it, too",
+                "{}:{} has a field {name:?}, which appended entries need too: select it as well",
                 ntuple.url(),
                 ntuple.path()
             ),

@@ -1,4 +1,5 @@
-//! Attribute sets: what is said of ranges of entries is said of the same entries in the output, which have other numbers there.
+//! Attribute sets: attributes of ranges of entries are mapped to the same entries in the output, which have other
+//! numbers there.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ use crate::inputs::{OtherObjects, joined};
 /// The attribute sets of an ntuple of the output.
 #[derive(Debug, Default)]
 pub(super) struct AttributeSets {
-    /// Those of which an input has something, and the first that has it.
+    /// Attribute sets of the inputs, with the first input that has each.
     sets: Vec<(Attributes, String)>,
     /// The ntuple that is continued.
     before: Option<Reader>,
@@ -32,7 +33,7 @@ pub(super) enum Places {
         taken: Vec<(Range<u64>, u64)>,
         first: u64,
     },
-    /// They may be in any order, and there several times: entries with those of the output that they are, sorted.
+    /// They may be in any order, and there several times: entries with the matching entries of the output, sorted.
     InAnyOrder(Vec<(u64, u64)>),
 }
 
@@ -61,8 +62,7 @@ impl Places {
         }
     }
 
-    /// The entries of the output that are those of a range; none if none of them are taken. The error is that they are in
-    /// several places.
+    /// The entries of the output for a range; none if none of them are taken. The error is that they are not adjacent.
     fn of(&self, range: &Range<u64>) -> Result<Option<Range<u64>>, String> {
         let (taken, first) = match self {
             Self::InOrder { taken, first } => (taken, *first),
@@ -80,7 +80,7 @@ impl Places {
     }
 }
 
-/// The same where entries may be in any order. An empty range is where the entry behind it is.
+/// The same where entries may be in any order. An empty range is at the position of the entry after it.
 fn of_any(places: &[(u64, u64)], range: &Range<u64>) -> Result<Option<Range<u64>>, String> {
     let start = places.partition_point(|&(entry, _)| entry < range.start);
     if range.is_empty() {
@@ -93,13 +93,13 @@ fn of_any(places: &[(u64, u64)], range: &Range<u64>) -> Result<Option<Range<u64>
     let (Some(first), Some(last)) = (each.clone().min(), each.max()) else {
         return Ok(None);
     };
-    // one place is of one entry only
+    // one position belongs to one entry only
     if last - first == own.len() as u64 - 1 {
         return Ok(Some(first..last + 1));
     }
     let Range { start, end } = range;
     Err(format!(
-        "the entries from {start} to {end}, of which it says something, are in several places of the output"
+        "the entries from {start} to {end} that it refers to are not adjacent in the output"
     ))
 }
 
@@ -112,7 +112,7 @@ impl AttributeSets {
         }
     }
 
-    /// Adds those of an input.
+    /// Adds the attributes of an input.
     ///
     /// # Errors
     /// If one cannot be written again, or has other fields than one of its name before.
@@ -132,7 +132,7 @@ impl AttributeSets {
             match self.sets.iter_mut().find(|(known, _)| known.name == name) {
                 None => self.sets.push((set, reader.url().to_owned())),
                 Some((known, url)) => known.join(set).map_err(|_| {
-                    let reason = format!("it has other fields than in {url}");
+                    let reason = format!("its fields differ from {url}");
                     refused(reader, name, &reason)
                 })?,
             }
@@ -140,7 +140,7 @@ impl AttributeSets {
         Ok(())
     }
 
-    /// Adds those of an input whose entries are the same as those of the inputs before.
+    /// Adds the attributes of an input whose entries are the same as those of the inputs before.
     ///
     /// # Errors
     /// If one cannot be written again, or another that is not equal has its name.
@@ -164,7 +164,7 @@ impl AttributeSets {
                 }
                 Some((_, url)) => {
                     let reason = format!(
-                        "{url} has another of that name, which others=\"first\" (--others first) takes"
+                        "{url} has another one with this name, which others=\"first\" (--others first) uses"
                     );
                     return Err(refused(reader, &link.name, &reason));
                 }
@@ -173,7 +173,7 @@ impl AttributeSets {
         Ok(())
     }
 
-    /// Begins with what the ntuple had before, if it had such a set.
+    /// Starts with the existing attribute set of the ntuple, if there is one.
     fn begin(&mut self, name: &str) -> Result<(), RNTupleError> {
         let is_known = self.sets.iter().any(|(known, _)| known.name == name);
         if let Some(reader) = self.before.as_ref().filter(|_| !is_known) {
@@ -201,7 +201,7 @@ impl AttributeSets {
     }
 }
 
-/// An attribute set with the entries of the output; none if it is left out, as the report says then.
+/// An attribute set with the entries of the output; none if it is left out, as reported then.
 fn placed(
     reader: &Reader,
     link: &LinkedAttributeSet,
@@ -258,7 +258,8 @@ impl Attributes {
 fn refused(reader: &Reader, name: &str, reason: &str) -> RNTupleError {
     RNTupleError::Usage {
         what: format!(
-            "the attribute set {name:?} of {}:{} cannot be merged: {reason}; leave attribute sets out with others=\"drop\" (--others drop)",
+            "cannot merge the attribute set {name:?} of {}:{}: {reason}; drop attribute sets with others=\"drop\" \
+             (--others drop)",
             reader.url(),
             reader.path()
         ),

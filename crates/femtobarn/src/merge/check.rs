@@ -21,9 +21,9 @@ const MOST_COMPARED: usize = 16;
 
 impl Job<'_> {
     /// Opens all inputs, one after another, and insists that their ntuples fit together, by their headers, and that
-    /// every name that was given is that of something. Page lists and histograms are not looked at. Directories are made
-    /// and other objects are brought at once: so they are read once, what cannot be brought is told before any page is, and
-    /// they come before the pages, where their keys are as short as in most inputs.
+    /// every name that was given is that of something. Page lists and histograms are not checked. Directories are made
+    /// and other objects are brought at once: so they are read only once, errors are reported before any page is
+    /// copied, and they precede the pages, where their keys are as short as in most inputs.
     pub(super) fn check_all(
         &mut self,
         inputs: &[Input],
@@ -121,7 +121,8 @@ impl Job<'_> {
     }
 }
 
-/// The error of an input that does not fit the first, which says if that is the odd one: as the first few files show.
+/// The error of an input that does not fit the first, with a note if the first is the odd one: as the first few files
+/// show.
 fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
     let RNTupleError::SchemaMismatch { ntuple, .. } = &error else {
         return error;
@@ -143,7 +144,7 @@ fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
     telling(error, &readers)
 }
 
-/// The error of a condition that an ntuple knows nothing of, beside which another one may be meant.
+/// The error of a condition with unknown columns for an ntuple, which may be meant for another ntuple.
 fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTupleError {
     match error {
         RNTupleError::NoSuchField {
@@ -153,7 +154,8 @@ fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTu
             hint,
         } if !is_named => RNTupleError::NoSuchField {
             hint: format!(
-                "{hint}; a condition is about all ntuples of a file: if not about {path:?}, name the one that it is about ({url}:NAME)"
+                "{hint}; a condition applies to all ntuples of a file: if it does not apply to {path:?}, name the \
+                 ntuple ({url}:NAME)"
             ),
             url: file,
             ntuple,

@@ -43,7 +43,7 @@ impl Sums {
         self.by_path.contains_key(path)
     }
 
-    /// Adds the histogram of `key` to those of the same path.
+    /// Adds the histogram of `key` to the histograms with the same path.
     pub fn add(
         &mut self,
         (input, output): (&Opened, &mut FileWriter),
@@ -57,10 +57,9 @@ impl Sums {
         let class = &key.class_name;
         let found = Histogram::parse(class, &object, key.key_len, &infos);
         let histogram = found.map_err(|error| match error {
-            HistogramError::Unsupported { .. } | HistogramError::Differ { .. } => refused(
-                format!("the {class} {path:?} of {url} is not understood"),
-                &error,
-            ),
+            HistogramError::Unsupported { .. } | HistogramError::Differ { .. } => {
+                refused(format!("cannot read the {class} {path:?} of {url}"), &error)
+            }
             source => RNTupleError::Object {
                 url: url.to_owned(),
                 ntuple: path.to_owned(),
@@ -75,7 +74,7 @@ impl Sums {
             let added = sum.histogram.add(&histogram);
             return added.map_err(|error| {
                 let what = format!(
-                    "the {class} {path:?} of {url} cannot be added to the first one, of {first}"
+                    "cannot add the {class} {path:?} of {url} to the first one, of {first}"
                 );
                 refused(what, &error)
             });
@@ -100,10 +99,7 @@ impl Sums {
             let key_len = file.next_key_len(directory, names, false)?;
             let object = sum.histogram.object(key_len).map_err(|error| {
                 let what = format!("the {} {:?} of {}", sum.class, sum.path, sum.first);
-                refused(
-                    format!("{what} cannot be written to {}", file.url()),
-                    &error,
-                )
+                refused(format!("cannot write {what} to {}", file.url()), &error)
             })?;
             file.replace_object(directory, names, &object, settings)?;
         }
@@ -114,7 +110,7 @@ impl Sums {
 fn refused(what: String, error: &HistogramError) -> RNTupleError {
     RNTupleError::Usage {
         what: format!(
-            "{what}: {error} (to leave histograms out, name what is to be merged, as in file.root:Events)"
+            "{what}: {error} (to leave out histograms, name the ntuple, e.g. file.root:Events)"
         ),
     }
 }

@@ -132,8 +132,8 @@ pub fn join(
     Ok(report)
 }
 
-/// The attribute sets of the output, and reports on the inputs, which begin with what is not in the output: `unused` entries
-/// of each, and what is said of none.
+/// The attribute sets of the output, and reports on the inputs, which begin with the parts that are not in the output:
+/// the number of `unused` entries of each, and its notes.
 fn attribute_sets(
     readers: &[Arc<Reader>],
     matched: &[Option<Vec<u64>>],
@@ -163,17 +163,17 @@ fn attribute_sets(
     Ok((sets, inputs))
 }
 
-/// What is in the file of an ntuple beside it.
+/// Objects in the file of an ntuple besides it.
 struct OtherContent {
     opened: Opened,
-    /// What is to be brought, if the ntuple is not named.
+    /// Objects to copy, if the ntuple is not named.
     objects: Vec<(String, Key)>,
-    /// What is not, if it is.
+    /// Objects that are not copied, if it is named.
     left: Vec<LeftBehind>,
 }
 
 impl OtherContent {
-    /// Insists that it can be treated as is asked for, beside an output of this name.
+    /// Checks that it can be treated as requested, next to an output with this name.
     fn of(
         input: &Input,
         reader: &Reader,
@@ -211,7 +211,7 @@ impl OtherContent {
         })
     }
 
-    /// Writes those of names that are not known yet, or none, as is asked for; the others are in the report.
+    /// Writes objects with new names, or none, as requested; the others are in the report.
     fn write<'b>(
         &'b self,
         file: &mut FileWriter,
@@ -246,17 +246,20 @@ fn in_way(reader: &Reader, path: &str, key: &Key, name: &str) -> RNTupleError {
     let (url, class) = (reader.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?}, and the ntuple that is made cannot be called {name:?} beside it: give it another name (name=, --name)"
+            "{url} has a {class} called {path:?}, so the new ntuple cannot have the name {name:?}: give another name \
+             (name=, --name)"
         ),
     }
 }
 
-/// The error of an object beside an ntuple.
+/// The error of an object besides an ntuple.
 fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
     let (url, ntuple, class) = (reader.url(), reader.path(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?} beside its ntuple: name the ntuple to join it alone (\"{url}:{ntuple}\"), or say what is to be done with such objects (--others first, in Python others=\"first\", takes the first of each name; --others drop, others=\"drop\", leaves them out)"
+            "{url} has a {class} called {path:?} besides its ntuple: name the ntuple to join it alone \
+             (\"{url}:{ntuple}\"), or select a treatment of such objects (--others first, in Python others=\"first\", \
+             takes the first of each name; --others drop, others=\"drop\", leaves them out)"
         ),
     }
 }

@@ -1,7 +1,7 @@
-//! Merging files: all ntuples of all inputs, joined by name, into one file whose pages are those of the inputs wherever they
-//! can be.
+//! Merging files: all ntuples of all inputs, joined by name, into one file that reuses the pages of the inputs wherever
+//! possible.
 //!
-//! One input is open at a time. What was brought at which level is in the report, and why.
+//! One input is open at a time. The report has the level of each part, and the reasons.
 
 mod append;
 mod attributes;
@@ -62,9 +62,9 @@ pub struct Progress {
     pub bytes: u64,
     /// Bytes of the inputs.
     pub n_bytes: u64,
-    /// Whether the output is compared with the inputs, and `bytes` are those that this has come to.
+    /// Whether the output is being compared with the inputs, and `bytes` have been compared.
     pub verifying: bool,
-    /// Whether the output is sent to its server, and `bytes` are those that this has come to.
+    /// Whether the output is being sent to its server, and `bytes` have been sent.
     pub sending: bool,
 }
 
@@ -123,7 +123,8 @@ pub fn merge(
         job.add_all(inputs, progress)?;
         job.finish()?
     } else {
-        // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
+        // what others make in the meantime is not replaced; if two merges append to a missing file, one of them creates
+        // it
         let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
         make(inputs, &mut staged, options, trees, progress)?
     };
@@ -184,15 +185,15 @@ struct Job<'o> {
     known: HashMap<String, usize>,
     /// Their attribute sets.
     attributes: HashMap<String, AttributeSets>,
-    /// The headers that the ntuples of the last input had.
+    /// The headers of the ntuples of the last input.
     headers: HashMap<String, KnownHeader>,
-    /// What the output had before.
+    /// The contents of the output before.
     existing: Option<Existing>,
     /// Paths of everything.
     paths: Paths,
     /// Paths of other objects that were taken.
     taken: HashSet<String>,
-    /// Paths of histograms of the inputs that were looked at.
+    /// Paths of histograms of the checked inputs.
     summed: HashSet<String>,
     histograms: Sums,
     /// The top-level fields that are asked for, and numbers of the names and patterns that none fits.
@@ -244,7 +245,7 @@ impl<'o> Job<'o> {
         Ok(())
     }
 
-    /// Adds the ntuples and histograms of a file, or one of it; other objects were brought when it was looked at.
+    /// Adds the ntuples and histograms of a file, or one of it; other objects were copied during the check.
     fn add(
         &mut self,
         at: usize,
@@ -257,8 +258,8 @@ impl<'o> Job<'o> {
         let mut merged = merged.map(std::mem::take).unwrap_or_default();
         for (path, key) in opened.objects(input.path.as_deref())? {
             if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
-                // no file has a field of it that is asked for
-                let reason = "no field of it is asked for";
+                // none of its selected fields is in a file
+                let reason = "no field of it is selected";
                 let item = LeftBehind::object(&path, &key.class_name, reason);
                 merged.left.push(item);
             } else if key.class_name == RNTUPLE_CLASS {
@@ -285,7 +286,9 @@ impl<'o> Job<'o> {
         let reader = Arc::new(self.reader(opened, path, key)?);
         let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
-            return Err(RNTupleError::internal("an ntuple that was not begun"));
+            return Err(RNTupleError::internal(
+                "internal error: this ntuple was not started",
+            ));
         };
         let bytes = AtomicU64::new(self.progress.bytes);
         let last = Mutex::new(Instant::now());
@@ -329,7 +332,7 @@ impl<'o> Job<'o> {
         Ok(())
     }
 
-    /// Opens an ntuple; most have the header that the last one had, which is kept until then.
+    /// Opens an ntuple; most files have the same header as the last one, which is kept until then.
     fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
         let reader = opened.reader(path, key)?;
         self.headers
@@ -356,7 +359,10 @@ impl<'o> Job<'o> {
             .iter()
             .find(|skipped| self.fields.takes(&skipped.name))
         {
-            let reason = format!("{}; name the other fields to leave it out", skipped.reason);
+            let reason = format!(
+                "{}; select the other fields to leave it out",
+                skipped.reason
+            );
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
@@ -384,14 +390,14 @@ impl<'o> Job<'o> {
     }
 
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
-        // an append may find that all is there already
+        // an append may find that nothing is new
         let is_known = self.existing.is_some() && self.options.others == OtherObjects::First;
         let mut inputs = self.report.inputs.iter();
         let is_known = is_known && inputs.any(|input| !input.left.is_empty());
         if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "there is nothing to bring in {}: no RNTuple, TTree or histogram",
+                    "nothing to merge in {}: it has no RNTuple, TTree or histogram",
                     self.report
                         .inputs
                         .iter()
@@ -423,7 +429,7 @@ impl<'o> Job<'o> {
     }
 }
 
-/// What is done with the pages of an ntuple.
+/// Treatment of the pages of an ntuple.
 fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> PageOptions {
     let is_compressed = options
         .compression
@@ -460,9 +466,9 @@ fn insist_on_sharing(
         return Ok(());
     }
     let why = if others > 0 {
-        "some of its pages must be made anew"
+        "some of its pages must be rebuilt"
     } else {
-        "the file system does not share blocks between it and the output"
+        "the file system cannot share blocks between it and the output"
     };
     Err(RNTupleError::Usage {
         what: format!("{} cannot be merged at level L0: {why}", reader.url()),

@@ -12,7 +12,7 @@ use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
 use crate::staged::shown;
 use crate::writable::{is_there, not_added_to};
 
-/// What is done with pages, by the levels of ROOT's `tree/ntuple/doc/Merging.md`.
+/// Treatment of pages, as levels of ROOT's `tree/ntuple/doc/Merging.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
     /// The cheapest that keeps the result right, for each input.
@@ -26,14 +26,14 @@ pub enum Level {
     L2,
     /// They are decoded and encoded where the output's encodings are others.
     L3,
-    /// They are made anew, and clusters with them, of the sizes that are asked for.
+    /// Pages and clusters are rebuilt, with the requested sizes.
     L4,
 }
 
 /// How files are merged.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
-    /// What is done with pages.
+    /// Treatment of pages.
     pub level: Level,
     /// Which fields the inputs must have.
     pub mode: Mode,
@@ -45,23 +45,24 @@ pub struct MergeOptions {
     pub compression: Option<u32>,
     /// Whether the bytes of numbers are split and offsets are differences; none: as they are.
     pub split: Option<bool>,
-    /// Names or patterns of fields, and how all reals at and below them are stored; of several that fit, the first counts.
+    /// Names or patterns of fields, and the encoding of all floats at and below them; of several that fit, the first
+    /// counts.
     pub precision: Vec<(String, StoredAs)>,
-    /// Level L4 makes pages anew, and leaves clusters as they are.
+    /// Level L4 rebuilds pages, and keeps clusters.
     pub keep_clusters: bool,
     /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
     pub compatible: bool,
-    /// What is done with objects that are neither ntuples nor directories nor histograms, which are added up.
+    /// Treatment of objects that are neither ntuples nor directories nor histograms; histograms are added.
     pub others: OtherObjects,
-    /// Whether the output replaces what is there.
+    /// Whether to replace an existing output.
     pub overwrite: bool,
-    /// Whether the inputs are added to an output that is there, behind what it has.
+    /// Whether to append the inputs to an existing output.
     pub append: bool,
     /// Whether a new output is compared with the inputs before it appears.
     pub verify: bool,
-    /// How metadata and new pages are written; its threads are those of the whole merge.
+    /// How metadata and new pages are written; its threads are the threads of the whole merge.
     pub write: WriteOptions,
-    /// Settings of how the server of the output is asked, before those of environment and file.
+    /// Settings for the server of the output, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -87,7 +88,7 @@ impl Default for MergeOptions {
     }
 }
 
-/// Insists that something can be done as it is asked for.
+/// Checks that the request is possible.
 pub(super) fn check(
     inputs: &[Input],
     output: &Path,
@@ -96,13 +97,13 @@ pub(super) fn check(
 ) -> Result<(), RNTupleError> {
     let misused = |what: String| RNTupleError::Usage { what };
     if inputs.is_empty() {
-        return Err(misused("there is nothing to merge".to_owned()));
+        return Err(misused("nothing to merge".to_owned()));
     }
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
     if options.level == Level::L2 && options.compression.is_none() {
         return Err(misused(
-            "level L2 recompresses: give the compression".to_owned(),
+            "level L2 recompresses: give a compression".to_owned(),
         ));
     }
     let is_recoded = options.split.is_some() || !options.precision.is_empty();
@@ -113,24 +114,24 @@ pub(super) fn check(
     };
     if let Some(asked) = asked {
         let what = format!(
-            "level {:?} leaves pages as they are: give no {asked}",
+            "level {:?} does not change pages: leave out {asked}",
             options.level
         );
         return Err(misused(what));
     }
     if options.append && (is_recoded || options.level == Level::L3) {
-        let what = "an output that is added to keeps its encodings: give no level L3, encoding or precision";
+        let what = "an append keeps the encodings of the output: leave out level L3, encoding and precision";
         return Err(misused(what.to_owned()));
     }
     if inputs.len() > 1 && matches!(options.entries, Entries::Slice { .. }) {
         let what = format!(
-            "entries are counted in one file, and there are {}: name one, or select entries by a condition",
+            "entries are counted in one file, but there are {}: name one, or select entries with a condition",
             inputs.len()
         );
         return Err(misused(what));
     }
     if options.append && options.overwrite {
-        let what = "an output is added to (append) or replaced (overwrite), not both";
+        let what = "use either append or overwrite, not both";
         return Err(misused(what.to_owned()));
     }
     if options.append && is_remote(&output.to_string_lossy()) {
@@ -154,11 +155,11 @@ pub(super) fn check_free(
     // files of servers are not added to
     let append = match is_remote(&output.to_string_lossy()) {
         true => "",
-        false => " or in a merge added to (append=True, --append)",
+        false => " or append to it (append=True, --append)",
     };
     Err(RNTupleError::Usage {
         what: format!(
-            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force){append}",
+            "{:?} already exists: give another name, or replace it (overwrite=True, --force){append}",
             shown(output).to_string_lossy()
         ),
     })

@@ -1,4 +1,4 @@
-//! Objects that are no ntuples: histograms are added up, of others the first is taken.
+//! Objects that are not ntuples: histograms are added up, of others the first is taken.
 
 use femtobarn_histogram::{HistogramError, moved_object, named_classes};
 use femtobarn_rntuple::RNTupleError;
@@ -12,10 +12,11 @@ use crate::open::RNTUPLE_CLASS;
 
 /// The class of anchors before version 1.0 of the format.
 const OLD_RNTUPLE_CLASS: &str = "ROOT::Experimental::RNTuple";
-const OLD_RNTUPLE: &str = "it was written before version 1.0 of the format, and only the ROOT that wrote it reads it: leave it out (others=\"drop\", --others drop)";
+const OLD_RNTUPLE: &str = "it was written before version 1.0 of the format, and can only be read by the ROOT version \
+                           that wrote it: leave it out (others=\"drop\", --others drop)";
 
 impl Job<'_> {
-    /// Adds a histogram to those of its path.
+    /// Adds a histogram to the histograms with its path.
     pub(super) fn add_histogram(
         &mut self,
         opened: &Opened,
@@ -43,7 +44,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Takes an object of any other class, if it is asked for.
+    /// Takes an object of any other class, if requested.
     pub(super) fn add_other(
         &mut self,
         opened: &Opened,
@@ -110,7 +111,7 @@ pub(super) fn copy_object(
     Ok(())
 }
 
-/// Insists that an object that is no ntuple, directory or histogram can be treated as is asked for.
+/// Checks that an object that is not an ntuple, directory or histogram can be treated as requested.
 pub(super) fn check_other(
     opened: &Opened,
     path: &str,
@@ -124,16 +125,19 @@ pub(super) fn check_other(
     }
 }
 
-/// Insists that what is asked for by its name can be brought.
+/// Checks that a named object can be copied.
 pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
     let url = opened.source.url();
     let what = if key.is_directory() {
-        format!("{url}:{path} is a directory: name what is in it, or only the file for all of it")
+        format!(
+            "{url}:{path} is a directory: name an object in it, or give only the file for all objects"
+        )
     } else if key.class_name == OLD_RNTUPLE_CLASS {
         format!("{url}:{path} is a {OLD_RNTUPLE_CLASS}: {OLD_RNTUPLE}")
     } else if !is_summed(key) && key.class_name != RNTUPLE_CLASS && has_baskets(opened, key)? {
         format!(
-            "{url}:{path} is a {} with a tree in it, whose data are elsewhere in the file and would not come along",
+            "{url}:{path} is a {} with a tree in it, whose data are stored elsewhere in the file and would not be \
+             copied",
             key.class_name
         )
     } else {
@@ -142,7 +146,7 @@ pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), 
     Err(RNTupleError::Usage { what })
 }
 
-/// Whether the data of the object are elsewhere in the file, as those of trees are, and would not come with it.
+/// Whether the data of the object are elsewhere in the file, like those of trees, and would not be copied.
 fn has_baskets(opened: &Opened, key: &Key) -> Result<bool, RNTupleError> {
     let class = std::iter::once(key.class_name.as_str());
     Ok(with_data_elsewhere(opened, class)?.is_some())
@@ -169,33 +173,37 @@ fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     let advice = match has_baskets(opened, key) {
         _ if key.class_name == OLD_RNTUPLE_CLASS => OLD_RNTUPLE,
         Ok(true) => {
-            "it has a tree in it, whose data are elsewhere in the file and would not come along: leave it out (others=\"drop\", --others drop)"
+            "it contains a tree, whose data are stored elsewhere in the file and would not be copied: leave it out \
+             (others=\"drop\", --others drop)"
         }
         _ => {
-            "say what is to be done with such objects (--others first, in Python others=\"first\", takes the first of each name; --others drop, others=\"drop\", leaves them out)"
+            "select a treatment of such objects (--others first, in Python others=\"first\", takes the first of each \
+             name; --others drop, others=\"drop\", leaves them out)"
         }
     };
     RNTupleError::Usage {
-        what: format!("{url} has a {class} called {path:?}, which is no RNTuple: {advice}"),
+        what: format!("{url} has a {class} called {path:?}, which is not an RNTuple: {advice}"),
     }
 }
 
-/// The error of an object that has another one within whose data are elsewhere in the file.
+/// The error of an object that contains another one whose data are elsewhere in the file.
 fn nested(opened: &Opened, path: &str, key: &Key, within: &str) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?} with a {within} in it, whose data are elsewhere in the file and would not come along: leave it out (others=\"drop\", --others drop)"
+            "{url} has a {class} called {path:?} with a {within} in it, whose data are stored elsewhere in the file \
+             and would not be copied: leave it out (others=\"drop\", --others drop)"
         ),
     }
 }
 
-/// The error of an object whose record would be another than that of the input.
+/// The error of an object whose record would differ from the input.
 fn cannot_move(opened: &Opened, path: &str, key: &Key, error: &HistogramError) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "the {class} {path:?} of {url} cannot be put where its key has another length, as keys have beyond 2 GB: {error} (--others drop, in Python others=\"drop\", leaves such objects out)"
+            "cannot copy the {class} {path:?} of {url} to a position that needs a key of another length, as beyond 2 \
+             GB: {error} (--others drop, in Python others=\"drop\", leaves such objects out)"
         ),
     }
 }
@@ -205,7 +213,8 @@ pub(super) fn taken(opened: &Opened, path: &str, class: &str) -> RNTupleError {
     let url = opened.source.url();
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?}, and it or another file has something else of that name: name the objects to merge them alone (FILE:NAME)"
+            "{url} has a {class} called {path:?}, and it or another file has a different object with this name: name \
+             the objects to merge them alone (FILE:NAME)"
         ),
     }
 }

@@ -28,29 +28,30 @@ impl Paths {
     /// Adds a directory or object of a file, with the directories that lead to it.
     ///
     /// # Errors
-    /// If it cannot have that path. Objects of one path are no error.
+    /// If it cannot have that path. Objects with the same path are not an error.
     pub fn add(&mut self, url: &str, path: &str, key: &Key) -> Result<(), RNTupleError> {
         let (url, class) = (public(url), &key.class_name);
         let refused = |what: &str| RNTupleError::Usage {
             what: format!(
-                "{url} has a {class} called {path:?}, and {what}, and one file cannot have both: name the ntuples to merge them alone (FILE:NAME), or leave out what is none (others=\"drop\", --others drop)"
+                "{url} has a {class} called {path:?}, but {what}, and a file cannot have both: name the ntuples to \
+                 merge them alone (FILE:NAME), or leave out other objects (others=\"drop\", --others drop)"
             ),
         };
         let is_known = |known: &HashSet<String>| known.contains(path);
         if key.is_directory() {
             if is_known(&self.objects) && !is_known(&self.directories) {
-                return Err(refused("something else has that name"));
+                return Err(refused("another object has this name"));
             }
             self.directories.insert(path.to_owned());
         } else if is_known(&self.directories) && !is_known(&self.objects) {
-            return Err(refused("a directory has that name"));
+            return Err(refused("a directory has this name"));
         } else if !is_known(&self.objects) {
             self.objects.insert(path.to_owned());
         }
         let mut above = path;
         while let Some((folder, _)) = above.rsplit_once('/') {
             if self.objects.contains(folder) && !self.directories.contains(folder) {
-                return Err(refused(&format!("{folder:?} is no directory")));
+                return Err(refused(&format!("{folder:?} is not a directory")));
             }
             if !self.directories.insert(folder.to_owned()) {
                 break;

@@ -1,4 +1,4 @@
-//! The proof that a merge made what it should, before its output has a name.
+//! The proof that a merge is correct, before its output gets its name.
 
 use std::path::Path;
 
@@ -15,9 +15,11 @@ use crate::staged::StagedOutput;
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
     let what = if options.append && output.exists() {
-        "what is added cannot be proven before it appears: compare it afterwards with the files, from the entry on that was its first (verify(against=files, since=report.entries_before[name]), fb verify OUTPUT:NAME --against FILES --since N)"
+        "an append cannot be verified before it appears: afterwards, compare the new entries with the files \
+         (verify(against=files, since=report.entries_before[name]), fb verify OUTPUT:NAME --against FILES --since N)"
     } else if !options.precision.is_empty() {
-        "values of another precision are not those of the inputs, and cannot be proven: compare the other fields afterwards (verify(against=…, fields=[…]), fb verify OUTPUT --against INPUT --fields …)"
+        "values with another precision differ from the inputs and cannot be verified: compare the other fields \
+         afterwards (verify(against=…, fields=[…]), fb verify OUTPUT --against INPUT --fields …)"
     } else {
         return Ok(());
     };
@@ -35,7 +37,7 @@ pub(super) fn staged_ntuple(staged: &StagedOutput, path: Option<&str>) -> Input 
     }
 }
 
-/// Reads a file that has no name yet, and compares it with what it was made of.
+/// Reads a file without a name, and compares it with its inputs.
 ///
 /// # Errors
 /// If it cannot be read, or anything is not as in the inputs.
@@ -57,7 +59,7 @@ pub(super) fn prove_staged(
     let report = prove_found(output, inputs, &options, Some(&tick))?;
     let refused = |ntuple: &str, what: &str| {
         RNTupleError::internal(format!(
-            "what was written of {ntuple:?} is not what the inputs have ({what}), and nothing was kept"
+            "the written {ntuple:?} differs from the inputs ({what}), and the output was discarded"
         ))
     };
     if let Some((ntuple, difference)) = report.differences().next() {
@@ -79,7 +81,7 @@ pub(super) fn prove_staged(
     Ok(report)
 }
 
-/// Looks whether what is damaged came so from an input.
+/// Checks whether damage came from an input.
 fn check_inputs(
     proof: &NTupleProof,
     inputs: &[Input],
@@ -113,7 +115,7 @@ fn check_inputs(
                     damage.field, damage.cluster, damage.address
                 ),
                 expected:
-                    "a page as it was written (nothing was kept: mend the input or leave it out)"
+                    "an undamaged page (the output was discarded: repair the input or leave it out)"
                         .to_owned(),
                 found: damage.problem,
             });

@@ -22,19 +22,20 @@ pub struct MergeReport {
     pub output: PathBuf,
     /// Its size.
     pub bytes_out: u64,
-    /// The size that it had before; none if it was made.
+    /// Its size before; none if it was made.
     pub bytes_before: Option<u64>,
     /// The time that it took.
     pub seconds: f64,
     /// The ntuples of the output by their paths.
     pub ntuples: BTreeMap<String, MergedNTuple>,
-    /// Number of histograms in the output, sums of those of the inputs.
+    /// Number of histograms in the output, which are sums over the inputs.
     pub histograms: usize,
     /// What came of each input.
     pub inputs: Vec<MergedInput>,
     /// What the inputs have and the output does not.
     pub left_behind: AllLeftBehind,
-    /// Bytes of the output that share their blocks with the inputs, as the file system says (`FIEMAP`); none if it does not.
+    /// Bytes of the output that share their disk blocks with the inputs, according to the file system (`FIEMAP`); none
+    /// if it does not.
     pub shared_bytes: Option<u64>,
     /// The comparison with the inputs, if it was asked for.
     pub proof: Option<ProofReport>,
@@ -47,7 +48,7 @@ pub struct MergeReport {
 pub struct MergedNTuple {
     /// Number of entries.
     pub n_entries: u64,
-    /// Those that it had before.
+    /// Number of entries before.
     pub n_before: u64,
 }
 
@@ -62,9 +63,9 @@ pub struct MergedInput {
     pub histograms: usize,
     /// Its trees that were converted, with their classes.
     pub converted: Vec<(String, String)>,
-    /// Fields of these that have another name or other values now, and what was changed.
+    /// Fields of these whose names or values were changed, with notes.
     pub notes: Vec<(String, String)>,
-    /// What of it the output does not have.
+    /// Its parts that the output lacks.
     pub(super) left: Vec<LeftBehind>,
 }
 
@@ -84,7 +85,7 @@ impl MergeReport {
         all.fold(Levels::default(), |sum, (_, merged)| sum.and(merged.levels))
     }
 
-    /// Puts together what of each input the output does not have.
+    /// Collects the parts of each input that the output lacks.
     pub(super) fn gather_left_behind(&mut self) {
         for input in &mut self.inputs {
             for item in std::mem::take(&mut input.left) {
@@ -100,9 +101,9 @@ impl MergeReport {
         }
     }
 
-    /// Bytes of the output that share their blocks with something else, as the file system says.
+    /// Bytes of the output that share their disk blocks with other files, according to the file system.
     pub(super) fn shared_in(&self, sink: &dyn ByteSink) -> Option<u64> {
-        // asking syncs: once for all, and between what was brought there are only new blocks
+        // asking syncs: once for all, and between copied parts there are only new blocks
         let ntuples = self.inputs.iter().flat_map(|input| &input.ntuples);
         let places = ntuples.map(|(_, merged)| &merged.place);
         sink.shared_bytes(&places.fold(0..0, |all, place| hull(&all, place)))

@@ -1,5 +1,5 @@
-//! Trees among the inputs: they are converted into ntuples of a file that nobody sees, from which pages go along as from any
-//! other input.
+//! Trees among the inputs: they are converted into ntuples of a temporary file, whose pages are merged like those of
+//! any other input.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) struct Trees {
 /// What the trees of a file were converted to.
 struct Converted {
     file: StagedOutput,
-    /// What is taken from the file itself besides: its ntuples.
+    /// Other objects that are taken from the file itself: its ntuples.
     ntuples: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl Trees {
         Ok(())
     }
 
-    /// The inputs as a proof can compare them: of trees, what they were converted to, which was proven to be equal.
+    /// The inputs as a proof can compare them: of trees, the converted ntuples, which were verified.
     pub fn inputs(&self, inputs: &[Input]) -> Vec<Input> {
         let each = inputs.iter().enumerate();
         each.flat_map(|(at, input)| {
@@ -123,7 +123,7 @@ impl Trees {
     }
 }
 
-/// The top-level fields of trees that are needed: those that are asked for, and those of the condition.
+/// The top-level fields of trees that are needed: the selected fields, and fields of the condition.
 fn columns(options: &MergeOptions) -> Vec<String> {
     let mut out = options.fields.clone();
     if let (Entries::Where(expression), false) = (&options.entries, out.is_empty()) {

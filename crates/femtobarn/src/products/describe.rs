@@ -12,7 +12,7 @@ use super::{ClassNote, Member};
 pub struct Described {
     /// The name, in C++.
     pub type_name: String,
-    /// The classes, those of members before those that have them.
+    /// The classes, sorted so that members precede the classes that use them.
     pub classes: Vec<ClassNote>,
 }
 
@@ -38,11 +38,11 @@ pub fn identifier(name: &str) -> String {
     first.into_iter().chain(name.chars().map(plain)).collect()
 }
 
-/// Describes the values of a field of an ntuple, as reading gives them. Records that have no name get the field's.
+/// Describes the values of a field of an ntuple, as read. Records that have no name get the field's.
 ///
 /// # Errors
 ///
-/// Why there is no such type in an event store.
+/// Why event stores do not support a type.
 pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, String> {
     let name = descriptor.field_name(field);
     let type_name = descriptor.field(field).map(|field| &field.record.type_name);
@@ -60,7 +60,7 @@ pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, S
     let model = FieldModel::with_data(descriptor, field).map_err(|error| error.to_string())?;
     if let Some(streamed) = streamed(&model) {
         return Err(format!(
-            "{streamed} is an object as ROOT's streamers write it, which no product is"
+            "{streamed} is an object in the format of ROOT's streamers, which products cannot be"
         ));
     }
     if let Some(why) = unclear(&model) {

@@ -16,14 +16,14 @@ pub const FORGETTING: &[u8] = b"forgetting ";
 const MARGIN: Duration = Duration::from_secs(2);
 
 impl Types {
-    /// Forgets the members of a class, so that it can be noted with others. Reads the names of all products of the store,
-    /// twice, with seconds between: so long, programs that are connected take the class for what it was, and nobody notes
-    /// it. Queues are not looked at, nor what waits in batches of others.
+    /// Forgets the members of a class, so that it can be noted with others. Reads the names of all products of the
+    /// store, twice, with seconds between: for this time, connected programs may remember the old class, and none
+    /// stores it. Queues are not checked, nor unwritten batches of other programs.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if the store has no such class, [`EventsError::Usage`] if a product has it, which is named,
-    /// and what is to end the waiting.
+    /// [`EventsError::NotFound`] if the store has no such class, [`EventsError::Usage`] if a product uses it, which the
+    /// message names, and a request to stop waiting.
     pub fn forget(&self, class: &str) -> Result<(), EventsError> {
         let backend = self.store.backend();
         let key = ClassNote::key(class);
@@ -50,10 +50,10 @@ impl Types {
         unused
     }
 
-    /// Waits until nobody knows any more what a class was.
+    /// Waits until no program remembers the old class.
     fn wait(&self) -> Result<(), EventsError> {
         if self.store.url() == "memory:" {
-            return Ok(()); // nobody else has it
+            return Ok(()); // no other program has it
         }
         let end = Instant::now() + CLASSES_KNOWN_FOR + MARGIN;
         while Instant::now() < end {
@@ -61,7 +61,7 @@ impl Types {
                 let url = self.store.url().to_owned();
                 return Err(EventsError::Objects {
                     url: url.clone(),
-                    doing: "wait until others have forgotten a class",
+                    doing: "wait until other clients have forgotten a class",
                     source: IoError::Interrupted { url },
                 });
             }
@@ -104,8 +104,8 @@ impl Search<'_> {
             if self.has(count.name.type_name())? {
                 return Err(EventsError::Usage {
                     what: format!(
-                        "{}: class {:?} cannot be forgotten: in dataset {dataset:?}, {}, there are products {:?} of the type \
-                         {}; delete all that have it, first",
+                        "{}: class {:?} cannot be forgotten: in dataset {dataset:?}, {}, there are products {:?} of \
+                         the type {}; delete these products first",
                         self.types.store.url(),
                         self.class,
                         place(item),
@@ -116,7 +116,7 @@ impl Search<'_> {
             }
         }
         if item.item_type() == ItemType::SubRun {
-            return Ok(()); // what is stored for events was among these
+            return Ok(()); // products of events were among these
         }
         item.children(..)
             .try_for_each(|child| self.item(&child?, dataset))
@@ -139,7 +139,7 @@ impl Search<'_> {
     fn members_have(&mut self, class: &str) -> Result<bool, EventsError> {
         let noted = self.types.store.backend().noted(&ClassNote::key(class))?;
         let note = noted.map(|noted| ClassNote::from_json(&noted));
-        // What is damaged or being forgotten says nothing of its members.
+        // A damaged or forgotten description has no members.
         let Some(Ok(note)) = note else {
             return Ok(false);
         };

@@ -44,12 +44,12 @@ impl Form {
         known.map_or("value", |(_, name)| name)
     }
 
-    /// Whether the stored bytes are what there is.
+    /// Whether the stored bytes themselves are wanted.
     pub fn is_bytes(self) -> bool {
         matches!(self, Self::Bytes | Self::OptionalBytes)
     }
 
-    /// Whether it can say that there is no product.
+    /// Whether it can represent missing products.
     pub fn may_lack(self) -> bool {
         !matches!(self, Self::Value | Self::Bytes)
     }
@@ -63,18 +63,18 @@ impl FromStr for Form {
         known
             .map(|(form, _)| *form)
             .ok_or_else(|| RNTupleError::Usage {
-                what: format!("products have no form {name:?}"),
+                what: format!("unknown form {name:?} of products"),
             })
     }
 }
 
 impl Types {
-    /// The form in which products of a type are columns, with the reason if it is bytes since it must be. `is_partial` says
-    /// that some entries have none.
+    /// The form in which products of a type are columns, with the reason if it is bytes since it must be. `is_partial`
+    /// tells whether some entries have none.
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// Errors of the store.
     pub fn form(
         &self,
         type_name: &str,
@@ -143,7 +143,7 @@ fn may_be_missing(model: &FieldModel) -> bool {
     }
 }
 
-/// Why a field's values are not all told apart where they are read, if that is so.
+/// Why a field's values are ambiguous when read, if they are.
 pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
     let missing =
         |model: &FieldModel| !matches!(model.kind, FieldKind::Variant(_)) && may_be_missing(model);
@@ -151,15 +151,15 @@ pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
     match &model.kind {
         FieldKind::Optional(item) if may_be_missing(item) => Some(TWICE),
         FieldKind::Variant(alternatives) if alternatives.iter().any(missing) => Some(TWICE),
-        FieldKind::Optional(item) if is_pointer && is_list(item) => Some(
-            "pointers are read as lists of one value or none, and what this one points at is a list itself",
-        ),
+        FieldKind::Optional(item) if is_pointer && is_list(item) => {
+            Some("pointers are read as lists of one value or none, and this one points to a list")
+        }
         _ => model.subfields().iter().find_map(unclear),
     }
 }
 
 const TWICE: &str =
-    "a value may be missing in it in more than one way, which are not told apart where it is read";
+    "a value can be missing in several ways, which cannot be distinguished when it is read";
 
 /// Whether values of a field are lists in arrays.
 fn is_list(model: &FieldModel) -> bool {
@@ -173,11 +173,11 @@ fn is_list(model: &FieldModel) -> bool {
 /// A column of an ntuple that a product becomes.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Which products it holds.
     pub product: ProductName,
-    /// And what of them.
+    /// And the reason.
     pub form: Form,
 }
 
@@ -211,7 +211,7 @@ impl Column {
     }
 }
 
-/// Products that were loaded as columns of an ntuple, behind the numbers of the events under these names.
+/// Products loaded as columns of an ntuple, after the event numbers with these names.
 ///
 /// # Errors
 ///
@@ -267,12 +267,13 @@ pub fn present(
             Ok((values, Some(nulls.iter().collect())))
         }
         Form::List => {
-            let wide = lists(array)
-                .ok_or_else(|| refused("it is no column of lists of one value or none".into()))?;
+            let wide = lists(array).ok_or_else(|| {
+                refused("it is not a column of lists with at most one value".into())
+            })?;
             let (ends, values) = wide;
             let there = ends.windows(2).map(|pair| match pair {
                 [a, b] if b.saturating_sub(*a) <= 1 => Ok(b > a),
-                _ => Err(refused("a list of it has more than one value".into())),
+                _ => Err(refused("one of its lists has more than one value".into())),
             });
             let there = there.collect::<Result<_, _>>()?;
             let (first, last) = (ends.first().copied(), ends.last().copied());
@@ -282,7 +283,7 @@ pub fn present(
     }
 }
 
-/// The ends of lists, and what is in them.
+/// The ends of lists, and their contents.
 fn lists(array: &ArrayRef) -> Option<(Vec<usize>, ArrayRef)> {
     let place = |end: i64| usize::try_from(end).ok();
     if let Some(lists) = array.as_list_opt::<i64>() {

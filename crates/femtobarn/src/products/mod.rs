@@ -1,8 +1,8 @@
 //! Products of an event store as columns.
 //!
-//! A product's type is a name of C++, as ROOT normalizes them, and says how its values are stored
-//! ([`rows`](femtobarn_rntuple::rows)). Of classes, the store notes once what members they have ([`ClassNote`]), so that
-//! what one program stores, in whatever language, another loads as columns.
+//! A product's type is a C++ name, as normalized by ROOT, and determines how its values are stored
+//! ([`rows`](femtobarn_rntuple::rows)). Of classes, the store notes once what members they have ([`ClassNote`]), so
+//! that what one program stores, in whatever language, another loads as columns.
 
 mod describe;
 mod forget;
@@ -27,7 +27,7 @@ use femtobarn_events::{
 use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::rows::{Columns, RowFault};
 
-/// The types of products that are bytes of which nothing more is known, or objects of Python.
+/// The types of products that are bytes of unknown structure, or Python objects.
 pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
 
 /// Products of all events of containers of a store as columns, with or without the numbers of the events (`run`, `subrun`,
@@ -35,7 +35,7 @@ pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
 ///
 /// # Errors
 ///
-/// What the store says, types that are not known, and values that are none of their type.
+/// Errors of the store, unknown types, and values that do not fit their type.
 pub fn arrays(
     types: &Types,
     store: &DataStore,
@@ -68,7 +68,7 @@ fn descriptors<'a>(parts: &'a [Part<'a>]) -> impl Iterator<Item = Descriptor> + 
     parts.iter().flat_map(own)
 }
 
-/// Products that were loaded as columns, one behind the other.
+/// Products loaded as columns, concatenated.
 ///
 /// # Errors
 ///

@@ -21,7 +21,7 @@ pub struct Member {
     pub type_name: String,
 }
 
-/// Where the members of a class lie in memory, as a compiler of C++ says.
+/// Memory layout of the members of a class, as given by a C++ compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InMemory {
     pub size: u64,
@@ -43,18 +43,18 @@ impl ClassNote {
             .into_bytes()
     }
 
-    /// What a note says, or why it says nothing.
+    /// The content of a description, or why it is invalid.
     pub fn from_json(note: &[u8]) -> Result<Self, String> {
         let note: Value = serde_json::from_slice(note).map_err(|error| error.to_string())?;
         let text = |of: &Map<String, Value>, name: &str| {
             let text = of.get(name).and_then(Value::as_str);
             text.map(str::to_owned)
-                .ok_or_else(|| format!("there is no text {name:?} in it"))
+                .ok_or_else(|| format!("the string {name:?} is missing"))
         };
-        let note = note.as_object().ok_or("it is no object")?;
+        let note = note.as_object().ok_or("it is not an object")?;
         let members = note.get("members").and_then(Value::as_array);
         let member = |member: &Value| {
-            let member = member.as_object().ok_or("a member is no object")?;
+            let member = member.as_object().ok_or("a member is not an object")?;
             Ok::<_, String>(Member {
                 name: text(member, "name")?,
                 type_name: text(member, "type")?,
@@ -85,7 +85,7 @@ impl ClassNote {
             }
         }
         if said.is_empty() {
-            said.push("they have another order".into());
+            said.push("their order differs".into());
         }
         said.join("; ")
     }

@@ -108,7 +108,7 @@ fn one_name_is_one_type() {
     );
     let error = types.note(&describe(&other, "")).unwrap_err().to_string();
     assert!(
-        error.contains("pt is float there and double here; only there: n; give the class"),
+        error.contains("pt is float there and double here; only there: n; rename the class"),
         "{error}"
     );
     // Once it is forgotten, it is what is noted next.
@@ -121,9 +121,12 @@ fn one_name_is_one_type() {
     for (type_name, why) in [
         (
             "std::vector<Unknown>",
-            "as columns: class \"Unknown\" is described nowhere in the store",
+            "as columns: the store has no description of class \"Unknown\"",
         ),
-        ("std::map<std::string,Unknown>", "\"Unknown\" is described"),
+        (
+            "std::map<std::string,Unknown>",
+            "no description of class \"Unknown\"",
+        ),
         (
             "std::deque<float>",
             "its type \"std::deque<float>\" is no type that is known",

@@ -16,8 +16,8 @@ use super::{ClassNote, Described, OPAQUE};
 /// How deep classes may lie in classes.
 const DEEPEST: usize = 64;
 
-/// For how long what a class consists of is not looked up again: nobody gives it other members so soon after it was
-/// forgotten.
+/// For how long what a class consists of is not looked up again: no program stores it with other members soon after it
+/// was forgotten.
 pub const CLASSES_KNOWN_FOR: Duration = Duration::from_secs(5);
 
 /// The types of a store's products, each looked up now and then.
@@ -47,7 +47,7 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Type`] if the name is none, or has classes of which the store has no note.
+    /// [`EventsError::Type`] if the name is invalid, or has classes without a description in the store.
     pub fn of(&self, type_name: &str, column: &str) -> Result<Arc<RowType>, EventsError> {
         let key = (type_name.to_owned(), column.to_owned());
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,8 @@ impl Types {
         Ok(rows)
     }
 
-    /// The classes that a type's name names, as the store has noted them, those of members before those that have them.
+    /// The classes in a type's name, as described in the store, sorted so that members precede the classes that use
+    /// them.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl Types {
     /// The field of a type, and whether classes were looked up for it.
     fn model(&self, type_name: &str, column: &str) -> Result<(FieldModel, bool), EventsError> {
         if OPAQUE.contains(&type_name) {
-            let why = "these are bytes, of which nothing more is known: load them as bytes".into();
+            let why = "the structure of these bytes is unknown: load them as bytes".into();
             return Err(self.bad(type_name, why));
         }
         let (mut classes, mut notes) = (Vec::new(), Vec::new());
@@ -94,7 +95,7 @@ impl Types {
         Ok((model, !classes.is_empty()))
     }
 
-    /// Adds the classes that a type's name names, those of their members before them.
+    /// Adds the classes in a type's name, after the classes of their members.
     fn collect(
         &self,
         type_name: &str,
@@ -103,7 +104,7 @@ impl Types {
         depth: usize,
     ) -> Result<(), EventsError> {
         if depth > DEEPEST {
-            return Err(self.bad(type_name, "its classes hold one another".into()));
+            return Err(self.bad(type_name, "its classes contain each other".into()));
         }
         for name in class_names(type_name) {
             let is_known = |class: &FieldModel| class.type_name == name;
@@ -114,8 +115,12 @@ impl Types {
             let Some(note) = note.filter(|note| !note.starts_with(FORGETTING)) else {
                 continue;
             };
-            let bad =
-                |why: String| self.bad(name, format!("the store's note of it is damaged: {why}"));
+            let bad = |why: String| {
+                self.bad(
+                    name,
+                    format!("its description in the store is damaged: {why}"),
+                )
+            };
             let in_memory = ClassNote::in_memory(&note);
             let note = ClassNote::from_json(&note).map_err(bad)?;
             for member in &note.members {
@@ -131,7 +136,7 @@ impl Types {
         Ok(())
     }
 
-    /// Raises if members do not lie where they do without those that a description has left out.
+    /// Raises if the layout of members does not match because a description has left out members.
     fn check_places(&self, model: &FieldModel, there: &InMemory) -> Result<(), EventsError> {
         let bad = |why: String| self.bad(&model.type_name, why);
         let rows = RowType::new(model.clone()).map_err(|error| bad(error.to_string()))?;
@@ -144,7 +149,7 @@ impl Types {
             return Ok(());
         }
         Err(bad(format!(
-            "the program of C++ that stored it has {} bytes with members at {:?}, and those that it has described need {} \
+            "the C++ program that stored it has {} bytes with members at {:?}, but the described members need {} \
              with members at {:?}: describe all members, in their order (FB_DESCRIBE)",
             there.size, there.places, own.size, own.places
         )))
@@ -164,8 +169,8 @@ impl Types {
             if noted.starts_with(FORGETTING) {
                 return Err(EventsError::Usage {
                     what: format!(
-                        "{}: class {} is being forgotten, which takes some seconds: try again; if that was broken off, \
-                         forget it again (forget_class, `fb store forget-class`)",
+                        "{}: class {} is being forgotten, which takes some seconds: try again; if that was \
+                         interrupted, forget it again (forget_class, `fb store forget-class`)",
                         self.store.url(),
                         class.name
                     ),
@@ -174,7 +179,7 @@ impl Types {
             let there = ClassNote::from_json(&noted).map_err(|why| {
                 self.bad(
                     &class.name,
-                    format!("the store's note of it is damaged: {why}"),
+                    format!("its description in the store is damaged: {why}"),
                 )
             })?;
             if there.members != class.members {
@@ -203,7 +208,7 @@ impl Types {
     }
 }
 
-/// Why a type is none whose values are read.
+/// Why values of a type cannot be read.
 fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> String {
     let reason = match error {
         RNTupleError::Unwritable { reason, .. } => reason,
@@ -215,14 +220,14 @@ fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> Strin
     let is_unknown = |name: &&&str| FieldModel::from_type_name_with("x", name, classes).is_err();
     match class_names(type_name).iter().find(is_unknown) {
         Some(class) => format!(
-            "class {class:?} is described nowhere in the store (FB_DESCRIBE in C++ does that, and storing a dataclass of \
-             Python)"
+            "the store has no description of class {class:?} (describe it with FB_DESCRIBE in C++, or store a \
+             dataclass of Python)"
         ),
         None => reason,
     }
 }
 
-/// The names in a type's name that may be those of classes, a template's with its arguments and then each of these.
+/// The names in a type's name that may be classes, a template's with its arguments and then each of these.
 pub(super) fn class_names(type_name: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
     let mut names = Vec::new();

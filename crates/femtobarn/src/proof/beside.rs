@@ -16,7 +16,7 @@ use super::runs::{Run, behind_one_another};
 use super::{Difference, Job, ProofOptions, ProofReport, open};
 use crate::inputs::{Entries, Input, JoinOptions, check_joined, chosen, matched, open_joined};
 
-/// Compares an ntuple with those that were joined.
+/// Compares an ntuple with the joined ntuples.
 ///
 /// # Errors
 /// If something cannot be opened, the entries of the inputs do not belong together, or one of the other options is given.
@@ -31,7 +31,8 @@ pub(super) fn prove(
         !matches!(options.entries, Entries::All) || options.since > 0 || !options.fields.is_empty();
     if is_other {
         return Err(RNTupleError::Usage {
-            what: "entries, where and since are about inputs that are one behind the other, and those of a join are side by side".to_owned(),
+            what: "entries, where and since are for inputs that follow each other, but the inputs of a join are side \
+                   by side".to_owned(),
         });
     }
     check_joined(inputs, join)?;
@@ -51,7 +52,7 @@ pub(super) fn prove(
     })
 }
 
-/// Insists that no two ntuples were asked for a field of one name, of which one would not be in the output.
+/// Checks that no two ntuples have a selected field with the same name, of which one would be missing in the output.
 fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), RNTupleError> {
     let mut known: HashMap<&str, &Reader> = HashMap::new();
     for (reader, fields) in readers.iter().zip(fields) {
@@ -62,7 +63,8 @@ fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), R
             if let Some(other) = known.insert(name, reader) {
                 return Err(RNTupleError::Usage {
                     what: format!(
-                        "{}:{} and {}:{} both have a field {name:?}, and only one of them can be in the output: say of which ntuple it was taken (fields, --fields once for each ntuple)",
+                        "{}:{} and {}:{} both have a field {name:?}, but only one can be in the output: give the \
+                         fields of each ntuple (fields, --fields once for each ntuple)",
                         other.url(),
                         other.path(),
                         reader.url(),
@@ -85,7 +87,7 @@ fn only(output: &Input) -> Result<(String, Arc<Reader>), RNTupleError> {
             let names: Vec<&str> = names.collect();
             Err(RNTupleError::Usage {
                 what: format!(
-                    "one ntuple is compared with those that were joined, and {} has {} ({}): name one (FILE:NAME)",
+                    "a join is compared as one ntuple, but {} has {} ({}): name one (FILE:NAME)",
                     output.shown(),
                     names.len(),
                     names.join(", ")
@@ -121,7 +123,7 @@ impl Job<'_> {
         let (ours, theirs) = (self.output.descriptor(), input.descriptor());
         let (own, known) = (by_name(ours), by_name(theirs));
         let mut pairs = Vec::new();
-        // what is behind views may have another name, and is compared by them
+        // sources of views may have another name, and are compared through the views
         for &id in fields.iter().filter(|&&id| !theirs.is_behind_views(id)) {
             let field = theirs.field_name(id).to_owned();
             let found = own.get(field.as_str());
@@ -159,12 +161,7 @@ impl Job<'_> {
         let others = own.top_level.iter().filter(|&&id| !own.is_behind_views(id));
         let others = others.map(|&id| own.field_name(id));
         let others = others.filter(|name| !compared.contains(name));
-        let others = others.map(|name| {
-            (
-                name.to_owned(),
-                "it was asked for of none of the inputs".to_owned(),
-            )
-        });
+        let others = others.map(|name| (name.to_owned(), "no input has it selected".to_owned()));
         self.report.not_compared.extend(others);
         self.finish()
     }

@@ -1,4 +1,4 @@
-//! Pages that are the same in two files, as the checksums beside them say.
+//! Pages that are equal in two files, according to their checksums.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
     Ok(clusters)
 }
 
-/// What is known of the pages of a field in a cluster.
+/// The pages of a field in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pages {
     /// They are the same: so many, of so many bytes.

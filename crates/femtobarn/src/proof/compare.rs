@@ -8,9 +8,9 @@ use super::text::{bytes_text, length_text, number_text};
 /// The first of some values that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unequal {
-    /// Its place, counted from the first that was compared.
+    /// Its index, counted from the first compared one.
     pub at: u64,
-    /// What of it differs, as `[2].pt`; nothing if it is a number or a text itself.
+    /// The differing part, such as `[2].pt`; empty if it is a number or a string itself.
     pub item: String,
     pub found: String,
     pub expected: String,
@@ -53,7 +53,7 @@ impl<'a> Side<'a> {
         )
     }
 
-    /// The alternative of a variant and its place there; 0 for none.
+    /// The alternative of a variant and its index there; 0 for none.
     fn variant(self, slot: SlotId, at: u64) -> Option<(u8, u64)> {
         let SlotData::Switch {
             tags, positions, ..
@@ -67,8 +67,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The first difference between `n` values of two arrays of one schema, from places of their own. The outer option is none
-/// if the arrays lack something, which they never should.
+/// The first difference between `n` values of two arrays with one schema, from separate start indices. The outer option
+/// is none if the arrays lack something, which they never should.
 pub(super) fn compare(
     node: &Node,
     (found, expected): (&Arrays, &Arrays),

@@ -6,11 +6,11 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::write::is_same_type;
 
-/// A top-level field of the output, and what it is in an input.
+/// A top-level field of the output, and its counterpart in an input.
 #[derive(Debug)]
 pub(super) struct FieldPair {
     pub name: String,
-    /// What is read to compare values, in the output and in the input: the field, or the members that both have.
+    /// The selections for comparing values, in the output and in the input: the field, or the members that both have.
     pub read: Vec<(FieldId, FieldId)>,
     /// Its columns, over all representations: those of the output and those of the input.
     pub columns: Vec<(Vec<u32>, Vec<u32>)>,
@@ -25,17 +25,17 @@ pub(super) enum Counterpart {
     Missing,
     /// The input does not have it, but it is a view of what the input has: of these top-level fields.
     View(Vec<String>),
-    /// It is something else there: what is there, and what it is in the input.
+    /// It is something else there: the existing field, and its counterpart in the input.
     Other(String, String),
 }
 
-/// The top-level fields of an ntuple by the names that its header gives them: not by the paths that users look up.
+/// The top-level fields of an ntuple, by the names in its header: not by the paths that users look up.
 pub(super) fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
     let all = descriptor.top_level.iter();
     all.map(|&id| (descriptor.field_name(id), id)).collect()
 }
 
-/// Finds a top-level field of the output in an input, of which the top-level fields are known by their names.
+/// Finds a top-level field of the output in an input, whose top-level fields are given by name.
 pub(super) fn counterpart(
     output: &Reader,
     id: FieldId,
@@ -85,7 +85,7 @@ fn shows_known(
 }
 
 impl FieldPair {
-    /// Adds a field and all below it; gives what both have. The error says what they are.
+    /// Adds a field and all below it; returns the common part. The error describes them.
     fn add(
         &mut self,
         output: &Reader,

@@ -1,9 +1,9 @@
 //! The proof that a file has the entries of others, one after another: page by page where these are the same, else value by
 //! value.
 //!
-//! A page with the number of elements, the stored size and the XXH3 checksum of the page at the same place of the same
-//! column in the input is the same page. What the output's checksums say of its pages is what `verify` finds; of the inputs
-//! only the checksums are read. All other values are compared bit by bit, some entries at a time.
+//! Two pages are the same if they have the same column and index, and their numbers of elements, stored sizes and XXH3
+//! checksums are equal. What the output's checksums say of its pages is what `verify` finds; of the inputs only the
+//! checksums are read. All other values are compared bit by bit, some entries at a time.
 
 mod beside;
 mod clusters;
@@ -46,7 +46,7 @@ pub struct ProofOptions {
     pub since: u64,
     /// Names or patterns of the top-level fields of the output that are compared; all if empty.
     pub fields: Vec<String>,
-    /// The inputs are side by side, as this joins them, and not one behind the other.
+    /// The inputs are side by side, as in this join, not one after the other.
     pub join: Option<JoinOptions>,
     /// Number of threads.
     pub threads: usize,
@@ -65,9 +65,9 @@ impl Default for ProofOptions {
     }
 }
 
-/// Compares the ntuples of a file, or the one that is named, with those of its inputs: entries one after another, in the order
-/// of the inputs, of the fields that the output has, or with `join` side by side. Inputs have the ntuple by the same path, or
-/// are named with their own. The output's checksums are not looked at: that is `verify`.
+/// Compares the ntuples of a file, or the named one, with those of its inputs: entries one after another, in the order
+/// of the inputs, of the fields that the output has, or with `join` side by side. Inputs have the ntuple by the same
+/// path, or are named with their own. The output's checksums are not checked: that is `verify`.
 ///
 /// # Errors
 /// If something cannot be opened, or its metadata cannot be read. What differs or cannot be read of the data is in the report.
@@ -78,13 +78,13 @@ pub fn prove(
     tick: Option<Tick<'_>>,
 ) -> Result<ProofReport, RNTupleError> {
     if inputs.is_empty() {
-        let what = "there are no inputs to compare with".to_owned();
+        let what = "no inputs to compare with".to_owned();
         return Err(RNTupleError::Usage { what });
     }
     check_inputs(inputs)?;
     if is_among(output, inputs) {
         let what = format!(
-            "{} is one of its own inputs: name the files that it was made of",
+            "{} is one of its own inputs: give the files that it was made from",
             output.shown()
         );
         return Err(RNTupleError::Usage { what });
@@ -102,7 +102,7 @@ fn is_among(output: &Input, inputs: &[Input]) -> bool {
     let Some(own) = file_id(&local(&output.url)) else {
         return false;
     };
-    // another ntuple of the same file may be what it was made of
+    // another ntuple of the same file may be its input
     let may_be = |input: &Input| {
         let names = input.path.as_ref().zip(output.path.as_ref());
         names.is_none_or(|(input, output)| plain(input) == plain(output))
@@ -150,12 +150,12 @@ fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTu
         _ if since == 0 => return Ok(()),
         [(_, reader)] if since <= reader.n_entries() => return Ok(()),
         [(path, reader)] => format!(
-            "{}:{path} has {}, and the first of the inputs cannot be entry {since}",
+            "{}:{path} has {}, so the inputs cannot begin at entry {since}",
             reader.url(),
             counted(reader.n_entries())
         ),
         _ => format!(
-            "the first entry of the inputs (since, --since) is that of one ntuple, and there are {}: name one (FILE:NAME)",
+            "since (--since) is the first entry of one ntuple, but there are {}: name one (FILE:NAME)",
             ntuples.len()
         ),
     };
@@ -228,7 +228,7 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
     if out.is_empty() {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{} has no RNTuple that could be compared with inputs",
+                "{} has no RNTuple to compare with the inputs",
                 output.shown()
             ),
         });
@@ -247,7 +247,8 @@ fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> 
     if key.class_name != RNTUPLE_CLASS {
         return Err(RNTupleError::Usage {
             what: format!(
-                "{}:{path} is a {}, and pages and values of an RNTuple are compared with those of RNTuples (fb convert proves what it makes by itself)",
+                "{}:{path} is a {}, but only RNTuples can be compared with RNTuples (fb convert verifies its own \
+                 output)",
                 input.shown(),
                 key.class_name
             ),
@@ -262,7 +263,7 @@ struct Job<'o> {
     output: Arc<Reader>,
     clusters: Vec<Cluster>,
     options: &'o ProofOptions,
-    /// What is compared.
+    /// The selection to compare.
     wanted: Patterns<'o>,
     /// The entry of the output that is the next of the inputs.
     at: u64,
@@ -307,8 +308,8 @@ impl<'o> Job<'o> {
         self.compare(input, (&theirs, &runs), (&fields, &missing), first, tick)
     }
 
-    /// Compares the entries of the output from the first one of an input on, with runs of its entries. Entries that the output
-    /// does not have are told at the end.
+    /// Compares the entries of the output from the first one of an input on, with runs of its entries. Missing entries
+    /// of the output are reported at the end.
     fn compare(
         &mut self,
         input: &Arc<Reader>,
@@ -333,7 +334,7 @@ impl<'o> Job<'o> {
         comparer.compare(tasks)
     }
 
-    /// The fields that an input has, and those that it does not have. Those that were found to differ are done.
+    /// The fields of an input, and the fields that it lacks. Those that were found to differ are done.
     fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<FieldId>) {
         let (mut fields, mut missing) = (Vec::new(), Vec::new());
         let (descriptor, theirs) = (self.output.descriptor(), input.descriptor());
@@ -348,12 +349,12 @@ impl<'o> Job<'o> {
                     self.report.missing.push((field, name.to_owned()));
                     missing.push(id);
                 }
-                // it has the values of what it shows, which is compared
+                // it has the values of its source, which are compared
                 Counterpart::View(shown) => {
                     let shown = shown.into_iter().find(|name| !self.wanted.takes(name));
                     if let Some(shown) = shown {
                         let reason = format!(
-                            "it is a view of {shown:?}, and {name} has only that: compare it, too"
+                            "it is a view of {shown:?}, its only counterpart in {name}: compare that field, too"
                         );
                         self.report.not_compared.push((field, reason));
                     }
@@ -393,7 +394,7 @@ impl<'o> Job<'o> {
     }
 }
 
-/// What is left to be compared by value, in the order of the entries: all that pages do not prove.
+/// The rest to compare by value, in the order of the entries: all that pages do not prove.
 fn tasks(
     ours: &[Cluster],
     theirs: &[Cluster],

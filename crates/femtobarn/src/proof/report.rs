@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// What was proven of the ntuples of a file.
+/// The proof for the ntuples of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by its type")]
 pub struct ProofReport {
     pub ntuples: Vec<NTupleProof>,
 }
 
-/// What was proven of an ntuple.
+/// The proof for an ntuple.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NTupleProof {
     /// Its path.
     pub ntuple: String,
     /// Number of its entries.
     pub n_entries: u64,
-    /// Number of those that the inputs give.
+    /// Number of entries of the inputs.
     pub n_expected: u64,
     /// The inputs that have it, and how many entries come of each.
     pub inputs: Vec<(String, u64)>,
-    /// Pages that are those of the inputs, by the checksums that are stored with both.
+    /// Pages that are equal to those of the inputs, according to the stored checksums.
     pub pages_equal: u64,
     /// Their bytes.
     pub bytes_equal: u64,
-    /// Fields of which values were compared, and in how many entries.
+    /// Fields that were compared by value, and the number of entries.
     pub by_value: BTreeMap<String, u64>,
     /// Fields that an input does not have (with its name), so that they must be zero, empty or missing in its entries.
     pub missing: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub struct NTupleProof {
     pub left_out: Vec<(String, String)>,
     /// Fields that were not compared, and why.
     pub not_compared: Vec<(String, String)>,
-    /// What is not as in the inputs: the first of each field.
+    /// Differences from the inputs: the first of each field.
     pub differences: Vec<Difference>,
 }
 
@@ -49,7 +49,7 @@ pub struct Difference {
     pub input: String,
     /// Its entry.
     pub input_entry: Option<u64>,
-    /// What is there.
+    /// The found value.
     pub found: String,
     /// What the input has.
     pub expected: String,
@@ -175,19 +175,19 @@ impl Difference {
         match (self.entry, self.input_entry) {
             (Some(entry), Some(other)) => {
                 format!(
-                    "{field}: entry {entry} has {found}, and entry {other} of {input} {expected}"
+                    "{field}: entry {entry} has {found}, but entry {other} of {input} has {expected}"
                 )
             }
             (Some(entry), None) => {
                 format!(
-                    "{field}: entry {entry} has {found}, and should have {expected}, as {input} does not have it"
+                    "{field}: entry {entry} has {found}, expected {expected}, as {input} does not have it"
                 )
             }
             _ if field.is_empty() && input.is_empty() => {
-                format!("{found} entries, and {expected} in the inputs")
+                format!("{found} entries, but {expected} in the inputs")
             }
-            _ if field.is_empty() => format!("{found}, and {input} has {expected}"),
-            _ => format!("{field}: {found}, and in {input} {expected}"),
+            _ if field.is_empty() => format!("{found}, but {input} has {expected}"),
+            _ => format!("{field}: {found}, but in {input} {expected}"),
         }
     }
 }

@@ -23,7 +23,7 @@ impl Run {
         self.entries.end - self.entries.start
     }
 
-    /// The entry of the output behind the last.
+    /// The exclusive end in the output.
     pub fn output_end(&self) -> u64 {
         self.output + self.n_entries()
     }

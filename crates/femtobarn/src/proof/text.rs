@@ -1,12 +1,12 @@
-//! Values as text, for people.
+//! Values as strings, for people.
 
 use femtobarn_codec::real::half_to_f32;
 use femtobarn_rntuple::schema::DType;
 
-/// Bytes of a text that are shown.
+/// Maximum number of bytes of a string that are shown.
 const MOST: usize = 60;
 
-/// A number. One that is none is told with its bits.
+/// A number. NaNs are shown with their bits.
 pub(super) fn number_text(dtype: DType, bytes: &[u8]) -> Option<String> {
     macro_rules! number {
         ($type:ty) => {
@@ -56,7 +56,7 @@ pub(super) fn length_text(n: u64) -> String {
     }
 }
 
-/// The beginning of a text, or of other bytes.
+/// The beginning of a string, or of other bytes.
 pub(super) fn bytes_text(bytes: &[u8]) -> String {
     let shown = bytes.get(..MOST).unwrap_or(bytes);
     let more = if shown.len() < bytes.len() {

@@ -22,7 +22,7 @@ const UNORDERED_STEP: u64 = 256 << 20;
 /// Bytes of pages that two steps need, in each file.
 const CACHE: u64 = 128 << 20;
 
-/// Fields, by their numbers, of which values are to be compared in entries of the output.
+/// Fields, by number, to compare by value in entries of the output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub entries: Range<u64>,
@@ -37,7 +37,7 @@ struct First {
     unequal: Unequal,
 }
 
-/// Compares values of the output with those of one input.
+/// Compares values of the output with one input.
 pub(super) struct Comparer<'a> {
     /// The output and the input.
     pub readers: (&'a Arc<Reader>, &'a Arc<Reader>),
@@ -51,7 +51,7 @@ pub(super) struct Comparer<'a> {
     pub report: &'a mut NTupleProof,
 }
 
-/// A top-level field of the output, and what is read of it in the output and in the input.
+/// A top-level field of the output, and its selections in the output and in the input.
 #[derive(Clone)]
 struct Column {
     name: String,
@@ -120,7 +120,7 @@ impl<'a> Comparer<'a> {
         self.runs.get(first..last).unwrap_or_default()
     }
 
-    /// Does tasks. Of a field that differs only the first difference is told.
+    /// Does tasks. Only the first difference of each field is reported.
     pub fn compare(&mut self, tasks: Vec<Task>) -> Result<(), RNTupleError> {
         let last = tasks.last().map_or(0, |task| task.entries.end);
         let whole = tasks.first().map(|task| task.entries.start..last);
@@ -259,7 +259,7 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// Compares what was found with entries of the input, in the input's order; in halves, if they are too many.
+    /// Compares values with entries of the input, in the input's order; in halves, if they are too many.
     fn against(
         &mut self,
         input: &Arc<Reader>,
@@ -302,8 +302,8 @@ impl<'a> Comparer<'a> {
         read(&columns.schema, parts, &options)
     }
 
-    /// Compares runs of entries: those of the output are there from its entry `start` on, those of the input from `first` on.
-    /// Of each column the first difference in the output is kept.
+    /// Compares runs of entries: the output's values begin at its entry `start`, the input's at `first`. Of each column
+    /// the first difference in the output is kept.
     fn check(
         &self,
         columns: &Columns,
@@ -380,7 +380,7 @@ fn hull(runs: &[Run]) -> Range<u64> {
     first.unwrap_or(0)..last.unwrap_or(0)
 }
 
-/// What of runs is in entries of the output.
+/// The parts of runs in entries of the output.
 fn clipped(runs: &[Run], entries: &Range<u64>) -> Vec<Run> {
     let clip = |run: &Run| {
         let output = run.output.max(entries.start);

@@ -126,9 +126,9 @@ fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
         "usage" => {
             let limits = [
                 "attribute set",
-                "does not share blocks",
+                "cannot share blocks",
                 "levels auto and L4 do that",
-                "what is to be done with such objects",
+                "select a treatment of such objects",
             ];
             limits.iter().any(|limit| text.contains(limit))
         }

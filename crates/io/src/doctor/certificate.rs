@@ -1,4 +1,4 @@
-//! What a certificate says of whom it is, who vouches for it, and how long: as much of X.509 (RFC 5280) as that takes. Pure.
+//! Subject, issuer and validity of a certificate: as much of X.509 (RFC 5280) as that takes. Pure.
 
 /// The names and the end of a certificate, in words.
 pub fn describe(der: &[u8]) -> Option<String> {

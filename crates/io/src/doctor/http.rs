@@ -26,7 +26,7 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
             Ok(probe) => probe.protocol.clone(),
             Err(error) if error.status().is_some() => "HTTP".to_owned(),
             Err(error) => {
-                let advice = "check that a server of HTTP listens on this port";
+                let advice = "check that an HTTP server listens on this port";
                 return Err(Failed::new(with_causes(error), advice));
             }
         };
@@ -35,7 +35,8 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
     way.step("authentication", || match &probe {
         Some(Err(error)) if matches!(error.status(), Some(401 | 403)) => Err(Failed::new(
             with_causes(error),
-            "give a token by the setting bearer_token or by BEARER_TOKEN, or a user in the URL; what was given is refused",
+            "give a token (setting bearer_token, or BEARER_TOKEN), or a user in the URL; the given credentials were \
+             refused",
         )),
         Some(Ok(probe)) => Ok(Found::new((), probe.credentials).taking(None)),
         _ => Ok(Found::new((), "").taking(None)),
@@ -56,8 +57,8 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
 
 fn ranges(probe: &HttpProbe) -> &'static str {
     match (probe.gives_ranges, probe.gives_many) {
-        (false, _) => "no parts of files: this one is read as a whole",
-        (true, true) => "ranges, also several by one request",
-        (true, false) => "ranges, each by a request of its own",
+        (false, _) => "no ranges: the file is read as a whole",
+        (true, true) => "ranges, several per request",
+        (true, false) => "ranges, one per request",
     }
 }

@@ -1,5 +1,4 @@
-//! What is between here and a file: each step of the way to it, in its order, with what was found, how long it took, and what
-//! to do where it fails.
+//! Diagnosis of the access to a file: each step, in order, with its result, its time, and advice if it fails.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ mod xrootd;
 pub enum Outcome {
     /// As it should.
     Fine,
-    /// There is no way on.
+    /// No further step is possible.
     Failed,
     /// One before it has failed.
     NotReached,
@@ -28,22 +27,23 @@ pub enum Outcome {
 /// A step of the way to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// The name of the step.
     pub name: &'static str,
     /// How it has ended.
     pub outcome: Outcome,
-    /// How long it took, where that says something.
+    /// Its time, where that is meaningful.
     pub time: Option<Duration>,
-    /// What was found, without secrets.
+    /// The result, without secrets.
     pub note: String,
     /// What to do about it, if it failed.
     pub advice: Option<String>,
 }
 
-/// Goes the way to a file step by step, and reads at most so many bytes of it. Of what cannot be reached, all steps are told.
+/// Goes the way to a file step by step, and reads at most so many bytes of it. For an unreachable file, all steps are
+/// reported.
 pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
     let mut way = Way::default();
-    // settings that make no sense are told by the step that needs them
+    // invalid settings are reported by the step that needs them
     let is_others = is_foreign(url) || foreign_for(url, settings).is_ok_and(|o| o.is_some());
     let source = match protocol(url) {
         _ if is_others => way.file(|| open_remote(url, settings)),
@@ -63,7 +63,7 @@ pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
 
 type Opened = std::sync::Arc<dyn ByteSource>;
 
-/// What a step has found: something for those behind it, and a note.
+/// What a step has found: a result for later steps, and a note.
 struct Found<T> {
     value: T,
     note: String,
@@ -100,14 +100,14 @@ impl Failed {
 impl From<IoError> for Failed {
     fn from(error: IoError) -> Self {
         let advice = match error.kind() {
-            "file-not-found" => "check the path: `fb ls FOLDER/` lists what is in a folder",
+            "file-not-found" => "check the path: `fb ls DIRECTORY/` lists a directory",
             "permission-denied" => {
-                "check who asks, and whether they may read it: the guide on remote files says where tokens and keys are looked for"
+                "check the user and its permissions: the guide on remote files lists where tokens and keys are searched"
             }
-            "not-a-file" => "`fb ls` lists what is in a folder",
-            "usage" => "`fb doctor` of another file shows what the settings come to",
+            "not-a-file" => "`fb ls` lists a directory",
+            "usage" => "check the settings with `fb doctor` on another file",
             "unsupported-url" | "missing-dependency" => "see the guide on remote files",
-            _ => "ask those who run the server, with this line",
+            _ => "send this line to the administrators of the server",
         };
         Self::new(with_causes(&error), advice)
     }

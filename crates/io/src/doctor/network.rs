@@ -19,7 +19,7 @@ pub struct Place {
     pub port: u16,
 }
 
-/// Looks the server up, and connects to each of its addresses; gives the one that answers first.
+/// Looks the server up, and connects to each of its addresses; returns the one that answers first.
 pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Option<SocketAddr> {
     let (host, port) = (place.host.trim_matches(['[', ']']), place.port);
     let found = way.step("addresses", || {
@@ -64,7 +64,7 @@ pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Op
             None => Err(Failed::new(
                 shown.join(", "),
                 format!(
-                    "check the port ({port}); if nothing answers at all, a firewall may be in between, or a proxy be needed"
+                    "check the port ({port}); if nothing answers, a firewall may block it, or a proxy may be needed"
                 ),
             )),
         }
@@ -113,7 +113,7 @@ pub fn tls(
     });
 }
 
-/// What was agreed on.
+/// The negotiated parameters.
 pub fn agreed(session: &TlsSession) -> String {
     let shown = session.certificate.as_deref();
     let certificate = shown.and_then(certificate::describe);
@@ -125,7 +125,7 @@ pub fn agreed(session: &TlsSession) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Why there is no TLS, with the certificate that was shown.
+/// Why TLS failed, with the certificate of the server.
 pub fn untrusted(session: &TlsSession, why: String) -> Failed {
     let advice = tls_advice(&why);
     let shown = agreed(session);

@@ -31,7 +31,7 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
     }
     let source = way.file(|| open_remote(url, settings));
     way.step("vector reads", || {
-        let note = "ranges, each by a request of its own";
+        let note = "ranges, one per request";
         Ok(Found::new((), note).taking(None))
     });
     source

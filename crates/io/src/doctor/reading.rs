@@ -7,19 +7,19 @@ use super::{Found, Opened, Way};
 use crate::units::bytes;
 use crate::{IoError, Settings, SourceCost, SourceMeta, on_threads};
 
-/// Small reads, of which the one in the middle counts.
+/// Small reads, whose median counts.
 const SMALL_READS: u64 = 7;
 
-/// How long reading may take, all in all; what was begun is read to its end.
+/// How long reading may take, all in all; a started read is finished.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Bytes of a range of those that are read to measure how quick that is.
+/// Size in bytes of the ranges for measuring the throughput.
 const PIECE: u64 = 1 << 20;
 
-/// Why nothing can be measured where nothing is asked for.
-const HELD: &str = "not measured: the whole file came when it was opened";
+/// Note if nothing can be measured because nothing is requested.
+const HELD: &str = "not measured: opening has read the whole file";
 
-/// What tells a file from others.
+/// Identity of a file.
 pub fn identity(meta: &SourceMeta) -> String {
     let modified = meta.modified.map(httpdate::fmt_http_date);
     let parts = [
@@ -50,7 +50,7 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
         let is_held = before.is_some() && before == source.traffic();
         let middle = times.get(times.len() / 2).copied().filter(|_| !is_held);
         let note = match middle {
-            Some(_) => format!("of a byte: the middle one of {}", times.len()),
+            Some(_) => format!("for 1 byte: median of {}", times.len()),
             None => HELD.to_owned(),
         };
         Ok(Found::new((), note).taking(middle))
@@ -83,7 +83,8 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
     });
 }
 
-/// Reads from the beginning, at most so many bytes for at most so long; gives how many, and in how many vector reads.
+/// Reads from the beginning, at most so many bytes for at most so long; returns the number of bytes, and of vector
+/// reads.
 fn read(source: &Opened, cost: SourceCost, n_bytes: u64) -> Result<(u64, u64), IoError> {
     let end = source.meta().size.min(n_bytes);
     let piece = PIECE.min(cost.largest_request);

@@ -36,7 +36,7 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
         let file = wait_for(&shown, opened)?.map_err(|error| xrootd_failed(url, error))?;
         let server = wait_for(&shown, file.server())?;
         let note = match server == target.server.to_string() {
-            true => "none: the server has the file itself".to_owned(),
+            true => "none: this server has the file".to_owned(),
             false => format!("to {server}"),
         };
         Ok(Found::new(Some(Arc::new(file)), note))
@@ -62,7 +62,7 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
     source
 }
 
-/// What the server says of itself, TLS, and who is let in: by one connection.
+/// Version of the server, TLS, and authentication: by one connection.
 fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
     let probed = way.step("protocol", || {
         let Some((target, client)) = target else {
@@ -77,7 +77,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
         let version = protocol.version;
         let role = match protocol.flags.is_manager() {
             true => "a redirector",
-            false => "a server of files",
+            false => "a file server",
         };
         let software = match &error {
             None => software(shown, target, client),
@@ -98,30 +98,30 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
         }
         (None, Some(error @ XrootdError::Tls { .. })) => Err(Failed::new(
             with_causes(error),
-            "write root:// in place of roots://, if what is read may be seen by others",
+            "use root:// instead of roots:// if others may see the data",
         )),
         (Some((session, time)), _) => Ok(Found::new((), agreed(session)).taking(Some(*time))),
         (None, _) => {
             let has = trace.protocol.is_some_and(|(p, _)| p.flags.has_tls());
             let note = match has {
-                true => "not used: the server has it, roots:// asks for it",
-                false => "not used: the server has none",
+                true => "not used, but available: use roots://",
+                false => "not used: the server does not support it",
             };
             Ok(Found::new((), note).taking(None))
         }
     });
     way.step("authentication", || {
         let offered = match trace.offered.as_slice() {
-            [] => "none is wanted".to_owned(),
-            offered => format!("it takes {}", offered.join(", ")),
+            [] => "not required".to_owned(),
+            offered => format!("accepted: {}", offered.join(", ")),
         };
         match (&error, &trace.used) {
             (Some(error), _) => Err(Failed::new(
                 format!("{offered}; {}", with_causes(error)),
-                "the guide on remote files says where tokens, keys and proxies are looked for",
+                "see the guide on remote files for where tokens, keys and proxies are searched",
             )),
             (None, Some(used)) => {
-                let note = format!("{offered}; {used} was used");
+                let note = format!("{offered}; used: {used}");
                 Ok(Found::new((), note).taking(trace.login))
             }
             (None, None) => Ok(Found::new((), offered).taking(trace.login)),
@@ -129,7 +129,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
     });
 }
 
-/// The version of the server's program, where it says that.
+/// The version of the server's program, if it reports that.
 fn software(shown: &str, target: &XrootdUrl, client: &Client) -> String {
     let asked = wait_for(shown, client.configuration(&target.server, &["version"]));
     let lines = asked.ok().and_then(Result::ok).unwrap_or_default();

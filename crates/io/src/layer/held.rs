@@ -16,7 +16,7 @@ pub struct HeldSource {
 }
 
 impl HeldSource {
-    /// Holds these ranges, whose bytes are known; those that are not as long as their range are not used.
+    /// Holds these ranges with their bytes; bytes that are not as long as their range are ignored.
     pub fn new(inner: Arc<dyn ByteSource>, mut held: Vec<(Range<u64>, Bytes)>) -> Self {
         held.retain(|(range, bytes)| {
             range.end.checked_sub(range.start) == Some(bytes.len() as u64)
@@ -24,8 +24,8 @@ impl HeldSource {
         Self { inner, held }
     }
 
-    /// Reads `head` bytes from the beginning and `tail` bytes from the end of `inner`; all of it, in one range, if it
-    /// is no larger than both together. Formats that keep their metadata at both ends open with no further request.
+    /// Reads `head` bytes from the beginning and `tail` bytes from the end of `inner`; all of it as one range, if it is
+    /// not larger than both together. Formats that keep their metadata at both ends open with no further request.
     ///
     /// # Errors
     /// If the read fails.

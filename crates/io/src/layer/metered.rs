@@ -1,4 +1,4 @@
-//! A layer that counts and remembers what is read of a source, and by which its requests are cut as settings say.
+//! A layer that counts and records the reads of a source, and splits its requests according to settings.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub struct MeteredSource {
     stage: Stage,
 }
 
-/// A source and its counters, which outlive it where somebody watches.
+/// A source and its counters, which outlive it for observers.
 #[derive(Debug)]
 struct Watched {
     source: Arc<dyn ByteSource>,
@@ -27,7 +27,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Those of these ranges that are read: what is held was counted when it came.
+    /// Those of these ranges that are read: held bytes were counted when they were read.
     fn read_of<'a>(&self, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
         let is_read = |range: &Range<u64>| self.source.peek(range).is_none();
         if ranges.iter().all(is_read) {
@@ -48,7 +48,7 @@ impl MeteredSource {
     /// Counts the reads of a source, which is being opened, with the costs that `settings` say.
     ///
     /// # Errors
-    /// If a setting says nonsense.
+    /// If a setting is invalid.
     pub fn of(
         inner: Arc<dyn ByteSource>,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! A layer that records what is read.
+//! A layer that records reads.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::{ByteSource, IoError, SourceInfo};
 /// Records every vector read, for tests that assert what an operation costs and for metrics.
 ///
 /// A read into the caller's memory is recorded as a vector read of one range. The map of the source beneath is not
-/// passed on: reads through it would go unseen.
+/// passed on: reads through it would not be recorded.
 #[derive(Debug)]
 pub struct RecordSource {
     inner: Arc<dyn ByteSource>,
@@ -43,7 +43,7 @@ impl RecordSource {
             .sum()
     }
 
-    /// Forgets what was recorded.
+    /// Clears the record.
     pub fn clear(&self) {
         self.lock().clear();
     }

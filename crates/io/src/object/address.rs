@@ -7,7 +7,7 @@ use crate::url::{Protocol, protocol, public};
 
 pub(crate) use crate::url::Store as Kind;
 
-/// An object, or a folder of them: what begins with its name.
+/// An object, or a prefix that acts as a directory: what begins with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     /// As people see it, without what may be secret.
@@ -18,12 +18,13 @@ pub(crate) struct Address {
     /// The host of an account of Azure, where the URL names it.
     pub host: Option<String>,
     pub key: Path,
-    /// Whether it ends as a folder does, and can be no object.
+    /// Whether it ends with a slash, and cannot be an object.
     pub is_folder: bool,
 }
 
 impl Address {
-    /// Takes a URL apart, as fsspec and the crate `object_store` write them. A key is taken as it is: `%20` in it is no space.
+    /// Takes a URL apart, as fsspec and the crate `object_store` write them. A key is taken as it is: `%20` in it is
+    /// not a space.
     pub fn parse(url: &str) -> Result<Self, IoError> {
         let failed = |why: &str| IoError::Remote {
             url: public(url),
@@ -34,7 +35,7 @@ impl Address {
         };
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         if rest.contains(['?', '#']) {
-            return Err(failed("the URL of an object has no ? and no #"));
+            return Err(failed("the URL of an object must not contain ? or #"));
         }
         let (server, key) = rest.split_once('/').unwrap_or((rest, ""));
         let (bucket, host) = match server.split_once('@') {
@@ -43,7 +44,7 @@ impl Address {
         };
         if bucket.is_empty() || bucket.contains(['@', ':']) {
             return Err(failed(
-                "expected a bucket and a key, as s3://bucket/key; the server is a setting, endpoint",
+                "expected a bucket and a key, e.g. s3://bucket/key; give the server with the setting endpoint",
             ));
         }
         let parsed = Path::parse(key).map_err(|error| failed(&error.to_string()))?;
@@ -96,12 +97,12 @@ mod tests {
     #[test]
     fn what_names_no_object_is_told() {
         for (url, said) in [
-            ("s3://", "as s3://bucket/key"),
-            ("s3://key:secret@b/k", "as s3://bucket/key"),
+            ("s3://", "e.g. s3://bucket/key"),
+            ("s3://key:secret@b/k", "e.g. s3://bucket/key"),
             ("s3://host:9000/b/k", "endpoint"),
             ("s3://b/a//k", "Path"),
             ("s3://b/../k", ".."),
-            ("s3://b/k?token=secret", "no ?"),
+            ("s3://b/k?token=secret", "must not contain ?"),
         ] {
             let error = Address::parse(url).unwrap_err();
             let cause = std::error::Error::source(&error).unwrap().to_string();

@@ -9,7 +9,7 @@ use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseB
 
 use femtobarn_xrootd::{Pace, Rate};
 
-/// Bytes of what a server says of an error: codes and messages have some hundred.
+/// Maximum size of the error text of a server: codes and messages have some hundred.
 const LONGEST_ERROR: u64 = 64 << 10;
 
 /// Bytes of an answer that is not an object: a list of a thousand keys of a kilobyte, escaped, has less than a tenth.
@@ -25,7 +25,7 @@ struct Bounded {
     is_cut: bool,
 }
 
-/// The same answer, whose body ends in time. `is_object` says whether that may have any length.
+/// The same answer, with a limited body. `is_object` tells whether it may have any length.
 pub(super) fn bounded(answer: HttpResponse, rate: Rate, is_object: bool) -> HttpResponse {
     let is_cut = !answer.status().is_success();
     let left = match (is_cut, is_object) {
@@ -58,7 +58,7 @@ impl Bounded {
             }
             (Err(slow), _) => HttpError::new(HttpErrorKind::Timeout, slow),
             (_, None) => {
-                let what = std::io::Error::other("the answer is longer than any list");
+                let what = std::io::Error::other("the answer is too long for a list");
                 HttpError::new(HttpErrorKind::Decode, what)
             }
         };
@@ -82,7 +82,7 @@ impl Body for Bounded {
         }
     }
 
-    /// Nothing is reserved for what a server says of an error.
+    /// No memory is reserved for error texts of a server.
     fn size_hint(&self) -> SizeHint {
         match self.left {
             u64::MAX => self.inner.size_hint(),

@@ -26,14 +26,14 @@ use femtobarn_xrootd::Rate;
 /// parts, and need not say anything meanwhile.
 const PATIENCE: u32 = 10;
 
-/// How long a server of a cloud that gives credentials to its machines may take: it is near, or not there at all.
+/// Timeout for the metadata server of a cloud, which provides credentials to machines: it is near, or does not exist.
 const NEAR: Duration = Duration::from_secs(1);
 
 /// The pause after a connection that was refused: with three tries more, such a server has three seconds.
 const STARTING: usize = 3;
 
-/// Makes connections with the certificates that all of our protocols trust; those of the crate `object_store` would bring a
-/// second library of cryptography, or other certificates.
+/// Makes connections with the certificates that all of our protocols trust; those of the crate `object_store` would
+/// need a second cryptography library, or other certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub connect_timeout: Duration,
@@ -47,7 +47,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// What stores are told of it.
+    /// Information for stores.
     pub fn options(&self) -> ClientOptions {
         ClientOptions::new()
             .with_timeout_disabled()
@@ -84,7 +84,7 @@ impl HttpConnector for Connector {
                 .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(connect_timeout)
                 .https_only(allows_http.as_deref() != Some("true"))
-                // who may see credentials is decided at each redirect
+                // each redirect is checked before it gets credentials
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .http1_only()
@@ -150,7 +150,7 @@ impl Reached {
     }
 }
 
-/// Makes requests, and counts those that are to be counted.
+/// Sends requests, and counts the relevant ones.
 #[derive(Debug)]
 struct Counting {
     asking: reqwest::Client,
@@ -189,7 +189,7 @@ impl Counting {
         Err(redirect::too_many(self.most_redirects))
     }
 
-    /// An answer to what was sent: it is not followed to another server.
+    /// An answer to a request: it is not followed to another server.
     fn received(
         &self,
         asked: &HttpRequest,
@@ -203,7 +203,7 @@ impl Counting {
         }
     }
 
-    /// Asks once. A server that was there and accepts no connections may be starting again: that takes longer than the
+    /// Asks once. A server that worked before and refuses connections may be restarting: that takes longer than the
     /// pauses of stores between their tries, which are for servers that are busy.
     async fn ask_patiently(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let reached = request.extensions().get::<Reached>().cloned();
@@ -274,7 +274,7 @@ fn is_of_object(request: &HttpRequest) -> bool {
     request.method() == "GET" && !query.split('&').any(is_list)
 }
 
-/// The same answer, whose body has come.
+/// The same answer, with its received body.
 async fn complete(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (parts, body) = answer.into_parts();
     let bytes: Bytes = body.bytes().await?;
@@ -282,7 +282,7 @@ async fn complete(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
 }
 
 fn silent(patience: Duration) -> HttpError {
-    let what = format!("nothing was sent and nothing came for {patience:?} (request_timeout)");
+    let what = format!("no data were sent or received for {patience:?} (request_timeout)");
     let error = std::io::Error::new(std::io::ErrorKind::TimedOut, what);
     HttpError::new(HttpErrorKind::Timeout, error)
 }

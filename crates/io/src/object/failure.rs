@@ -1,4 +1,4 @@
-//! What errors of object stores mean, and how much of what a server said may be told.
+//! Meaning of errors of object stores, and the parts of a server's answer that may be shown.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -8,8 +8,9 @@ use std::sync::{PoisonError, RwLock};
 use super::Address;
 use crate::IoError;
 
-/// What to do where there are no credentials.
-pub(super) const NO_CREDENTIALS: &str = "no credentials were found, neither in settings, nor in the environment, nor in files: set anonymous=true for public data, or give keys";
+/// Advice for missing credentials.
+pub(super) const NO_CREDENTIALS: &str = "no credentials found in settings, environment or files: set anonymous=true \
+                                         for public data, or give keys";
 
 /// The error of reading an object.
 pub(crate) fn read(address: &Address, error: object_store::Error) -> IoError {
@@ -27,7 +28,7 @@ pub(crate) fn created(address: &Address, error: object_store::Error) -> IoError 
     })
 }
 
-/// An error of which it is known what it means, or what to say of another one.
+/// An error with a known meaning, or advice for another one.
 fn known(address: &Address, error: object_store::Error) -> Result<IoError, (String, String)> {
     use object_store::Error as E;
 
@@ -49,7 +50,7 @@ fn known(address: &Address, error: object_store::Error) -> Result<IoError, (Stri
             url,
             why: answer(&what),
         },
-        // it is what a store asks where nobody has given credentials
+        // it is the query to a metadata service if no credentials are given
         _ if has(&["169.254.169.254", "metadata.google.internal"]) => IoError::Refused {
             url,
             why: format!("{NO_CREDENTIALS} (this machine has none: {what})"),
@@ -63,14 +64,14 @@ fn known(address: &Address, error: object_store::Error) -> Result<IoError, (Stri
     })
 }
 
-/// Whether a server said that an object does not have the bytes that were asked for: that of an empty object are such, of
-/// which some servers send the whole.
+/// Whether a server reports that an object does not have the requested bytes: for an empty object, some servers send
+/// the whole.
 pub(crate) fn is_unsatisfiable(error: &object_store::Error) -> bool {
     let what = said(error);
     what.contains("status code: 416") || what.contains("non-partial response")
 }
 
-/// What the server said, without what we had asked it.
+/// The server's answer, without parts of our request.
 fn answer(what: &str) -> String {
     let mark = "status code: ";
     let found = what.rfind(mark).and_then(|at| what.get(at + mark.len()..));
@@ -80,7 +81,7 @@ fn answer(what: &str) -> String {
         .to_owned()
 }
 
-/// What stands in front of something that may be secret, where servers say again what they were asked.
+/// Prefix of a possible secret, in answers that repeat the request.
 const BEFORE_SECRETS: [&str; 7] = [
     "sig=",
     "Signature=",
@@ -96,13 +97,13 @@ static SECRETS: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
 /// Secrets that no error may say.
 pub(crate) fn hide<'a>(secrets: impl IntoIterator<Item = &'a str>) {
-    // of shorter ones, every text would have some
+    // shorter ones would occur in any text
     let secrets = secrets.into_iter().filter(|secret| secret.len() >= 4);
     let mut hidden = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
     hidden.extend(secrets.map(str::to_owned));
 }
 
-/// A text without what may be secret.
+/// A text without possible secrets.
 fn without_secrets(text: &str) -> String {
     let mut out = text.to_owned();
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
@@ -123,8 +124,8 @@ fn without_secrets(text: &str) -> String {
     out
 }
 
-/// All that an error says: what was asked how often, and what was answered. Of an answer in XML only code and message: the
-/// rest may be parts of a signature.
+/// The full text of an error: the requests, the number of attempts, and the answer. Of an answer in XML only code and
+/// message: the rest may be parts of a signature.
 fn said(error: &object_store::Error) -> String {
     let inner = error.source();
     let text = inner.map_or_else(|| error.to_string(), ToString::to_string);
@@ -154,12 +155,14 @@ fn said(error: &object_store::Error) -> String {
     }
     // what comes instead of TLS where there is none
     if last.contains("InvalidContentType") || out.contains("InvalidContentType") {
-        out.push_str(": the server speaks no TLS there: write http:// for https:// in endpoint");
+        out.push_str(
+            ": the server does not use TLS there: use http:// instead of https:// in endpoint",
+        );
     }
     without_secrets(&out)
 }
 
-/// What is in an element of XML, if it is text.
+/// The text content of an XML element.
 fn content<'a>(xml: &'a str, element: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{element}>"))?;
     let (value, _) = rest.split_once('<')?;
@@ -190,7 +193,7 @@ mod tests {
         );
     }
 
-    /// Some servers say again what they were asked.
+    /// Some servers repeat the request.
     #[test]
     fn what_may_be_secret_is_not_told_again() {
         hide(["SEKRET-token", "no"]);
@@ -207,7 +210,7 @@ mod tests {
     fn an_answer_without_a_body_ends_with_its_status() {
         let text = "Server returned non-2xx status code: 403 Forbidden: ";
         assert_eq!(answer(&said(&error(text))), "403 Forbidden");
-        // a list tells it so, and it was an error of a server that fails
+        // a listing reported it like this, and it was treated as an error of a failing server
         let address = Address::parse("s3://b/k").unwrap();
         assert_eq!(read(&address, error(text)).kind(), "permission-denied");
     }

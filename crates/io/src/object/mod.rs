@@ -1,4 +1,4 @@
-//! Object stores: which one a URL names, how it is asked, and what its errors mean. Sources and sinks are made of it.
+//! Object stores: their URLs, settings and errors. Sources and sinks are made of it.
 
 mod address;
 mod bounded;

@@ -1,4 +1,5 @@
-//! How a store is asked: what settings, the environment and profiles say, in this order. Two of the same are one store.
+//! Configuration of a store: what settings, the environment and profiles say, in this order. Two of the same are one
+//! store.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind::PermissionDenied;
@@ -23,7 +24,7 @@ const AT_ONCE: usize = 128;
 /// The variables of a process.
 pub(crate) type Environment = BTreeMap<String, String>;
 
-/// How a store is asked.
+/// Configuration of a store.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     pub kind: Kind,
@@ -53,7 +54,7 @@ impl Options {
     /// Those for an object, in this process.
     ///
     /// # Errors
-    /// If a setting says nonsense, or a profile that is named is not there.
+    /// If a setting is invalid, or a named profile does not exist.
     pub fn of(address: &Address, settings: &Settings) -> Result<Self, IoError> {
         let text = |variable: (std::ffi::OsString, std::ffi::OsString)| {
             Some((
@@ -103,7 +104,7 @@ impl Options {
     }
 }
 
-/// Where an endpoint is said, in the names of `object_store`.
+/// Settings of the endpoint, in the names of `object_store`.
 const ENDPOINTS: [&str; 4] = [
     "aws_endpoint_url_s3",
     "aws_endpoint",
@@ -125,7 +126,10 @@ fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoE
                 true => "https://s3.cern.ch".to_owned(),
                 false => format!("http://{text} or https://{text}"),
             };
-            let what = format!("endpoint is a URL, as {example}, not {:?}", public(text));
+            let what = format!(
+                "invalid endpoint {:?}: expected a URL, e.g. {example}",
+                public(text)
+            );
             let url = url.to_owned();
             return Err(IoError::Setting { url, what });
         }
@@ -133,7 +137,7 @@ fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoE
     Ok(())
 }
 
-/// Has no error say by what a store is asked, also where its server does.
+/// Removes credentials from all errors, also from answers of servers.
 fn hide_secrets(config: &BTreeMap<String, String>) {
     let names = [
         S3Key::SecretAccessKey.as_ref(),
@@ -154,7 +158,7 @@ fn hide_secrets(config: &BTreeMap<String, String>) {
     failure::hide(parts.filter_map(|part| part.trim_start_matches('?').strip_prefix("sig=")));
 }
 
-/// What the environment says, in the names of `object_store`.
+/// Settings of the environment, in the names of `object_store`.
 fn of_environment<K: std::str::FromStr + AsRef<str>>(
     environment: &Environment,
     prefix: &str,
@@ -169,7 +173,7 @@ fn of_environment<K: std::str::FromStr + AsRef<str>>(
     .collect()
 }
 
-/// Puts settings in the place of what the environment says.
+/// Overrides the environment with settings.
 fn replace(
     config: &mut BTreeMap<String, String>,
     settings: &Settings,
@@ -233,15 +237,16 @@ fn s3(
         return Err(refused(
             address,
             &format!(
-                "the profile {name} has {way}, which is not supported: give keys, as by eval \"$(aws configure export-credentials --profile {name} --format env)\""
+                "the profile {name} uses {way}, which is not supported: give keys, e.g. with eval \"$(aws configure \
+                 export-credentials --profile {name} --format env)\""
             ),
         ));
     }
     Ok(config)
 }
 
-/// Keys that count more than those of the environment, or that are there where it has none: of the settings, of a profile
-/// that they name, or of another profile.
+/// Credentials with higher priority than the environment, or credentials if the environment has none: of the settings,
+/// of a profile that they name, or of another profile.
 fn keys(
     config: &BTreeMap<String, String>,
     settings: &Settings,
@@ -304,7 +309,7 @@ fn profile(
                 let what = error.to_string();
                 Err(IoError::Setting { url, what })
             }
-            // one that is not there says nothing
+            // a missing one is ignored
             Err(_) => Ok(String::new()),
         }
     };
@@ -317,7 +322,8 @@ fn profile(
         (None, Some(name)) => Err(IoError::Setting {
             url: address.url.clone(),
             what: format!(
-                "there is no profile {name} in ~/.aws/credentials and ~/.aws/config, or in the files that AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name"
+                "profile {name} not found in ~/.aws/credentials, ~/.aws/config, or the files named by \
+                 AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE"
             ),
         }),
     }
@@ -389,7 +395,8 @@ fn azure(
     if address.host.is_none() && !accounts.iter().any(|key| config.contains_key(key.as_ref())) {
         return Err(IoError::Setting {
             url: address.url.clone(),
-            what: "the account is not known: name it by the setting access_key_id, or the variable AZURE_STORAGE_ACCOUNT_NAME, or in the URL, as abfss://container@account.dfs.core.windows.net/key".to_owned(),
+            what: "unknown storage account: give it with the setting access_key_id, the variable \
+                   AZURE_STORAGE_ACCOUNT_NAME, or in the URL, e.g. abfss://container@account.dfs.core.windows.net/key".to_owned(),
         });
     }
     Ok(config)

@@ -1,4 +1,4 @@
-//! Which server a store is asked at, and as whom, in words: as far as settings and environment say it.
+//! Description of a store's server and user: as far as settings and environment say it.
 
 use object_store::aws::AmazonS3ConfigKey as S3Key;
 use object_store::azure::AzureConfigKey as AzureKey;
@@ -45,7 +45,7 @@ impl Options {
         self.find(&names).unwrap_or("us-east-1")
     }
 
-    /// It in words: protocol, server, region, where the bucket stands in requests, and who asks.
+    /// It in words: protocol, server, region, addressing of the bucket, and credentials.
     pub fn description(&self) -> String {
         let (kind, bucket) = match self.kind {
             Kind::S3 => ("S3", "bucket"),
@@ -89,7 +89,7 @@ impl Options {
         } else if has(&[AzureKey::SasKey.as_ref()]) {
             "by a shared access signature"
         } else {
-            "by what the machine is given by its cloud"
+            "by credentials of the cloud machine"
         }
     }
 }

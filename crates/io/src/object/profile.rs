@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a profile says that is of use here, or of which it can be said that it is of none.
+/// The parts of a profile that are used, or that are known to be unsupported.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Profile(BTreeMap<String, String>);
 
@@ -36,7 +36,7 @@ impl Profile {
         Some(Self(all))
     }
 
-    /// What it says about something.
+    /// The value of a key.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

@@ -19,7 +19,7 @@ const PUBLIC: [reqwest::header::HeaderName; 6] = [
     RANGE,
 ];
 
-/// The place that a redirect names; none for other answers. The crate `object_store` reports a redirect without a place.
+/// The target of a redirect; none for other answers. The crate `object_store` reports a redirect without a target.
 pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.headers().get(LOCATION).filter(|_| is_redirect)?;
@@ -34,10 +34,10 @@ pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, H
     let asked_of = Url::parse(&asked.uri().to_string()).map_err(|_| refused("nowhere", ""))?;
     let next = redirected(&asked_of, location).map_err(|why| match why {
         Refused::Nowhere => refused("nowhere", ""),
-        Refused::LeavesTls(place) => refused(&server(&place), ", which has no TLS"),
+        Refused::LeavesTls(place) => refused(&server(&place), ", which does not use TLS"),
     })?;
     if !matches!(asked.method().as_str(), "GET" | "HEAD") {
-        let why = "; only reads are redirected, so name that server in endpoint if it is right";
+        let why = "; only reads follow redirects: set endpoint to this server if it is right";
         return Err(refused(&server(&next), why));
     }
     let mut request = asked.clone();

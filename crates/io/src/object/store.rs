@@ -23,7 +23,7 @@ use femtobarn_xrootd::Rate;
 
 static STORES: PerSettings<Options, Arc<Store>> = PerSettings::new();
 
-/// A bucket, with who asks it.
+/// A bucket, with its credentials.
 pub(crate) struct Store {
     pub objects: Arc<dyn ObjectStore>,
     pub parts: Arc<dyn MultipartStore>,
@@ -38,7 +38,7 @@ pub(crate) struct Store {
 /// The store that has an object, asked in this way.
 ///
 /// # Errors
-/// If there are no credentials, or the configuration makes no sense.
+/// If there are no credentials, or the configuration is invalid.
 pub(crate) fn store(address: &Address, options: &Options) -> Result<Arc<Store>, IoError> {
     if let Some(known) = STORES.known(options) {
         return Ok(known);
@@ -129,7 +129,7 @@ fn pairs<K: FromStr<Err = object_store::Error>>(
     config.iter().map(pair).collect()
 }
 
-/// Where a cloud gives credentials to its machines, if nothing else says who asks.
+/// Clouds whose machines provide credentials, if no others are given.
 fn asks_machine(options: &Options) -> Option<Vec<String>> {
     let has = |name: &str| options.config.contains_key(name);
     let is_set = |name: &str| {
@@ -201,8 +201,8 @@ fn host_of(url: &str) -> String {
     }
 }
 
-/// Looks whether a cloud gives credentials to this machine: outside of one, nobody answers, and to wait for that would take
-/// as long as all tries together.
+/// Checks whether a cloud provides credentials to this machine: outside of one, nothing answers, and waiting would take
+/// as long as all retries together.
 fn find_machine(address: &Address, places: &[String]) -> Result<(), IoError> {
     let is_off = std::env::var("AWS_EC2_METADATA_DISABLED");
     let is_off = address.kind == Kind::S3 && is_off.is_ok_and(|value| value == "true");

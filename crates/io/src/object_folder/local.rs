@@ -1,4 +1,4 @@
-//! Objects as files of a folder. Each is written beside its name, synced, and renamed.
+//! Objects as files of a directory. Each is written to a temporary name next to its own, synced, and renamed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,7 +11,7 @@ use crate::{ByteSink, IoError, LocalSink};
 
 /// What the name of a file ends with that is not whole yet.
 const PART: &str = ".part";
-/// How often a folder is made again that somebody else removes, as it has become empty.
+/// Number of attempts to create a directory that another process removes when it is empty.
 const TRIES: usize = 100;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl LocalFolder {
         Self { base: base.into() }
     }
 
-    /// Whether it is a folder, or can be made one.
+    /// Whether it is a directory, or can be created.
     pub fn may_be_folder(&self) -> bool {
         let there = self.base.ancestors().find(|path| path.exists());
         there.is_none_or(Path::is_dir)
@@ -63,7 +63,7 @@ impl LocalFolder {
             sink.commit()
         });
         made.map_err(|error| match error {
-            // It has its name and is complete, and whoever has made it is about to unlock it.
+            // It has its name and is complete, and its writer is about to unlock it.
             IoError::Busy { url } => IoError::Exists { url },
             error => error,
         })
@@ -127,7 +127,7 @@ impl LocalFolder {
         Ok(())
     }
 
-    /// Removes the folders of a path that have become empty.
+    /// Removes empty directories of a path.
     fn remove_empty(&self, path: &Path) {
         let above = path.ancestors().skip(1);
         for folder in above.take_while(|folder| *folder != self.base) {
@@ -159,7 +159,7 @@ impl LocalFolder {
                     about => about.map_err(failed)?,
                 };
                 let name = path.strip_prefix(&self.base).ok().and_then(Path::to_str);
-                // One that is no text is none of ours.
+                // A name that is not valid UTF-8 is not ours.
                 let Some(name) = name else { continue };
                 found.push(FoundObject {
                     name: name.to_owned(),
@@ -190,7 +190,7 @@ fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder and those above it, each of which survives a crash.
+/// Creates a directory and its parents, each of which survives a crash.
 fn make(folder: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Ok(()) => {}
@@ -211,12 +211,12 @@ fn make(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Not all file systems can sync a folder.
+/// Some file systems cannot sync a directory.
 fn sync(folder: &Path) {
     let _unsupported = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
-/// What is not there need not be removed.
+/// A missing file need not be removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

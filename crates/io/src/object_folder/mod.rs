@@ -1,7 +1,7 @@
-//! Whole objects below one base, each known by its name: a folder of this machine, or what begins with a key in a bucket.
+//! Whole objects below one base, each known by its name: a local directory, or a key prefix in a bucket.
 //!
-//! Objects are made once, under names that nobody else uses, and never written to. A name has parts between slashes, as
-//! a path has, and each of its beginnings can be listed and deleted.
+//! Objects are created once, under unique names, and never changed. A name has parts between slashes, as a path has,
+//! and each of its beginnings can be listed and deleted.
 
 mod local;
 mod remote;
@@ -34,7 +34,7 @@ enum Place {
     Bucket(Box<Bucket>),
 }
 
-/// An object that is there.
+/// An existing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundObject {
     /// Its name, without the base.
@@ -46,7 +46,8 @@ pub struct FoundObject {
 }
 
 impl ObjectFolder {
-    /// The objects below a base: the path of a folder, or `s3://bucket/prefix` (also `gs://`, `az://`). Nobody is asked yet.
+    /// The objects below a base: the path of a directory, or `s3://bucket/prefix` (also `gs://`, `az://`). No server is
+    /// contacted yet.
     ///
     /// # Errors
     /// If the URL is none, of a protocol that has no objects, or a setting is none.
@@ -60,7 +61,8 @@ impl ObjectFolder {
         Ok(Self { base, url, place })
     }
 
-    /// A base as it is written so that two of the same place are the same: a whole path, and no slash at its end.
+    /// The normalized form of a base, so that bases of the same location are equal: a whole path, and no slash at its
+    /// end.
     ///
     /// # Errors
     /// If it is empty, or of a protocol that has no objects.
@@ -72,7 +74,7 @@ impl ObjectFolder {
         match protocol(base) {
             Some(Protocol::Object(_)) => Ok(base.trim_end_matches('/').to_owned()),
             Some(_) => Err(failed(
-                "objects are in a folder of this machine, or in a bucket (s3://, gs://, az://)",
+                "objects must be in a local directory or in a bucket (s3://, gs://, az://)",
             )),
             None => {
                 let path = match scheme(base) {
@@ -80,16 +82,18 @@ impl ObjectFolder {
                     None => base,
                 };
                 let whole = std::path::absolute(path)
-                    .map_err(|_| failed("objects need a folder, and this names none"))?;
+                    .map_err(|_| failed("directory for objects missing"))?;
                 let text = whole.to_str();
-                let text = text.ok_or_else(|| failed("the name of the folder is no UTF-8"))?;
+                let text =
+                    text.ok_or_else(|| failed("the name of the directory is not valid UTF-8"))?;
                 let plain = text.trim_end_matches('/');
                 Ok(if plain.is_empty() { "/" } else { plain }.to_owned())
             }
         }
     }
 
-    /// Fails if objects can never be there, as it is a file of this machine, or below one. Of a bucket nobody is asked.
+    /// Fails if objects can never be there, as it is a file of this machine, or below one. For a bucket, no server is
+    /// contacted.
     ///
     /// # Errors
     /// If it is so.
@@ -102,7 +106,7 @@ impl ObjectFolder {
             true => Ok(()),
             false => Err(IoError::NotWritten {
                 url: self.url.clone(),
-                why: "objects need a folder, and this is a file, or in one",
+                why: "objects need a directory, but this path is a file or inside a file",
             }),
         }
     }
@@ -125,7 +129,7 @@ impl ObjectFolder {
         format!("{}/{name}", self.url.trim_end_matches('/'))
     }
 
-    /// Makes objects, several at once. When it returns they are there, whole, and survive a crash of the machine.
+    /// Makes objects, several at once. When it returns, they exist, are complete, and survive a crash of the machine.
     ///
     /// # Errors
     /// If one could not be made: others may be there then.
@@ -138,7 +142,8 @@ impl ObjectFolder {
         crate::on_threads(&mut workers, objects.to_vec(), put).map(drop)
     }
 
-    /// Makes an object, unless there is one of its name; says whether it did. Of several at the same time, one does.
+    /// Makes an object, unless there is one of its name; returns whether it was new. Of several at the same time, one
+    /// does.
     ///
     /// # Errors
     /// If it could not be made.
@@ -154,10 +159,10 @@ impl ObjectFolder {
         }
     }
 
-    /// Fetches an object of any size, by one request; none if it is not there.
+    /// Fetches an object of any size, by one request; none if it does not exist.
     ///
     /// # Errors
-    /// If it is there and cannot be fetched, or nobody can be asked.
+    /// If it exists and cannot be fetched, or the server cannot be reached.
     pub fn get_small(&self, name: &str) -> Result<Option<Vec<u8>>, IoError> {
         let got = match &self.place {
             Place::Local(folder) => folder.get_small(name),
@@ -170,10 +175,10 @@ impl ObjectFolder {
         }
     }
 
-    /// Fetches objects whose sizes are known, several at once; each by itself may fail.
+    /// Fetches objects of known sizes, several at once; each by itself may fail.
     ///
     /// # Errors
-    /// If nobody can be asked at all.
+    /// If the server cannot be reached at all.
     pub fn get(&self, objects: &[(&str, u64)]) -> Result<Vec<Result<Bytes, IoError>>, IoError> {
         match &self.place {
             Place::Local(folder) => {
@@ -187,7 +192,7 @@ impl ObjectFolder {
         }
     }
 
-    /// Deletes objects. One that is not there is deleted.
+    /// Deletes objects. A missing one counts as deleted.
     ///
     /// # Errors
     /// If one may be there still.
@@ -212,7 +217,7 @@ impl ObjectFolder {
     /// All objects that there are.
     ///
     /// # Errors
-    /// If they cannot be listed. A base that is not there has none.
+    /// If they cannot be listed. A missing base has none.
     pub fn list(&self) -> Result<Vec<FoundObject>, IoError> {
         match &self.place {
             Place::Local(folder) => folder.list(),

@@ -1,4 +1,4 @@
-//! Objects of a bucket whose keys begin with a prefix.
+//! Objects of a bucket with a key prefix.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -224,7 +224,7 @@ async fn piece_once(
     };
     let answer = store.objects.get_opts(&address.key, options).await;
     let answer = match answer {
-        // It has fewer bytes than it had.
+        // It has fewer bytes than before.
         Err(error) if object::is_unsatisfiable(&error) => {
             let url = address.url.clone();
             return Err(IoError::Changed { url });

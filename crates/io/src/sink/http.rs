@@ -10,12 +10,12 @@ use crate::runtime::process;
 use crate::source::HttpUpload;
 use crate::{ByteSource, IoError, LocalSource, MemorySource, Settings};
 
-/// A file of an HTTP server (`http://`, `https://`, `dav://`, `davs://`). Such servers are given files as a whole, from their
-/// beginning: all of a source ([`ByteSink::bring`]) is sent as it is read; what is written by position is kept in a file of
-/// this machine until [`ByteSink::commit`], in the folder that the setting `spool_folder` names.
+/// A file of an HTTP server (`http://`, `https://`, `dav://`, `davs://`). Such servers are given files as a whole, from
+/// their beginning: all of a source ([`ByteSink::bring`]) is sent as it is read; data written by position are kept in a
+/// local file until [`ByteSink::commit`], in the directory of the setting `spool_folder`.
 ///
-/// On servers that speak WebDAV it stands beside its name until it is complete, as `.<name>.partial-<process>-<number>`; others
-/// give it its name themselves, once all of it has come. Dropped before, it is removed.
+/// On servers with WebDAV, the file is next to its name until it is complete, as `.<name>.partial-<process>-<number>`;
+/// others give it its name themselves, once all of it has come. Dropped before, it is removed.
 pub struct HttpSink {
     upload: HttpUpload,
     spool_folder: PathBuf,
@@ -27,7 +27,7 @@ pub struct HttpSink {
 enum State {
     /// Nothing was written.
     Empty,
-    /// What was written is in a file of this machine.
+    /// Written data are in a local file.
     Spooled(Arc<Spool>),
     /// The server has all of it, so many bytes.
     Sent(u64),
@@ -47,7 +47,7 @@ impl fmt::Debug for HttpSink {
 }
 
 impl HttpSink {
-    /// A sink that makes a file; folders that are missing are made as well, if the server can.
+    /// A sink that makes a file; missing directories are created as well, if the server supports that.
     ///
     /// # Errors
     /// If the URL is none, there is something of that name which is not to be replaced, or no server answers.
@@ -71,7 +71,7 @@ impl HttpSink {
         })
     }
 
-    /// Where what is written is kept.
+    /// The local file.
     fn spool(&self) -> Result<Arc<Spool>, IoError> {
         let mut state = self.state()?;
         match &*state {
@@ -86,12 +86,12 @@ impl HttpSink {
             }
             State::Sent(_) | State::Done => Err(IoError::Sending {
                 url: self.upload.url().to_owned(),
-                source: "all of it was sent already".into(),
+                source: "it was already sent completely".into(),
             }),
         }
     }
 
-    /// Has the server get what was written; gives the size.
+    /// Sends the written data to the server; returns the size.
     fn send_spooled(&self) -> Result<u64, IoError> {
         let source: Arc<dyn ByteSource> = match &*self.state()? {
             State::Sent(size) => return Ok(*size),
@@ -175,7 +175,8 @@ mod tests {
         found
     }
 
-    /// Writes by position, and all of a source, below a folder of a server; `moves` says whether files stand beside their names.
+    /// Writes by position, and copies of sources, in a directory on a server; `moves` tells whether files are next to
+    /// their names first.
     fn check(server: &Servers, folder: &str, moves: bool) {
         let spool = tempfile::tempdir().unwrap();
         let data = server.data[0].join("new/folder");
@@ -201,7 +202,7 @@ mod tests {
         drop(given_up);
         assert!(names(spool.path()).is_empty());
 
-        // all of a source needs no file of this machine; it stands beside its name until it is committed
+        // all of a source needs no file of this machine; it is next to its name until it is committed
         let source: Arc<dyn ByteSource> = MemorySource::new("memory", content(3 << 20));
         let sink = create(true).unwrap();
         sink.bring(&source, &|_| true).unwrap();
@@ -215,7 +216,7 @@ mod tests {
         create(true).unwrap().commit().unwrap();
         assert_eq!(std::fs::read(data.join("a b.root")).unwrap(), b"");
 
-        // without a name beside its own, it may be too late
+        // without a temporary name, it may be too late
         let ended = send(&source, &create(true).unwrap(), &|_| false);
         assert!(ended.is_err_and(|error| error.kind() == "interrupted") || !moves);
         assert_eq!(names(&data), ["a b.root"]);
@@ -262,8 +263,11 @@ mod tests {
             format!("{}: {error}: {}", error.kind(), cause.unwrap_or_default())
         };
         for (path, said) in [
-            ("a.root", "the server takes no files there (no PUT)"),
-            ("small/a.root", "the server takes no files of this size"),
+            ("a.root", "the server does not accept files there (no PUT)"),
+            (
+                "small/a.root",
+                "the server does not accept files of this size",
+            ),
             ("token/a.root", "permission-denied"),
             ("dav/folder/", "not-a-file"),
         ] {

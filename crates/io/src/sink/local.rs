@@ -16,22 +16,22 @@ use super::whole::{OnBytes, PIECE, in_pieces};
 use super::{ByteSink, TempSibling};
 use crate::{ByteSource, IoError};
 
-/// A file of the local file system: a new one, or one that is there already and is added to.
+/// A file of the local file system: a new file, or an existing one for appending.
 #[derive(Debug)]
 pub struct LocalSink {
     url: String,
     file: File,
-    /// For a new file: what gives it its name.
+    /// For a new file: renames it.
     sibling: Mutex<Option<TempSibling>>,
-    /// For a file that was there: the path under which it must still be in the end.
+    /// For an existing file: the path under which it must still be in the end.
     updated: Option<PathBuf>,
     behind: Behind,
-    /// Devices of sources whose file systems share no blocks with that of the file: they are not asked again.
+    /// Devices of sources that cannot share blocks with the file system of the file: they are not asked again.
     unable: Mutex<HashSet<u64>>,
 }
 
-/// Bytes that are written and not on their way to the disk. While more is computed, another thread syncs what is there, so
-/// that the end need not wait for all of it.
+/// Bytes that are written and not on their way to the disk. During further computation, another thread syncs written
+/// data, so that the end need not wait for all of them.
 #[derive(Debug, Default)]
 struct Behind {
     n_bytes: AtomicU64,
@@ -63,7 +63,7 @@ impl Behind {
         Ok(())
     }
 
-    /// Waits for what is under way. Its errors would not be told again by a later sync.
+    /// Waits for running syncs. A later sync would not report its errors again.
     fn wait(&self) -> io::Result<()> {
         let running = self
             .running
@@ -76,19 +76,19 @@ impl Behind {
 
 impl Drop for Behind {
     fn drop(&mut self) {
-        // nobody syncs a file that was given up
+        // an abandoned file is not synced
         let _ = self.wait();
     }
 }
 
 fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let result = thread.join();
-    result.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs has ended")))
+    result.unwrap_or_else(|_| Err(io::Error::other("the sync thread has ended")))
 }
 
 impl LocalSink {
-    /// A new file. It is written beside its name (see [`TempSibling`]), and has its name once it is committed, when it replaces
-    /// what is there. Dropped before, it is removed.
+    /// A new file. It is written next to its name (see [`TempSibling`]), and gets its name, replacing an existing file,
+    /// when it is committed. Dropped before, it is removed.
     ///
     /// # Errors
     /// As [`TempSibling::create`].
@@ -110,7 +110,7 @@ impl LocalSink {
         Ok(sink)
     }
 
-    /// A file that gets its name from somebody else: to commit it is to sync it.
+    /// A file that gets its name from the caller: to commit it is to sync it.
     ///
     /// # Errors
     /// If the process has too many open files.
@@ -125,8 +125,8 @@ impl LocalSink {
         })
     }
 
-    /// A file that is there already: what is written appears in it at once. As long as the sink lives, no other may be made
-    /// for it (by an advisory lock, where the file system has them).
+    /// An existing file: written data appear in it at once. As long as the sink lives, no other may be made for it (by
+    /// an advisory lock, where the file system has them).
     ///
     /// # Errors
     /// If there is none, or it may not be written to, or is being written to.

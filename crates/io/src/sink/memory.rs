@@ -12,7 +12,7 @@ pub struct MemorySink {
 }
 
 impl MemorySink {
-    /// What was written.
+    /// The written data.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         self.bytes

@@ -27,19 +27,19 @@ pub use xrootd::XrootdSink;
 
 use crate::{ByteSource, IoError};
 
-/// Something that bytes can be written to. What is written appears as a whole with [`ByteSink::commit`], or not at all.
+/// Something that bytes can be written to. Written data appear as a whole with [`ByteSink::commit`], or not at all.
 pub trait ByteSink: Debug + Send + Sync {
     /// The name of the sink, for messages.
     fn url(&self) -> &str;
 
-    /// Writes all of `bytes` at `offset`; calls for different places may run at the same time.
+    /// Writes all of `bytes` at `offset`; calls for different positions may run concurrently.
     ///
     /// # Errors
     /// If not all of them could be written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError>;
 
-    /// Brings `range` of a source to `offset`; calls for different places may run at the same time. With `share`, blocks are
-    /// shared instead of copied where the file system can: both must begin at the same place in a block of
+    /// Brings `range` of a source to `offset`; calls for different positions may run concurrently. With `share`, blocks
+    /// are shared instead of copied where the file system can: both must begin at the same offset within a block of
     /// [`share_block`](Self::share_block) bytes.
     ///
     /// # Errors
@@ -54,8 +54,8 @@ pub trait ByteSink: Debug + Send + Sync {
         transfer::through_memory(self, source, range, offset)
     }
 
-    /// Brings all of a source to a sink that nothing was written to, in pieces, several at once. `tick` is given the bytes that
-    /// are there, and `false` ends it.
+    /// Brings all of a source to a sink that nothing was written to, in pieces, several at once. `tick` gets the number
+    /// of bytes so far, and ends it by returning `false`.
     ///
     /// # Errors
     /// If not all of them could be read and written, or `tick` has ended it.
@@ -67,8 +67,8 @@ pub trait ByteSink: Debug + Send + Sync {
         whole::in_pieces(self, &**source, whole::PIECE, tick)
     }
 
-    /// The checksum of what was written as the server has it, if it gives one: how it is made, and its digits. Everything is
-    /// to be written before.
+    /// The server's checksum of the written data, if it provides one: how it is made, and its digits. Everything is to
+    /// be written before.
     ///
     /// # Errors
     /// If no server answers.
@@ -81,7 +81,7 @@ pub trait ByteSink: Debug + Send + Sync {
         None
     }
 
-    /// Bytes of a range of what was written that share their blocks with something else; none if nobody knows.
+    /// Bytes of a written range that share their blocks with other files; none if unknown.
     fn shared_bytes(&self, _range: &Range<u64>) -> Option<u64> {
         None
     }
@@ -89,13 +89,13 @@ pub trait ByteSink: Debug + Send + Sync {
     /// Makes everything written so far survive a crash of the machine.
     ///
     /// # Errors
-    /// If the storage says that it could not.
+    /// If the storage reports an error.
     fn sync(&self) -> Result<(), IoError>;
 
-    /// Cuts what is there already to a size; a sink that makes something new has nothing to cut.
+    /// Truncates existing data to a size; a sink that makes something new has nothing to cut.
     ///
     /// # Errors
-    /// If the storage says that it could not.
+    /// If the storage reports an error.
     fn truncate(&self, _size: u64) -> Result<(), IoError> {
         Ok(())
     }

@@ -23,25 +23,25 @@ use crate::object::{self, Address, Kind, Options, Store};
 use crate::runtime::{clear_up, process, wait_for};
 use crate::{IoError, Settings};
 
-/// Bytes of a part, unless a setting says something else: later ones grow, so that 10,000 of them are enough.
+/// Default size of a part in bytes: later ones grow, so that 10,000 of them are enough.
 const PART_SIZE: u64 = 16 << 20;
 
 /// What a setting may say: stores take no smaller parts, and each one that is not complete is held in memory.
 const PART_SIZES: std::ops::RangeInclusive<u64> = (5 << 20)..=(1 << 30);
 
-/// Parts on their way at once, each of which is held in memory.
+/// Parts sent concurrently, each of which is held in memory.
 const UPLOADS: usize = 4;
 
-const OF_ANOTHER: &str = "another process has begun it";
+const OF_ANOTHER: &str = "another process has started the upload";
 
-/// The metadata that says who made an object.
+/// The metadata key for the creator of an object.
 const MAKER: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("femtobarnmaker"));
 
-/// An object of an object store (`s3://`, `gs://`, `az://`), which appears with [`ByteSink::commit`], complete, or not at
-/// all. What is written is cut into parts; a part all of whose bytes are there is sent while others are written, a few at
-/// once: a write that completes one more waits. All others are held in memory until the commit, and bytes that were never
-/// written are zeros then. What was sent can no longer be written to: that is an error. An object that is no larger than one
-/// part is a single request.
+/// An object of an object store (`s3://`, `gs://`, `az://`), which appears with [`ByteSink::commit`], complete, or not
+/// at all. Written data are split into parts; a complete part is sent while others are written, a few at once: a write
+/// that completes one more waits. All others are held in memory until the commit, and bytes that were never written are
+/// zeros then. Sent data cannot be overwritten any more: that is an error. An object that is not larger than one part
+/// is a single request.
 ///
 /// Dropped without commit, the upload is taken back. That of a process that was killed stays with the store, which charges for
 /// it: a rule of the bucket removes such uploads (on S3, `AbortIncompleteMultipartUpload`).
@@ -54,21 +54,21 @@ pub struct ObjectSink {
     layout: Layout,
     slots: Arc<Semaphore>,
     upload: OnceCell<MultipartId>,
-    /// What tells this object from one that somebody else has made.
+    /// Distinguishes this object from one that another client has made.
     maker: String,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Parts whose bytes are not all there.
+    /// Incomplete parts.
     held: BTreeMap<u64, Part>,
     /// Parts that were sent, or are being sent.
     sent: BTreeMap<u64, Option<PartId>>,
     on_the_way: JoinSet<Result<(u64, PartId), Error>>,
     /// Where the last byte ends.
     size: u64,
-    /// Whether nothing may be written any more, and whether the object is there.
+    /// Whether writing has ended, and whether the object exists.
     is_closed: bool,
     is_there: bool,
     /// Why there will be no object.
@@ -76,9 +76,9 @@ struct State {
 }
 
 enum Failure {
-    /// What a store said, and nobody has heard.
+    /// An error of the store that was not reported yet.
     Untold(Error),
-    /// What was told, in words.
+    /// A reported error, as text.
     Told(String),
 }
 
@@ -92,21 +92,21 @@ impl fmt::Debug for ObjectSink {
 }
 
 impl ObjectSink {
-    /// A sink that makes an object, in the place of the one that has its name only if it `replaces` that.
+    /// A sink that creates an object, or replaces an existing one if `replaces`.
     ///
     /// # Errors
-    /// If the URL is none, the object is there and not to be replaced, or no server answers.
+    /// If the URL is invalid, the object exists and must not be replaced, or no server answers.
     pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
         let address = Address::parse(url)?;
         if address.is_folder {
-            let (url, found) = (address.url, "a folder");
+            let (url, found) = (address.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
         if !PART_SIZES.contains(&first) {
             return Err(IoError::Setting {
                 url: address.url,
-                what: format!("part_size is at least 5 MiB and at most 1 GiB, not {first} bytes"),
+                what: format!("invalid part_size {first}: expected a size from 5 MiB to 1 GiB"),
             });
         }
         let options = Options::of(&address, settings)?;
@@ -159,7 +159,7 @@ impl ObjectSink {
             Err(error) => Err(error),
             Ok(_) => Err(Error::AlreadyExists {
                 path: self.address.key.to_string(),
-                source: "it is there".into(),
+                source: "it already exists".into(),
             }),
         }
     }
@@ -168,7 +168,7 @@ impl ObjectSink {
     async fn begin(&self) -> Result<MultipartId, Error> {
         let (parts, key) = (&self.store.parts, &self.address.key);
         if self.address.kind == Kind::Azure {
-            // it takes metadata only when all is there, and by another way
+            // it takes metadata only at the end, and in another way
             return parts.create_multipart(key).await;
         }
         let options = PutMultipartOptions {
@@ -204,7 +204,7 @@ impl ObjectSink {
         started
     }
 
-    /// Writes to the part that has the first of these bytes; gives it if it is complete now.
+    /// Writes to the part that has the first of these bytes; returns it if it is complete now.
     fn write_part(&self, index: u64, at: u64, bytes: &[u8]) -> Result<Option<Part>, IoError> {
         let refused = |why| Err(self.refused(at, bytes.len(), why));
         let range = self.layout.range(index);
@@ -219,11 +219,11 @@ impl ObjectSink {
             return Err(object::created(&self.address, error));
         }
         if state.sent.contains_key(&index) {
-            return refused("all bytes of this part of the upload were written, and it was sent");
+            return refused("this part of the upload is complete and was sent");
         }
         let part = state.held.entry(index).or_insert_with(|| Part::new(length));
         if !part.write(start, bytes) {
-            return refused("it is not in this part of the upload");
+            return refused("it is outside of this part of the upload");
         }
         let is_complete = part.is_complete();
         state.size = state.size.max(at + bytes.len() as u64);
@@ -236,7 +236,7 @@ impl ObjectSink {
 }
 
 impl State {
-    /// Takes in what was sent by now.
+    /// Collects finished uploads.
     fn note_sent(&mut self) {
         while let Some(done) = self.on_the_way.try_join_next() {
             self.note(done);
@@ -255,7 +255,7 @@ impl State {
         self.failure.get_or_insert(failure);
     }
 
-    /// Why there will be no object: as the store said it, and to whom asks again in short.
+    /// Why there will be no object: first the store's error, later a short one.
     fn failure(&mut self) -> Option<Error> {
         let failure = self.failure.take()?;
         let (error, text) = match failure {
@@ -289,7 +289,7 @@ impl ByteSink for ObjectSink {
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             let Some(index) = self.layout.index(at) else {
-                return Err(self.refused(at, rest.len(), "no object is larger than 5 TiB"));
+                return Err(self.refused(at, rest.len(), "objects are limited to 5 TiB"));
             };
             let left = usize::try_from(self.layout.range(index).end - at).unwrap_or(usize::MAX);
             let (piece, more) = rest.split_at(left.min(rest.len()));

@@ -14,7 +14,7 @@ const STEP: u64 = 1000;
 /// What parts grow by: with the k-th step, k (k + 1) times this. 10,000 parts of 5 MiB and more are then 5 TiB and more.
 const GROWTH: u64 = 16 << 20;
 
-/// Where the parts of an object are. The first thousand have the size that is asked for.
+/// Where the parts of an object are. The first thousand have the requested size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
     first: u64,
@@ -55,12 +55,12 @@ impl Layout {
 #[derive(Debug)]
 pub(super) struct Part {
     bytes: Vec<u8>,
-    /// What was written, in order and apart from each other.
+    /// Written ranges, sorted and disjoint.
     written: Vec<Range<usize>>,
 }
 
 impl Part {
-    /// A part without any bytes; what is never written is zero.
+    /// A part without any bytes; gaps are zero.
     pub fn new(length: usize) -> Self {
         Self {
             bytes: vec![0; length],

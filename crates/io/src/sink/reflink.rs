@@ -1,7 +1,7 @@
 //! Sharing blocks between files: reflinks (`FICLONERANGE`), and how much is shared (`FIEMAP`), as Linux has them.
 #![expect(
     unsafe_code,
-    reason = "the system calls have no safe wrapper: what they are given must be laid out as the kernel reads it"
+    reason = "these system calls have no safe wrapper: their arguments must have the kernel's memory layout"
 )]
 
 use std::fs::File;
@@ -40,7 +40,7 @@ pub(super) fn clone_range(
         length: range.end - range.start,
         offset,
     };
-    // SAFETY: the kernel reads a `file_clone_range` for this number, which is what it is given; both files are open.
+    // SAFETY: the kernel reads a `file_clone_range` for this request, which is its argument; both files are open.
     unsafe { ioctl(to, Setter::<CLONE_RANGE, _>::new(range)) }?;
     Ok(())
 }
@@ -48,7 +48,7 @@ pub(super) fn clone_range(
 /// Extents that are asked for at once.
 const EXTENTS: usize = 256;
 
-/// `FIEMAP_FLAG_SYNC`: what is only in memory is written first.
+/// `FIEMAP_FLAG_SYNC`: data in memory are written first.
 const SYNC: u32 = 1;
 /// `FIEMAP_EXTENT_LAST` and `FIEMAP_EXTENT_SHARED`.
 const LAST: u32 = 1;
@@ -66,7 +66,7 @@ struct Extent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap`, with room for extents behind it.
+/// `struct fiemap`, with space for extents after it.
 #[repr(C)]
 struct Extents {
     start: u64,
@@ -78,10 +78,10 @@ struct Extents {
     extents: [Extent; EXTENTS],
 }
 
-/// `FS_IOC_FIEMAP`, whose number has the size of `struct fiemap` alone in it.
+/// `FS_IOC_FIEMAP`, whose number contains the size of `struct fiemap` alone.
 const FIEMAP: Opcode = opcode::read_write::<[u64; 4]>(b'f', 11);
 
-/// Bytes of a range whose blocks are shared with other files, or within this one, by what the file system says.
+/// Bytes of a range whose blocks are shared with other files, or within this one, according to the file system.
 ///
 /// # Errors
 /// If it does not say.
@@ -98,7 +98,7 @@ pub(super) fn shared_bytes(file: &File, range: &Range<u64>) -> io::Result<u64> {
             reserved: 0,
             extents: [Extent::default(); EXTENTS],
         };
-        // SAFETY: the kernel reads and writes a `fiemap` for this number, with as many extents behind it as `n_room` says.
+        // SAFETY: the kernel reads and writes a `fiemap` for this request, followed by `n_room` extents.
         unsafe { ioctl(file, Updater::<FIEMAP, _>::new(&mut map)) }?;
         let found = map.extents.iter().take(map.n_mapped as usize);
         let mut end = None;

@@ -1,4 +1,4 @@
-//! Files that are written beside their names, and have them when they are complete.
+//! Files that are written next to their names, and renamed when they are complete.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,10 +16,11 @@ const MARK: &str = ".partial-";
 const LONGEST: usize = 255;
 const MOST_ADDED: usize = 1 + MARK.len() + 21;
 
-/// A new file that stands beside its name, as `.NAME.partial-PID-N`, until it [appears](Self::appear) there; of a name that
-/// is too long for that, its end is replaced by a hash, and what it had as an extension. Dropped before, it is removed; of a process that was killed, the next one that writes a file of this name removes it.
+/// A new file next to its final name, as `.NAME.partial-PID-N`, until it [appears](Self::appear); if the name is too
+/// long for that, its end is replaced by a hash and its extension. Dropped before, it is removed; of a process that was
+/// killed, the next one that writes a file of this name removes it.
 ///
-/// A lock (an advisory one, where the file system has them) says that somebody still writes it.
+/// A lock (an advisory one, if the file system supports them) shows that it is still being written.
 #[derive(Debug)]
 pub struct TempSibling {
     url: String,
@@ -33,14 +34,14 @@ pub struct TempSibling {
 }
 
 impl TempSibling {
-    /// A new file, to replace what has its name in the end; or, without `replaces`, to fail if there is something.
+    /// A new file, which finally replaces an existing one; or, without `replaces`, to fail if there is something.
     ///
-    /// A symbolic link stays: what it leads to is replaced. One that leads to nothing is an error, as of `cp`: whoever put it
-    /// there would say where the file is made.
+    /// A symbolic link stays: the target of a link is replaced. One that leads to nothing is an error, as of `cp`:
+    /// another user who put it there could choose the location of the file.
     ///
     /// # Errors
-    /// If no file can be made in that folder, or the name is that of something else than a file, or of a file that is not
-    /// to be replaced.
+    /// If no file can be created in that directory, or the name belongs to something other than a file, or to a file
+    /// that must not be replaced.
     pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
         if !replaces && fs::metadata(path).is_ok() {
@@ -92,18 +93,18 @@ impl TempSibling {
             process: std::process::id(),
         };
         if let Ok(replaced) = fs::metadata(&sibling.wanted) {
-            // as if it had been written over: who could read it still can
+            // as if it had been overwritten: its permissions are kept
             let same = sibling.file.set_permissions(replaced.permissions());
             same.map_err(create_error)?;
         }
         Ok(sibling)
     }
 
-    /// A new file that never appears, for what goes elsewhere when it is complete: in this folder, for this user alone. It is
-    /// removed when it is dropped; that of a process that was killed, by the next one of this name.
+    /// A new file that never appears, for what goes elsewhere when it is complete: in this directory, for this user
+    /// alone. It is removed when it is dropped; that of a process that was killed, by the next one of this name.
     ///
     /// # Errors
-    /// If no file can be made in that folder.
+    /// If no file can be created in that directory.
     pub fn spool(folder: &Path, name: &str) -> Result<Self, IoError> {
         let wanted = folder.join(name);
         let url = wanted.to_string_lossy().into_owned();
@@ -153,7 +154,7 @@ impl TempSibling {
         })
     }
 
-    /// Gives it its name. What was written is to be synced before.
+    /// Gives it its name. Written data must be synced before.
     ///
     /// # Errors
     /// If it could not, or something has that name which is not to be replaced: then nothing has appeared.
@@ -175,9 +176,9 @@ impl TempSibling {
             }
         })?;
         self.has_appeared = true;
-        // it is complete: who wants to add to it can
+        // it is complete: another writer can wait for it
         let _ = self.file.unlock();
-        // the name, too, shall survive a crash; not all file systems can sync a folder
+        // the name, too, shall survive a crash; some file systems cannot sync a directory
         let _unsupported = File::open(folder_of(&self.wanted)).and_then(|folder| folder.sync_all());
         Ok(())
     }
@@ -186,7 +187,7 @@ impl TempSibling {
 impl Drop for TempSibling {
     fn drop(&mut self) {
         if !self.has_appeared && self.process == std::process::id() {
-            // nobody is left to tell
+            // no caller is left for the error
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -203,7 +204,7 @@ pub fn wanted_name(name: &str) -> &str {
     inner.unwrap_or(name)
 }
 
-/// What somebody adds to is not replaced: it would be lost, and with it what was added.
+/// A file to which another writer adds is not replaced: it would be lost, including the added data.
 fn check_free(wanted: &Path, url: &str) -> Result<(), IoError> {
     let there = File::open(wanted);
     if there.is_ok_and(|there| matches!(there.try_lock_shared(), Err(TryLockError::WouldBlock))) {
@@ -241,7 +242,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
             Ok(leads) => Err(io::Error::new(
                 ErrorKind::NotFound,
                 format!(
-                    "it is a symbolic link to {}, which is not there: remove the link, or use the path that it leads to",
+                    "it is a symbolic link to {}, which does not exist: remove the link, or write to its target",
                     leads.display()
                 ),
             )),
@@ -270,25 +271,25 @@ fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
             .create_new(true)
             .open(&path);
         let file = match made {
-            // left by a process that had the same number
+            // left by a process with the same number
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             made => made?,
         };
-        // not all file systems have locks: then nobody can take it for abandoned, either
+        // not all file systems have locks: then it cannot be taken for abandoned, either
         let _ = file.lock();
-        // somebody may have taken it for abandoned before it was locked
+        // another process may have taken it for abandoned before it was locked
         if file.metadata()?.nlink() > 0 {
             return Ok((path, file));
         }
     }
 }
 
-/// Removes from a folder what processes that are no more have left of files that were never complete; gives the names.
+/// Removes incomplete files of dead processes from a directory; returns their names.
 ///
-/// Whoever writes such a file has a lock on it; where the file system has no locks, nothing is removed.
+/// A writer of such a file holds a lock on it; where the file system has no locks, nothing is removed.
 ///
 /// # Errors
-/// If the folder cannot be listed.
+/// If the directory cannot be listed.
 pub fn sweep(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
     if let Err(error) = fs::read_dir(folder) {
         return Err(IoError::from_open(&folder.to_string_lossy(), error));
@@ -296,10 +297,10 @@ pub fn sweep(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
     Ok(remove_abandoned(folder, |_| true))
 }
 
-/// Removes what processes that are no more have left of files of such names.
+/// Removes incomplete files of dead processes for these names.
 fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let mut removed = Vec::new();
-    // what cannot be looked at stays
+    // files that cannot be checked are kept
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
         let other = entry.file_name().to_string_lossy().into_owned();
@@ -332,7 +333,7 @@ fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathB
 fn name_new(path: &Path, wanted: &Path) -> io::Result<()> {
     match fs::hard_link(path, wanted) {
         Ok(()) => {
-            // it is there, under one name more if this fails
+            // it exists, with an additional name if this fails
             let _ = fs::remove_file(path);
             return Ok(());
         }
@@ -407,7 +408,7 @@ mod tests {
             assert_eq!(extension(wanted_name(&short)), extension(&name));
             sibling.appear().unwrap();
             assert!(path.is_file());
-            // as of a process that is no more
+            // like those of a dead process
             let inner = wanted_name(&short);
             let left = folder
                 .path()

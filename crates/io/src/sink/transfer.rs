@@ -46,7 +46,7 @@ impl Transferred {
     }
 }
 
-/// Reads a range piece by piece, as large as the source gives well by one request, and writes it.
+/// Reads a range in pieces, with the preferred request size of the source, and writes it.
 pub(super) fn through_memory<S: ByteSink + ?Sized>(
     sink: &S,
     source: &dyn ByteSource,
@@ -68,7 +68,8 @@ pub(super) fn through_memory<S: ByteSink + ?Sized>(
     })
 }
 
-/// The blocks of a range that can be shared with one at `offset`: whole ones, if both begin at the same place in a block.
+/// The blocks of a range that can be shared with one at `offset`: whole blocks, if both begin at the same offset within
+/// a block.
 fn blocks(range: &Range<u64>, offset: u64, block: u64) -> Option<Range<u64>> {
     if block == 0 || range.start % block != offset % block {
         return None;
@@ -77,11 +78,11 @@ fn blocks(range: &Range<u64>, offset: u64, block: u64) -> Option<Range<u64>> {
     (whole.start < whole.end).then_some(whole)
 }
 
-/// What was done, and what is left: ranges of the source, and where they are to go.
+/// Finished and remaining work: ranges of the source, and where they are to go.
 pub(super) type Progress = (Transferred, Vec<(Range<u64>, u64)>);
 
-/// Between files: shares the whole blocks, if that is wanted, and has the kernel copy the rest. What cannot be done in this
-/// way is left: it is given back with what was done.
+/// Between files: shares the whole blocks, if that is wanted, and has the kernel copy the rest. What cannot be done in
+/// this way is left: it is returned with the finished work.
 pub(super) fn between_files(
     from: &File,
     to: &File,
@@ -145,7 +146,7 @@ fn copy_in_kernel(from: &File, range: &Range<u64>, to: &File, offset: u64) -> io
             wanted.min(1 << 30),
         );
         match copied {
-            // at the end of the source, or not able to: reading tells which
+            // at the end of the source, or not able to: reading reports which one
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO) => {

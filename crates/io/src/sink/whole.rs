@@ -14,19 +14,19 @@ pub(super) const PIECE: u64 = 16 << 20;
 /// Pieces that are under way at once.
 const AT_ONCE: usize = 8;
 
-/// Called with the bytes that are done; `false` ends what is being done.
+/// Called with the bytes that are done; `false` ends the work.
 pub type OnBytes<'a> = &'a (dyn Fn(u64) -> bool + Sync);
 
-/// What was sent, and how it was compared.
+/// Result of sending, with the method of comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// How the bytes got there.
     pub transferred: Transferred,
-    /// The kind of the checksum by which the server has what was sent, if it gives one; sizes are compared in any case.
+    /// The kind of the server's checksum, if it provides one; sizes are compared in any case.
     pub checksum: Option<String>,
 }
 
-/// Brings all of a source to a sink, and has it appear; where the server gives a checksum, only if that is right.
+/// Brings all of a source to a sink, and has it appear; if the server provides a checksum, only if it is equal.
 ///
 /// # Errors
 /// If not all could be read and written, the server has something else, or `tick` has ended it: then nothing has appeared.
@@ -44,13 +44,13 @@ pub fn send(
             Some(false) => {
                 return Err(IoError::NotSent {
                     url: sink.url().to_owned(),
-                    expected: format!("the {kind} of what was sent"),
+                    expected: format!("the {kind} of the sent data"),
                     found: format!("the server has {digits}"),
                 });
             }
             None => {}
         }
-        // what it takes to compute is not asked for by anybody
+        // nobody asks for the time that it takes
         if !tick(source.meta().size) {
             return Err(interrupted(&**source));
         }

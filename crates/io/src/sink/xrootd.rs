@@ -15,9 +15,9 @@ use crate::{IoError, Settings};
 /// How many names are tried for a file that is not complete.
 const MOST_NAMES: usize = 8;
 
-/// A file of an XRootD server, written at any place. It stands beside its name until [`ByteSink::commit`], which gives it
-/// that: other readers see all of it, or nothing. Dropped before, it is removed; that of a process that was killed stays,
-/// and is called `.<name>.partial-<process>-<number>`.
+/// A file on an XRootD server, written at any position. It is next to its name until [`ByteSink::commit`], which
+/// renames it: other readers see all of it, or nothing. Dropped before, it is removed; that of a process that was
+/// killed stays, and is called `.<name>.partial-<process>-<number>`.
 #[derive(Debug)]
 pub struct XrootdSink {
     /// As people see it, without what may be secret.
@@ -35,7 +35,7 @@ pub struct XrootdSink {
 }
 
 impl XrootdSink {
-    /// Makes a file; folders that are missing are made as well.
+    /// Makes a file; missing directories are created as well.
     ///
     /// # Errors
     /// If there is something of that name which is not to be replaced, nothing may be made there, or no server answers.
@@ -53,7 +53,7 @@ impl XrootdSink {
                     ..wanted.clone()
                 };
                 match File::open(&client, sibling.clone(), OpenOptions::CreateNew).await {
-                    // of a process that had the same number, or our own, of which the answer was lost
+                    // of a process with the same number, or our own, whose answer was lost
                     Err(error) if error.code() == Some(Code::EXISTS) && tries < MOST_NAMES => {
                         tries += 1;
                     }
@@ -62,7 +62,7 @@ impl XrootdSink {
             }
         };
         let (sibling, file) = wait_for(&shown, open)?.map_err(failed)?;
-        // from now on it was there
+        // from now on it exists
         let client = client.patient();
         Ok(Self {
             url: shown,
@@ -85,7 +85,7 @@ impl XrootdSink {
         })
     }
 
-    /// What failed while it was written. Where no server has said why, none may be there to remove what was sent.
+    /// What failed while it was written. If no server has answered, there may be none to remove the sent data.
     fn lost(&self, error: XrootdError) -> IoError {
         let is_final = matches!(error, XrootdError::Usage { .. } | XrootdError::Gone { .. });
         if error.code().is_some() || is_final {
@@ -101,13 +101,13 @@ impl XrootdSink {
         }
     }
 
-    /// Insists that all is there, and gives it its name.
+    /// Checks that everything was written, and renames it.
     async fn appear(&self, file: &File) -> Result<(), XrootdError> {
         file.sync().await?;
         let expected = self.end.load(Relaxed);
         let found = self.client.stat(&self.sibling).await?.size;
         if found != expected {
-            let what = format!("{expected} bytes were written, and {found} are there");
+            let what = format!("{expected} bytes were written, but the file has {found}");
             return Err(usage(what));
         }
         check_free(&self.client, &self.wanted, self.replaces).await?;
@@ -129,9 +129,7 @@ impl XrootdSink {
 
 /// What may stay on a server that went away.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "if the server cannot be reached, what was sent stays there as {path}, to be removed by hand"
-)]
+#[error("if the server is unreachable, the partial file {path} remains there; delete it by hand")]
 struct Left {
     path: String,
     source: XrootdError,
@@ -149,7 +147,7 @@ fn beside(path: &str) -> String {
     format!("{folder}/.{name}.partial-{}-{number}", process())
 }
 
-/// Insists that nothing has the name, if it is not to be replaced, and that it is no folder's.
+/// Checks that the name is free, if it must not be replaced, and is not a directory.
 async fn check_free(client: &Client, url: &XrootdUrl, replaces: bool) -> Result<(), XrootdError> {
     let taken = |code, message: &str| XrootdError::Server {
         server: url.server.to_string(),
@@ -158,8 +156,8 @@ async fn check_free(client: &Client, url: &XrootdUrl, replaces: bool) -> Result<
         message: message.to_owned(),
     };
     match client.stat(url).await {
-        Ok(stat) if stat.is_folder() => Err(taken(Code::IS_FOLDER, "it is a folder")),
-        Ok(_) if !replaces => Err(taken(Code::EXISTS, "it is there already")),
+        Ok(stat) if stat.is_folder() => Err(taken(Code::IS_FOLDER, "it is a directory")),
+        Ok(_) if !replaces => Err(taken(Code::EXISTS, "it already exists")),
         Err(error) if error.code() == Some(Code::NOT_FOUND) => Ok(()),
         found => found.map(drop),
     }
@@ -172,7 +170,7 @@ fn failed(url: &str, error: XrootdError) -> IoError {
         Some(Code::EXISTS) => IoError::Exists { url },
         Some(Code::IS_FOLDER) => IoError::NotAFile {
             url,
-            found: "a folder",
+            found: "a directory",
         },
         _ => IoError::Sending {
             url,
@@ -208,7 +206,7 @@ impl ByteSink for XrootdSink {
         })?;
         match asked {
             Ok((kind, digits)) => Ok((!digits.is_empty()).then_some((kind, digits))),
-            // it gives none, or none of files that are open
+            // it provides none, or none for open files
             Err(error) if error.code().is_some() => Ok(None),
             Err(error) => Err(failed(&self.url, error)),
         }
@@ -234,7 +232,7 @@ impl Drop for XrootdSink {
         }
         drop(file);
         clear_up(async {
-            // nobody is left to tell
+            // no caller is left for the error
             let _ = self.client.remove(&self.sibling).await;
         });
     }
@@ -309,7 +307,7 @@ mod tests {
             drop(sink);
             assert!(broken.get().is_some(), "{request}");
             let mut found = names(&server, "");
-            // what was made and never heard of stays
+            // a file that was created without an answer remains
             found.retain(|name| request != OPEN || !name.starts_with('.'));
             assert_eq!(found, ["new"], "{request}");
             let written = std::fs::read(server.data[0].join("new")).unwrap();
@@ -372,7 +370,7 @@ mod tests {
         std::fs::create_dir(server.data[0].join("folder")).unwrap();
         let error = create(&server, "folder", true).unwrap_err();
         assert!(matches!(error, IoError::NotAFile { .. }), "{error}");
-        // somebody else was quicker
+        // another client was quicker
         let late = create(&server, "new", false).unwrap();
         late.write_at(0, b"late").unwrap();
         server.put("new", b"first");

@@ -1,4 +1,4 @@
-//! Handles of the system, of which a process may have only so many.
+//! Handles of the operating system, whose number per process is limited.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
@@ -24,7 +24,7 @@ pub(super) struct Handle {
     identity: Identity,
 }
 
-/// What tells a file from another that has taken its name.
+/// Identity of a file, which distinguishes it from a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -55,7 +55,7 @@ impl Handle {
     /// The open file.
     ///
     /// # Errors
-    /// If it had to be opened again and is gone or another one.
+    /// If it had to be opened again and is gone or replaced.
     pub fn get(&self, path: &Path, url: &str) -> Result<Arc<File>, IoError> {
         let mut slot = lock(&self.slot);
         if let Some(file) = &*slot {
@@ -98,7 +98,7 @@ fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(24 | 23))
 }
 
-/// Notes that a source holds a handle, and takes the handles that are too many from those that held theirs longest.
+/// Records that a source holds a handle, and closes the oldest handles beyond the limit.
 fn hold(slot: &Arc<Slot>) {
     let mut held = lock(&HELD);
     held.retain(|other| other.strong_count() > 0);

@@ -108,7 +108,7 @@ fn read_ahead(file: &File, range: &Range<u64>) {
 
     // without a length it would be the whole rest of the file
     if let Some(length) = NonZeroU64::new(range.end.saturating_sub(range.start)) {
-        // Only a hint: a kernel that refuses it reads later what it could have read now.
+        // Only a hint: a kernel that ignores it reads the data later.
         let _refused = fadvise(file, range.start, Some(length), Advice::WillNeed);
     }
 }

@@ -20,14 +20,14 @@ pub(crate) fn map(file: &File, size: u64) -> Option<Bytes> {
     // SAFETY: the map is read-only and private to this process, and its length is within the file at this moment. What
     // cannot be excluded is that another process writes to the file or cuts it: as with every reader by mapping, bytes
     // may then change between two reads, and an access beyond a new end raises SIGBUS. Nothing decoded from the map is
-    // trusted without bounds checks, so changed bytes can not lead out of it; users of files that are cut while being
-    // read are told to turn mapping off.
+    // trusted without bounds checks, so changed bytes can not lead out of it; users of files that are truncated during
+    // reading must disable mapping.
     let map: Mmap = unsafe { MmapOptions::new().len(length).map(file) }.ok()?;
     Some(Bytes::from_owner(map))
 }
 
-/// Whether the file system is one of this machine's own, where nobody takes bytes away beneath a map. Those of a network
-/// or of a program (NFS, FUSE and what stands on it, AFS) may fail in the middle of a map, which kills the process.
+/// Whether the file system is local, where no other machine can truncate a mapped file. Those of a network or of a
+/// program (NFS, FUSE and what stands on it, AFS) may fail in the middle of a map, which kills the process.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_local(file: &File) -> bool {
     // From statfs(2): tmpfs, ext2 to ext4, XFS, btrfs, overlayfs, F2FS, ZFS, bcachefs

@@ -37,7 +37,7 @@ pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list a
 /// A layer over another source implements [`info`](Self::info), [`inner`](Self::inner) and
 /// [`read_ranges`](Self::read_ranges), and overrides what it changes: the inner source does the rest.
 pub trait ByteSource: Send + Sync + Debug {
-    /// What is known about the source. A layer starts from the info of its inner source.
+    /// Known properties of the source. A layer starts from the info of its inner source.
     fn info(&self) -> SourceInfo<'_>;
 
     /// The source that a layer reads from; none for a source that reads by itself.
@@ -72,7 +72,7 @@ pub trait ByteSource: Send + Sync + Debug {
         self.inner()?.peek(range)
     }
 
-    /// The file behind the source, where it is one of this machine.
+    /// The file behind the source, if it is local.
     fn file(&self) -> Option<Result<Arc<File>, IoError>> {
         self.inner()?.file()
     }
@@ -83,17 +83,17 @@ pub trait ByteSource: Send + Sync + Debug {
         inner.unwrap_or(ranges.len() as u64)
     }
 
-    /// The requests that were sent to the server; none where nobody counts.
+    /// The requests that were sent to the server; none without counters.
     fn traffic(&self) -> Option<Traffic> {
         self.inner()?.traffic()
     }
 
-    /// The same source, for reads of another stage; none where nobody asks what reads are for.
+    /// The same source, for reads of another stage; none if purposes are not recorded.
     fn at_stage(&self, _stage: Stage) -> Option<Arc<dyn ByteSource>> {
         None
     }
 
-    /// The whole source as memory, where it can be had without reading it. Cheap to call again.
+    /// The whole source as memory, if available without reading. Cheap to call again.
     fn map(&self) -> Option<Bytes> {
         self.inner()?.map()
     }
@@ -113,13 +113,13 @@ pub trait ByteSource: Send + Sync + Debug {
         self.info().cost
     }
 
-    /// Counts what is read; none where nobody counts.
+    /// Counts reads; none without counters.
     fn meter(&self) -> Option<&Meter> {
         self.info().meter
     }
 }
 
-/// What is known about a source.
+/// Known properties of a source.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceInfo<'a> {
     /// The name of the source, as the user gave it and as errors repeat it.
@@ -130,7 +130,7 @@ pub struct SourceInfo<'a> {
     pub cost: SourceCost,
     /// The vector read that the source was opened by; none where opening reads nothing.
     pub opening: Option<&'a Opening>,
-    /// Counts what is read; none where nobody counts.
+    /// Counts reads; none without counters.
     pub meter: Option<&'a Meter>,
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn read_one<S: ByteSource + ?Sized>(
     Ok(bytes)
 }
 
-/// What is known about a source as a whole, from when it was opened.
+/// Known properties of a source as a whole, from its opening.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceMeta {
     /// Size in bytes.
@@ -191,8 +191,8 @@ pub struct SourceMeta {
 }
 
 impl SourceMeta {
-    /// Whether a source that was in one state may still be in it, being in this: where both have an entity tag, that tells, and
-    /// else the time.
+    /// Whether a source that was in one state may still be in it, being in this: if both have an entity tag, this
+    /// decides, else the time.
     pub fn may_be(&self, known: &Self) -> bool {
         let tag = Option::zip(self.etag.as_ref(), known.etag.as_ref());
         let time = Option::zip(self.modified, known.modified);
@@ -256,7 +256,7 @@ impl SourceMeta {
     }
 }
 
-/// So few that nobody notices them, and enough for a round trip or a request that is saved where pages are large.
+/// So small that it costs nothing, and large enough to save a round trip or request if pages are large.
 const MOST_GAPS: u64 = 4;
 
 /// How requests to a source should be cut: what [`coalesce`](crate::coalesce) and schedulers go by.
@@ -275,7 +275,7 @@ pub struct SourceCost {
     pub most_ranges: usize,
     /// How many vector reads at once are useful, at most.
     pub concurrency: usize,
-    /// The most bytes to fetch before those that came are used.
+    /// Maximum number of bytes to fetch before earlier ones are used.
     pub in_flight: u64,
 }
 

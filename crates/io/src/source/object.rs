@@ -18,16 +18,16 @@ use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
-/// What is fetched of both ends in one round trip, before anything is known of an object: what files are opened with.
+/// Size of both ends that are fetched in one round trip at opening: what files are opened with.
 const HEAD: u64 = 64 << 10;
 const TAIL: u64 = 256 << 10;
 
 /// How often an object that is replaced while it is opened is opened again.
 const MOST_TRIES: usize = 3;
 
-/// An object of an object store. It is opened by two requests at once, of its two ends, and what they bring is held; a vector
-/// read is a request for each range, at the same time. Every request insists on the object that was opened: the same entity
-/// tag and size.
+/// An object of an object store. It is opened by two concurrent requests for its two ends, whose bytes are held; a
+/// vector read is a request for each range, at the same time. Every request insists on the object that was opened: the
+/// same entity tag and size.
 pub struct ObjectSource {
     address: Address,
     options: Options,
@@ -52,11 +52,11 @@ impl ObjectSource {
     /// Opens an object.
     ///
     /// # Errors
-    /// If the URL is none, there is no such object, it may not be read, or no server answers.
+    /// If the URL is invalid, the object does not exist or may not be read, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         let address = Address::parse(url)?;
         if address.is_folder {
-            let (url, found) = (address.url, "a folder");
+            let (url, found) = (address.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let options = Options::of(&address, settings)?;
@@ -95,7 +95,7 @@ impl ObjectSource {
         Some(bytes)
     }
 
-    /// One range. A body that breaks is asked for again from where it broke, as long as each brings something.
+    /// One range. A broken body is requested again from its end, as long as there is progress.
     async fn get(&self, store: &Store, range: Range<u64>) -> Result<Bytes, IoError> {
         let expected = self.meta.check(&self.address.url, &range)?;
         let mut bytes = BytesMut::with_capacity(expected);
@@ -124,7 +124,7 @@ impl ObjectSource {
         }
     }
 
-    /// What is missing of a range, as far as it comes.
+    /// The missing rest of a range, as far as it arrives.
     async fn get_rest(
         &self,
         store: &Store,
@@ -166,7 +166,7 @@ impl ObjectSource {
     }
 }
 
-/// What is known of an object.
+/// Known properties of an object.
 fn of_object(meta: &ObjectMeta) -> SourceMeta {
     SourceMeta {
         size: meta.size,
@@ -175,7 +175,7 @@ fn of_object(meta: &ObjectMeta) -> SourceMeta {
     }
 }
 
-/// What is known of an object, what is held of it, and what came for that, also twice.
+/// Known properties of an object, its held bytes, and received bytes including duplicates.
 type Opened = (SourceMeta, Vec<Held>, Vec<Range<u64>>);
 
 /// Opens an object; again if it was replaced between the requests for its ends.
@@ -232,7 +232,7 @@ impl Ends<'_> {
         Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1), read)))
     }
 
-    /// As [`Self::both`], of a store that gives no end of what it has not said the size of.
+    /// Like [`Self::both`], for a store that cannot send the end of an object of unknown size.
     async fn known_first(&self) -> object_store::Result<Option<Opened>> {
         let meta = self.head().await?;
         let size = meta.size;
@@ -252,7 +252,7 @@ impl Ends<'_> {
         Ok(is_same.then_some((meta, held, ranges)))
     }
 
-    /// What is known of it.
+    /// Its known properties.
     async fn head(&self) -> object_store::Result<SourceMeta> {
         let options = GetOptions {
             head: true,
@@ -288,7 +288,7 @@ impl Ends<'_> {
     }
 }
 
-/// The body of an answer, of which it is known how long it may be.
+/// The body of an answer with a known maximum length.
 async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
     let expected = answer.range.end - answer.range.start;
     let mut bytes = BytesMut::new();
@@ -309,7 +309,7 @@ async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
     })
 }
 
-/// What is in a folder of a bucket: what begins with its name, up to the next slash.
+/// The entries of a directory in a bucket: what begins with its name, up to the next slash.
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let address = Address::parse(url)?;
     let options = Options::of(&address, settings)?;
@@ -334,7 +334,7 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
         modified: Some(object.last_modified.into()),
     });
     let entries: Vec<RemoteEntry> = folders.chain(files).collect();
-    // a folder is there as long as something is in it; a bucket is there without
+    // a directory exists as long as it has entries; a bucket exists without entries
     if entries.is_empty() && prefix.is_some() {
         return Err(IoError::NotFound { url: address.url });
     }

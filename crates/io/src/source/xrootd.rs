@@ -48,8 +48,8 @@ fn options(settings: &Settings) -> Result<Options, IoError> {
 /// all of a small one.
 const SMALL: u64 = 320 << 10;
 
-/// A file of an XRootD server (`root://`, `roots://`). A vector read is one `readv` for each 1024 ranges; ranges of more than
-/// 1 MiB are read by reads of their own, at the same time. A small file is asked for once.
+/// A file of an XRootD server (`root://`, `roots://`). A vector read is one `readv` for each 1024 ranges; ranges of
+/// more than 1 MiB are read by reads of their own, at the same time. A small file takes one request.
 #[derive(Debug)]
 pub struct XrootdSource {
     /// As people see it, without what may be secret.
@@ -68,7 +68,7 @@ impl XrootdSource {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the URL is none, there is no such file, it may not be read, or no server answers.
+    /// If the URL is invalid, the file does not exist or may not be read, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
         let file = open(&target, url, settings)?;
@@ -77,7 +77,7 @@ impl XrootdSource {
             return Err(IoError::NotAFile {
                 url: public(url),
                 found: if stat.is_folder() {
-                    "a folder"
+                    "a directory"
                 } else {
                     "something else"
                 },
@@ -124,7 +124,7 @@ impl Drop for XrootdSource {
     }
 }
 
-/// When a file was changed, if its server says that.
+/// Modification time of a file, if its server reports it.
 fn modified(file: &File) -> Option<SystemTime> {
     time(file.stat()).filter(|_| file.has_time())
 }
@@ -134,7 +134,7 @@ fn time(stat: &Stat) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// What is in a folder of a server.
+/// The entries of a directory on a server.
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
     let client = client(settings)?;
@@ -176,7 +176,7 @@ pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
         }
         XrootdError::Server { code, .. } if *code == Code::IS_FOLDER => IoError::NotAFile {
             url,
-            found: "a folder",
+            found: "a directory",
         },
         XrootdError::Changed { .. } => IoError::Changed { url },
         _ => IoError::Remote {

@@ -121,7 +121,9 @@ fn the_doctor_measures_nothing_of_what_came_whole() {
             let checks = examine(&place.url(port, "f"), &place.settings(port, &[]), 64 << 20);
             for name in ["latency", "throughput"] {
                 let check = checks.iter().find(|check| check.name == name).unwrap();
-                let says_so = check.note.starts_with("not measured: the whole file came");
+                let says_so = check
+                    .note
+                    .starts_with("not measured: opening has read the whole file");
                 assert_eq!(says_so, is_whole, "{kind}: {check:?}");
                 assert_eq!(check.time.is_none(), is_whole, "{kind}: {check:?}");
             }

@@ -1,4 +1,4 @@
-//! Looking through all pages of a store, and counting what is there.
+//! Checks all pages of a store, and counts its entries.
 
 use super::pages::Damage;
 use super::snapshot::Snapshot;
@@ -17,7 +17,7 @@ impl Used {
             match word {
                 Some(word) if *word & bit == 0 => *word |= bit,
                 _ => {
-                    let what = "is used twice, or outside of the file";
+                    let what = "is used twice, or is outside of the file";
                     return Err(Damage { page, what });
                 }
             }
@@ -26,7 +26,7 @@ impl Used {
     }
 }
 
-/// What is wrong with the pages of a store, and with the numbers of its keys if it notes these.
+/// Damage of the pages of a store, and wrong counts of keys if it stores counts.
 pub fn check(snapshot: &Snapshot<'_>, is_counted: bool) -> Vec<String> {
     let n_pages = snapshot.meta.last.saturating_add(1);
     let words = usize::try_from(n_pages.div_ceil(64)).unwrap_or_default();
@@ -85,24 +85,24 @@ fn free(snapshot: &Snapshot<'_>, used: &mut Used) -> Result<(), Damage> {
             true => Ok(()),
             false => Err(Damage {
                 page: 0,
-                what: "leads to a list of free pages of another length than it says",
+                what: "has a list of free pages with a wrong length",
             }),
         }
     })?;
     listed.into_iter().try_for_each(|page| used.take(page, 1))
 }
 
-/// How what was found differs from what was noted.
+/// Differences between found and stored counts.
 fn compare(snapshot: &Snapshot<'_>, found: &mut Counts) -> Vec<String> {
     let noted = snapshot.table(Name::Notes);
     let noted = noted.and_then(|notes| notes.get(COUNTS));
     let Some(mut noted) = noted.ok().flatten().and_then(Counts::parse) else {
-        return vec!["the numbers of its keys are not noted, as they should be".into()];
+        return vec!["its key counts are missing".into()];
     };
     let mut wrong = Vec::new();
     if noted.transaction != snapshot.meta.transaction {
         wrong.push(format!(
-            "the newest state is that of transaction {}, and was noted by {}",
+            "the newest state is transaction {}, but the counts are of transaction {}",
             snapshot.meta.transaction, noted.transaction
         ));
     }
@@ -111,13 +111,10 @@ fn compare(snapshot: &Snapshot<'_>, found: &mut Counts) -> Vec<String> {
         if noted.n != found.n {
             let (table, noted, found) = (name.text(), noted.n, found.n);
             wrong.push(format!(
-                "{table}: {noted} keys were stored, and {found} are there"
+                "{table}: {noted} keys were stored, but {found} were found"
             ));
         } else if noted != found {
-            wrong.push(format!(
-                "{}: keys are not those that were stored",
-                name.text()
-            ));
+            wrong.push(format!("{}: keys differ from the stored keys", name.text()));
         }
     }
     wrong

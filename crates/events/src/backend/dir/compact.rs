@@ -1,7 +1,7 @@
-//! Writing a store anew, without the pages that nothing uses any more, and with full leaves.
+//! Rewrites a store without unused pages, and with full leaves.
 //!
-//! The new file is made in a folder of its own, synced, and takes the place of the old one by its name, so that a crash
-//! leaves one or the other. Nobody else may have the store open meanwhile: LMDB's lock file must fit its file.
+//! The new file is created in a directory of its own, synced, and renamed over the old one, so that a crash leaves one
+//! of them. Nobody else may have the store open meanwhile: LMDB's lock file must fit its file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -21,7 +21,7 @@ use super::tables::Name;
 use super::writing::{COUNTS, Writing};
 use crate::EventsError;
 
-/// The folder of the new file.
+/// The directory of the new file.
 pub const FOLDER: &str = "compacting";
 /// A transaction has about as many bytes.
 const AT_ONCE: usize = 32 << 20;
@@ -35,11 +35,11 @@ pub struct Compacted {
     pub after: u64,
 }
 
-/// Writes the store in a folder anew.
+/// Rewrites the store in a directory.
 ///
 /// # Errors
 ///
-/// If there is none, if it is open anywhere, if it is damaged, and what the system says. It is as it was then.
+/// If it does not exist, if it is open anywhere, if it is damaged, and errors of the system. It is as it was then.
 pub fn compact(path: &Path) -> Result<Compacted, EventsError> {
     let url = format!("dir:{}", path.display());
     check_there(path)?;
@@ -111,7 +111,7 @@ fn write(path: &Path, made: &Path, url: &str) -> Result<(), EventsError> {
             found: first.clone(),
         });
     }
-    // Synced once, when all is in it: until then nobody knows its file.
+    // Synced once, when all is in it: until then the file has no name.
     let flags = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
     let new = environment(made, flags, Name::ALL.len()).map_err(failed)?;
     let mut writing = Writing::first(&new).map_err(failed)?;

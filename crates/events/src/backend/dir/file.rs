@@ -1,4 +1,4 @@
-//! The files of a store in a folder: LMDB's, its locks, and how it is opened.
+//! The files of a store in a directory: LMDB's, its locks, and how it is opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -28,15 +28,15 @@ pub const DATA: &str = "data.mdb";
 /// How a store is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// To be read and written, and made if it is not there.
+    /// For reading and writing; creates the store if it does not exist.
     #[default]
     Append,
-    /// To be read, beside processes that write.
+    /// For reading, while other processes may write.
     Read,
 }
 
 impl Mode {
-    /// A crash of the machine may undo what was not flushed, but leaves the file whole; one of the process undoes nothing.
+    /// A crash of the machine may undo unflushed writes, but leaves a valid file; one of the process undoes nothing.
     pub fn flags(self) -> EnvFlags {
         match self {
             Self::Append => EnvFlags::NO_META_SYNC,
@@ -45,7 +45,7 @@ impl Mode {
     }
 }
 
-/// Fails if a folder has no store.
+/// Fails if a directory has no store.
 pub fn check_there(path: &Path) -> Result<(), EventsError> {
     let url = || format!("dir:{}", path.display());
     let data = fs::metadata(path.join(DATA));
@@ -63,7 +63,7 @@ pub fn not_there(url: &str, error: std::io::Error) -> EventsError {
     }
 }
 
-/// A lock on a folder: many may open the store in it, or one may put another file in the place of its file.
+/// A lock on a directory: shared by processes that open the store, exclusive for replacing its file.
 pub struct FolderLock {
     _folder: File,
 }
@@ -100,15 +100,15 @@ impl DataFile {
         &self.0
     }
 
-    /// Fails if the folder was removed: nobody will find what is written to a file without a name.
+    /// Fails if the directory was removed: nobody can find data in a file without a name.
     pub fn check(&self, url: &str, doing: &'static str) -> Result<(), EventsError> {
         match self.0.metadata() {
             Ok(about) if about.nlink() == 0 => Err(EventsError::engine(
                 url,
                 doing,
-                "its folder was removed while it was open: close the store, and connect again to make it anew",
+                "its directory was removed while it was open: close the store, and connect again to create a new one",
             )),
-            _ => Ok(()), // what cannot be seen is no reason not to write
+            _ => Ok(()), // if this cannot be checked, writing is allowed
         }
     }
 }
@@ -122,7 +122,7 @@ fn allocate_lock(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
     let Ok(file) = options.open(path.join("lock.mdb")) else {
-        return Ok(()); // a folder that can only be read has no lock
+        return Ok(()); // a read-only directory has no lock
     };
     // processes that have it mapped know only the size that it has
     let size = match file.metadata()?.len() {
@@ -137,7 +137,7 @@ fn allocate_lock(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens LMDB in a folder.
+/// Opens LMDB in a directory.
 pub fn environment(
     path: &Path,
     flags: EnvFlags,
@@ -154,8 +154,8 @@ pub fn environment(
             .map_size(size)
             .max_dbs(u32::try_from(n_tables).unwrap_or(u32::MAX))
             .max_readers(READERS);
-        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with other flags has no name yet. The
-        // file is only written by LMDB, whose locks all processes respect (this folder has a layout that says so).
+        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with other flags has no name yet.
+        // Only LMDB writes the file, and all processes respect its locks (the layout of the directory is checked).
         let opened = unsafe {
             options.flags(flags);
             options.open(path)
@@ -178,8 +178,8 @@ pub fn environment(
     }
 }
 
-/// Another name of the same files, as heed opens a name once: a process that was forked has the environment of its parent,
-/// which must not be used, and where a folder was removed another may be made while somebody has the old one open.
+/// Another name of the same files, as heed opens a name once: a forked child has the environment of its parent, which
+/// it must not use; and a removed directory may be created again while the old one is open.
 struct Alias {
     folder: PathBuf,
 }
@@ -202,7 +202,7 @@ impl Alias {
 
 impl Drop for Alias {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder); // what is open stays open without a name
+        let _ = fs::remove_dir_all(&self.folder); // an open file stays open without a name
     }
 }
 
@@ -214,7 +214,8 @@ pub struct WriterLock {
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // A process that was forked has the file open as well, and would keep the lock; its own end is no end of writing.
+        // A process that was forked has the file open as well, and would keep the lock; its end does not release the
+        // lock of writing.
         if self.process.is_this() {
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
@@ -223,8 +224,7 @@ impl Drop for WriterLock {
 
 impl WriterLock {
     pub fn take(path: &Path, url: &str) -> Result<Self, EventsError> {
-        let failed =
-            |error: std::io::Error| EventsError::engine(url, "open it to be written", error);
+        let failed = |error: std::io::Error| EventsError::engine(url, "open it for writing", error);
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path.join("writer")).map_err(failed)?;

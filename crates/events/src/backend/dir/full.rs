@@ -1,4 +1,4 @@
-//! Tells a disk that is full from one that is broken: LMDB says of both that it could not write.
+//! Tells a disk that is full from one that is broken: LMDB reports both as a failed write.
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::EventsError;
 /// A disk with less is full: of a write that did not fit, the part that did was written.
 const LITTLE: u64 = 64 << 10;
 
-/// The error of what the engine could not do in a folder.
+/// Error of an operation of the engine in a directory.
 pub fn failed(url: &str, doing: &str, folder: &Path, error: heed::Error) -> EventsError {
     match &error {
         heed::Error::Io(why) if is_full(why, folder) => EventsError::Full {
@@ -30,7 +30,7 @@ fn is_full(error: &Error, folder: &Path) -> bool {
         || (is_cut_short && free(folder).is_some_and(|free| free < LITTLE))
 }
 
-/// How many bytes are free for this user on the disk of a folder; none if nobody can tell.
+/// Free bytes for this user on the disk of a directory; none if unknown.
 fn free(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
@@ -40,7 +40,7 @@ fn free(folder: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A full disk was told as a broken one.
+    /// A full disk was reported as a broken one.
     #[test]
     fn a_full_disk_is_told_from_a_broken_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,13 @@
-//! `dir:PATH`: a folder, by LMDB.
+//! `dir:PATH`: a directory, with LMDB.
 //!
-//! `docs/design/009-event-store.md` compares engines; LMDB is as fast as fjall in writing and two to ten times as fast in
-//! reading, and lets any number of processes read while one writes. Its file is mapped into memory, so the folder must be
-//! on a disk of this machine.
+//! `docs/design/009-event-store.md` compares engines; LMDB is as fast as fjall in writing and two to ten times as fast
+//! in reading, and lets any number of processes read while one writes. Its file is mapped into memory, so the directory
+//! must be on a local disk.
 
 #![expect(
     unsafe_code,
-    reason = "LMDB maps a file that other processes may write to; heed leaves it to us to say that they do it by LMDB"
+    reason = "LMDB maps a file that other processes may write to; heed requires its callers to guarantee that they \
+              write only through LMDB"
 )]
 
 mod check;
@@ -49,7 +50,7 @@ use together::{Outcome, SMALL, Together};
 use walk::{Alike, Walk};
 use writing::Writing;
 
-/// A store in a folder, to be written or to be read.
+/// A store in a directory, for writing or reading.
 pub struct DirBackend {
     shared: Arc<Shared>,
     /// Held while this process may write by this one; none if it is to be read.
@@ -64,7 +65,7 @@ impl Deref for DirBackend {
     }
 }
 
-/// What a process has once of a folder, however often it opens it.
+/// State of a directory that a process has once, even if it opens the store several times.
 pub struct Shared {
     url: String,
     env: Env<WithoutTls>,
@@ -75,10 +76,10 @@ pub struct Shared {
     is_second: bool,
     queues: DirQueues,
     together: Together,
-    /// What tells the file from a copy of it.
+    /// Distinguishes the file from a copy of it.
     seat: Option<String>,
     file: DataFile,
-    /// The process that opened it: LMDB's files must not be used behind a fork.
+    /// The process that opened it: LMDB's files must not be used after a fork.
     process: Process,
     /// Whether something was committed that a crash of the machine might undo.
     is_dirty: AtomicBool,
@@ -86,7 +87,7 @@ pub struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // To close the parent's files would take away the locks that this process has on the same ones, opened anew.
+        // Closing the parent's files would release the locks of files that this process has opened again.
         if !self.process.is_this() {
             std::mem::forget(self.env.clone());
         }
@@ -107,7 +108,7 @@ impl DirBackend {
             heed::Error::Mdb(MdbError::MapFull) => EventsError::engine(
                 &self.url,
                 doing,
-                "the store has the size that its file is mapped with: set FEMTOBARN_STORE_MAP_SIZE to more bytes",
+                "the store has reached its maximum size: set FEMTOBARN_STORE_MAP_SIZE to more bytes",
             ),
             error => full::failed(&self.url, doing, self.env.path(), error),
         }
@@ -181,7 +182,7 @@ impl DirBackend {
     }
 }
 
-/// The datasets of which something is kept, and to which no name leads; none if where a name leads is damaged.
+/// The datasets with data but without a name; none if where a name leads is damaged.
 fn nameless(snapshot: &Snapshot<'_>) -> Result<Option<BTreeSet<Uuid>>, Damage> {
     let mut named = HashSet::new();
     for entry in snapshot.table(Name::DataSets)?.from(&[])? {
@@ -211,7 +212,7 @@ fn nameless(snapshot: &Snapshot<'_>) -> Result<Option<BTreeSet<Uuid>>, Damage> {
     Ok(Some(found))
 }
 
-/// The entries whose keys begin with some bytes.
+/// The entries whose keys have a given prefix.
 fn below<'a>(tree: Tree<'a>, prefix: &'a [u8]) -> Result<impl Iterator<Item = Found<'a>>, Damage> {
     let is_below = |entry: &Found<'_>| {
         let key = entry.as_ref().map(|(key, _)| key);
@@ -256,7 +257,7 @@ impl Backend for DirBackend {
             return Ok(Written::default());
         }
         self.check_process()?;
-        self.check_writes("write")?; // who reads has no batch written by one who writes
+        self.check_writes("write")?; // a reader has no unwritten batches
         if batch.n_bytes() > SMALL {
             return self.change("write", |writing| put::put(writing, batch));
         }
@@ -297,7 +298,7 @@ impl Backend for DirBackend {
         &self,
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
-        self.file.check(&self.url, "look for a dataset")?;
+        self.file.check(&self.url, "find a dataset")?;
         let snapshot = self.reading()?;
         let datasets = snapshot.table(Name::DataSets);
         let datasets = datasets.map_err(self.damaged())?;
@@ -524,7 +525,7 @@ impl Backend for DirBackend {
     }
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
-        let removed = self.change("remove what is left of deleted datasets", |writing| {
+        let removed = self.change("remove remaining data of deleted datasets", |writing| {
             // Nobody else writes meanwhile, and nothing was written yet.
             let found = self.reading().map(|snapshot| nameless(&snapshot));
             let Ok(Ok(Some(removed))) = &found else {
@@ -538,14 +539,14 @@ impl Backend for DirBackend {
             Ok(found)
         })?;
         let removed = removed?.map_err(self.damaged())?;
-        removed.ok_or_else(|| self.bad_key("datasets", b"of a value that is no UUID"))
+        removed.ok_or_else(|| self.bad_key("datasets", b"of a value that is not a UUID"))
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
         if let Some(noted) = self.noted(key)? {
             return Ok(noted);
         }
-        self.change("note something", |writing| {
+        self.change("write metadata", |writing| {
             writing.put_new(Name::Notes, key.as_bytes(), value)?;
             let there = writing.get(Name::Notes, key.as_bytes())?;
             Ok(there.unwrap_or(value).to_vec())
@@ -560,13 +561,13 @@ impl Backend for DirBackend {
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
-        self.change("note something", |writing| {
+        self.change("write metadata", |writing| {
             writing.put(Name::Notes, key.as_bytes(), value)
         })
     }
 
     fn remove_note(&self, key: &str) -> Result<(), EventsError> {
-        self.change("forget a note", |writing| {
+        self.change("remove metadata", |writing| {
             writing.delete(Name::Notes, key.as_bytes()).map(drop)
         })
     }

@@ -1,4 +1,4 @@
-//! Opening a store in a folder: who may write, and what it must look like.
+//! Opens a store in a directory: checks writers and the layout.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ const LAYOUTS: [&str; 2] = ["1", LAYOUT];
 /// The stores that this process has open: LMDB's file must be opened once.
 static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
 
-/// By their files, not by the names of these: a folder may be moved or removed, and another made under its name.
+/// By their files, not by the names of these: a directory may be moved or removed, and another created with its name.
 type Stores = HashMap<FileId, Opened>;
 
 /// The device of a file and its number there, which no other has as long as it is open.
@@ -43,17 +43,17 @@ struct Opened {
     writer: Weak<DirBackend>,
 }
 
-/// Opens a store in a folder. It may be opened several times by a process, to be written and to be read.
+/// Opens a store in a directory. It may be opened several times by a process, to be written and to be read.
 ///
 /// # Errors
 ///
-/// If there is none and it is to be read, if another process writes to it and this one would, if the folder holds
-/// something else, and what the system says.
+/// If it does not exist and is opened for reading, if it is opened for writing while another process writes, if the
+/// directory has other contents, and errors of the system.
 pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     let url = format!("dir:{}", path.display());
     if mode == Mode::Append {
         fs::create_dir_all(path)
-            .map_err(|error| EventsError::engine(&url, "make the folder", error))?;
+            .map_err(|error| EventsError::engine(&url, "create the directory", error))?;
     }
     let whole = path
         .canonicalize()
@@ -99,7 +99,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     Ok(store)
 }
 
-/// Whether this process has the store in a folder open.
+/// Whether this process has the store of a directory open.
 pub fn is_open(path: &Path) -> bool {
     let all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let opened = file_id(&path.join(DATA)).and_then(|id| all.as_ref()?.get(&id));
@@ -135,7 +135,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
             url,
             expected: format!("an event store of layout {}", LAYOUTS.join(" or ")),
             found: layout.map_or_else(
-                || "an LMDB of something else".into(),
+                || "another LMDB database".into(),
                 |found| format!("layout {found}"),
             ),
         });
@@ -178,7 +178,7 @@ fn tables(env: &Env<WithoutTls>, is_new: bool) -> Result<Tables, heed::Error> {
     Ok(tables)
 }
 
-/// The version of the layout that a file notes. What LMDB reads before it writes is looked at first.
+/// The version of the layout that a file notes. Checks the data that LMDB reads before it writes.
 fn layout(
     env: &Env<WithoutTls>,
     data: &Path,
@@ -213,8 +213,8 @@ fn file_id(data: &Path) -> Option<FileId> {
     Some((about.dev(), about.ino()))
 }
 
-/// The number of a file and when it was made, which it keeps wherever it is moved on its file system. Not the device's
-/// number, which may be another when the machine was started anew.
+/// The number of a file and when it was made, which it keeps wherever it is moved on its file system. Not the device
+/// number, which may change at a restart of the machine.
 fn seat(data: &Path) -> Option<String> {
     let about = fs::metadata(data).ok()?;
     let made = about.created().ok();
@@ -223,7 +223,7 @@ fn seat(data: &Path) -> Option<String> {
     Some(format!("{}{made}", about.ino()))
 }
 
-/// A new store is made in an empty folder only.
+/// A new store is only created in an empty directory.
 fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     let entries = fs::read_dir(path).map_err(|error| not_there(url, error))?;
     let other = entries
@@ -233,8 +233,8 @@ fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     match (other, mode) {
         (Some(other), _) => Err(EventsError::Layout {
             url: url.into(),
-            expected: "an event store, or an empty folder".into(),
-            found: format!("a folder with {}", other.display()),
+            expected: "an event store, or an empty directory".into(),
+            found: format!("a directory with {}", other.display()),
         }),
         (None, Mode::Read) => Err(EventsError::NotFound {
             url: url.into(),
@@ -245,7 +245,7 @@ fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     }
 }
 
-/// LMDB believes what its file says of its size; a file that was cut would be read behind its end.
+/// LMDB trusts the size in its file; a truncated file would be read beyond its end.
 fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
     let failed = |error: std::io::Error| EventsError::engine(url, "read its file", error);
     let file = File::open(data).map_err(failed)?;
@@ -259,12 +259,14 @@ fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
     let mut beginning = (&file).take(HEAD as u64);
     beginning.read_to_end(&mut head).map_err(failed)?;
     let Some(meta) = Meta::newest(&head) else {
-        return Err(layout("a file that is none of LMDB, or is damaged".into()));
+        return Err(layout(
+            "a file that is not an LMDB database, or is damaged".into(),
+        ));
     };
     let expected = meta.file_size();
     if size < expected {
         return Err(layout(format!(
-            "a file of {size} bytes that says it has {expected}: it was cut"
+            "a truncated file of {size} bytes instead of {expected}"
         )));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! LMDB's pages, read with bounds: LMDB itself trusts them, so that a changed byte in one leads it out of the mapped file,
-//! and the process ends by a signal, or past keys that are there.
+//! LMDB's pages, read with bounds: LMDB trusts them, so that a changed byte leads it out of the mapped file, and a
+//! signal ends the process; or it skips existing keys.
 //!
 //! A page (mdb.c, `MDB_page`, all numbers in the order of this machine): its number (8 bytes), 2 unused, flags (2), the
 //! bounds of its free space (2 + 2), then offsets of nodes (2 each); the nodes fill it from its end. A node: the lower half
@@ -25,7 +25,7 @@ const TABLE: u16 = 0x02;
 /// The number of the root of an empty tree.
 const NO_PAGE: u64 = u64::MAX;
 
-/// What is wrong with a page.
+/// Damage of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     pub page: u64,
@@ -35,15 +35,15 @@ pub struct Damage {
 impl Damage {
     /// Neither page of metadata is one.
     pub fn of_metadata() -> Self {
-        damage(0, "has no metadata that can be read")
+        damage(0, "has no readable metadata")
     }
 
     pub fn error(&self, url: &str) -> EventsError {
         EventsError::Layout {
             url: url.into(),
-            expected: "a file as it was written".into(),
+            expected: "an undamaged file".into(),
             found: format!(
-                "damage: page {} {}; `fb store verify` tells all; take a copy that is whole",
+                "damage: page {} {}; list all damage with `fb store verify`, and restore a backup",
                 self.page, self.what
             ),
         }
@@ -82,7 +82,7 @@ impl Root {
         {
             return Err(damage(
                 self.page,
-                "is the root of a tree with a depth that cannot be",
+                "is the root of a tree with an impossible depth",
             ));
         }
         Ok(())
@@ -94,7 +94,7 @@ impl Root {
 pub struct Pages<'a> {
     pub bytes: &'a [u8],
     pub page_size: usize,
-    /// The number behind the last page.
+    /// The number after the last page.
     pub end: u64,
 }
 
@@ -149,16 +149,13 @@ impl<'a> Pages<'a> {
         is_within.then_some(start..end.checked_mul(self.page_size)?)
     }
 
-    /// A page of a tree, whose nodes fill just the space that they should.
+    /// A page of a tree, whose nodes must fill its space exactly.
     fn page(&self, number: u64, is_leaf: bool) -> Sound<Page<'a>> {
         let bytes = self.range(number, 1).and_then(|at| self.bytes.get(at));
         let bytes = bytes.ok_or(damage(number, "is outside of the file"))?;
         let flags = if is_leaf { LEAF } else { BRANCH };
         if u64_at(bytes, 0) != Some(number) || u16_at(bytes, 10) != Some(flags) {
-            return Err(damage(
-                number,
-                "is not the page that a reference to it says",
-            ));
+            return Err(damage(number, "is not the page that is referred to"));
         }
         let bounds = u16_at(bytes, 12).zip(u16_at(bytes, 14));
         let (lower, upper) = bounds.map_or((0, 0), |(a, b)| (usize::from(a), usize::from(b)));
@@ -198,7 +195,7 @@ impl<'a> Pages<'a> {
         let value = value.filter(|_| is_sound);
         value.ok_or(damage(
             first,
-            "is not the page of a value that a reference says",
+            "is not the page of the value that is referred to",
         ))
     }
 }
@@ -237,8 +234,8 @@ impl<'a> Page<'a> {
         self.node(at).map(|node| node.key)
     }
 
-    /// The first node whose key is not smaller; of a branch, whose first key counts for nothing, the last that is not
-    /// larger.
+    /// The first node with a key that is not smaller; in a branch, whose first key is ignored, the last node with a key
+    /// that is not larger.
     fn find(&self, key: &[u8]) -> Sound<usize> {
         let (mut low, mut high) = (usize::from(!self.is_leaf), self.n);
         while low < high {
@@ -258,7 +255,7 @@ impl<'a> Page<'a> {
 
     /// Fails if the keys are not in their order, or outside of what leads to the page.
     fn check_order(&self, (low, high): Bounds<'_>, compare: Compare) -> Sound<()> {
-        let bad = damage(self.number, "has keys that are not in their order");
+        let bad = damage(self.number, "has keys in wrong order");
         let mut before = low;
         for at in usize::from(!self.is_leaf)..self.n {
             let key = self.key(at)?;
@@ -309,7 +306,7 @@ impl<'a> Tree<'a> {
     /// The root of the table of a name.
     pub fn table(&self, name: &str) -> Sound<Option<Root>> {
         let found = self.find(name.as_bytes())?;
-        let bad = damage(self.root.page, "has the name of a table that is none");
+        let bad = damage(self.root.page, "has the name of an unknown table");
         let root = |(flags, value): (u16, &[u8])| {
             let root = Root::parse(value)?;
             (flags == TABLE && value.len() == Root::LENGTH && root.flags == 0).then_some(root)
@@ -338,7 +335,7 @@ impl<'a> Tree<'a> {
         Ok(None)
     }
 
-    /// The entries from the first whose key is not smaller.
+    /// The entries from the first key that is not smaller.
     pub fn from(&self, key: &[u8]) -> Sound<Entries<'a>> {
         let mut entries = Entries {
             tree: *self,
@@ -394,7 +391,7 @@ impl<'a> Tree<'a> {
         if n != self.root.entries || n_pages != self.root.n_pages {
             return Err(damage(
                 self.root.page,
-                "leads to fewer or more entries than were stored",
+                "has another number of entries than was stored",
             ));
         }
         Ok(())

@@ -1,14 +1,14 @@
-//! Writing a batch: in the order of keys, and appending what is behind all that is there.
+//! Writing a batch: in the order of keys, appending after all existing keys.
 //!
-//! A leaf that overflows is cut in two halves by LMDB, one that overflows by appending is left full. Keys that come in
-//! their order behind all others therefore make full leaves. Products of a dataset or run itself have higher keys than those
-//! of its events; a few of them are taken out and put behind the events again, which would make half leaves for ever else.
+//! A leaf that overflows is cut in two halves by LMDB, one that overflows by appending is left full. Therefore keys
+//! that are appended in order make full leaves. Products of a dataset or run itself have higher keys than products of
+//! its events; a few of them are taken out and appended after the events again, to avoid half-full leaves.
 
 use super::tables::{Name, children};
 use super::writing::{Entry, Writing};
 use crate::{Batch, Overwrite, ProductId, Written};
 
-/// As many products behind those of a batch are taken out and put there again, at most.
+/// At most this many products after a batch are taken out and appended again.
 const ASIDE: usize = 64;
 
 /// A table that is written to in one transaction.
@@ -24,7 +24,7 @@ impl Appender {
         Ok(Self { table, last })
     }
 
-    /// Puts a value; says whether it did, which it does not if it is to keep what is there.
+    /// Puts a value; returns whether it was stored; with `Keep`, an existing value is kept.
     fn put(
         &mut self,
         writing: &mut Writing<'_>,
@@ -59,7 +59,7 @@ fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::E
     let aside = set_aside(writing, batch)?;
     let mut table = Appender::new(Name::Products, writing)?;
     let mut key = Vec::new();
-    // Of products that are placed together, those of one event are beside each other.
+    // Among products that are placed together, products of one event are adjacent.
     for together in groups.chunk_by(|a, b| a.parent == b.parent) {
         let groups = together.iter().enumerate();
         let mut entries: Vec<_> = groups
@@ -91,7 +91,7 @@ fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::E
     Ok(written)
 }
 
-/// Takes the products out that are behind the first of a batch, if they are few and much comes before them.
+/// Takes out the products after the first of a batch, if they are few and much comes before them.
 fn set_aside(writing: &mut Writing<'_>, batch: &Batch) -> Result<Vec<Entry>, heed::Error> {
     if batch.len() < ASIDE {
         return Ok(Vec::new());
@@ -109,7 +109,7 @@ fn set_aside(writing: &mut Writing<'_>, batch: &Batch) -> Result<Vec<Entry>, hee
         return Ok(Vec::new());
     };
     let behind = writing.behind(Name::Products, lowest, ASIDE)?;
-    // What is to be kept must be there when it comes again.
+    // A product to keep must exist when it is stored again.
     let may_go = |all: &Vec<Entry>| {
         let is_behind_all = all.first().is_none_or(|(first, _)| first > highest);
         is_behind_all || batch.overwrite() == Overwrite::Replace

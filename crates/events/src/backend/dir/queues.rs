@@ -12,7 +12,7 @@ use super::full;
 use super::tables::{Database, remove_those};
 use crate::{EventsError, Popped, Queues, Uuid};
 
-/// How often an empty queue is looked at.
+/// Interval for polling an empty queue.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -64,7 +64,7 @@ impl DirQueues {
         let url = &self.url;
         self.store.check(url, "open its queues")?;
         std::fs::create_dir_all(&self.folder)
-            .map_err(|error| EventsError::engine(url, "make the folder of queues", error))?;
+            .map_err(|error| EventsError::engine(url, "create the directory of queues", error))?;
         let open = || {
             let env = environment(&self.folder, Mode::Append.flags(), 3)?;
             env.clear_stale_readers()?;
@@ -100,11 +100,11 @@ impl DirQueues {
     }
 
     fn take(&self, queue: &str) -> Result<Popped, EventsError> {
-        // Looked at first without the lock of those that write.
+        // Checked first without the lock of writers.
         if !self.has_values(queue)? && self.n_values(queue)?.is_some() {
             return self.ended(queue);
         }
-        self.change("take from a queue", |opened, txn| {
+        self.change("pop from a queue", |opened, txn| {
             if opened.queues.get(txn, &key(queue))?.is_none() {
                 return Ok(Popped::NoQueue);
             }
@@ -120,7 +120,7 @@ impl DirQueues {
     }
 
     fn ended(&self, queue: &str) -> Result<Popped, EventsError> {
-        const DOING: &str = "look who pushes to a queue";
+        const DOING: &str = "list the producers of a queue";
         let opened = self.open()?;
         let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
         let prefix = key(queue);
@@ -139,7 +139,7 @@ impl DirQueues {
     }
 
     fn has_values(&self, queue: &str) -> Result<bool, EventsError> {
-        const DOING: &str = "look into a queue";
+        const DOING: &str = "read a queue";
         let opened = self.open()?;
         self.store.check(&self.url, DOING)?;
         let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
@@ -213,8 +213,8 @@ impl Queues for DirQueues {
     }
 
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        // The value gets the number before the first that is there, which was that of one that is gone.
-        self.change("put back into a queue", |opened, txn| {
+        // The value gets the number before the first existing one, which belonged to a popped value.
+        self.change("return a value to a queue", |opened, txn| {
             let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
                 return Ok(false);
             };
@@ -238,7 +238,7 @@ impl Queues for DirQueues {
     }
 
     fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        const DOING: &str = "count what is in a queue";
+        const DOING: &str = "count the values of a queue";
         let opened = self.open()?;
         let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
         let is_there = opened.queues.get(&txn, &key(queue));

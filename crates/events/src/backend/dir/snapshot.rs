@@ -25,7 +25,7 @@ const NUMBERS: u16 = 0x08;
 pub const HEAD: usize = 2 << 16;
 const SMALLEST_MAP: usize = 1 << 24;
 
-/// What the newest page of metadata says.
+/// The contents of the newest page of metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meta {
     pub page_size: usize,
@@ -36,7 +36,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The newest of the beginning of a file; none if it is none of LMDB.
+    /// The newest of the beginning of a file; none if it is not an LMDB page.
     pub fn newest(head: &[u8]) -> Option<Self> {
         loop {
             let first = Self::copy(head, 0)?;
@@ -98,7 +98,7 @@ pub struct Map {
 #[derive(Clone)]
 struct Mapped {
     map: Arc<Mmap>,
-    /// How many bytes the file had.
+    /// Size of the file in bytes.
     size: u64,
 }
 
@@ -131,8 +131,8 @@ impl Mapped {
         let within = usize::try_from(size).map_err(io::Error::other)?;
         let larger = within.saturating_mul(2).max(SMALLEST_MAP);
         let map = |length| {
-            // SAFETY: nothing behind `size` is read, which the file has, as LMDB never cuts it. What is read belongs to a
-            // state that a read transaction keeps from being written over, but for the metadata, which are copied.
+            // SAFETY: reads stay below `size`; the file has this size, as LMDB never truncates it. A read transaction
+            // keeps the pages of its state from being overwritten, except for the metadata, which are copied.
             unsafe { MmapOptions::new().len(length).map(file) }
         };
         let map = Arc::new(map(larger).or_else(|_| map(within.max(1)))?);
@@ -187,7 +187,7 @@ impl<'e> Snapshot<'e> {
         let root = self.main()?.table(name.text())?;
         self.tree(root.ok_or(Damage {
             page: 0,
-            what: "leads to no table of a name that a store has",
+            what: "leads to an unknown table",
         })?)
     }
 }

@@ -32,7 +32,7 @@ impl Name {
         Self::Notes,
     ];
 
-    /// Those whose keys begin with the UUID of a dataset.
+    /// Tables whose keys begin with the UUID of a dataset.
     pub const BY_DATASET: [Self; 4] = [Self::Runs, Self::Subruns, Self::Events, Self::Products];
 
     /// Its name in the file.
@@ -74,7 +74,7 @@ impl Tables {
     /// How many there are.
     pub const N: usize = Name::ALL.len();
 
-    /// Opens them, and makes those that are not there.
+    /// Opens the tables, and creates missing ones.
     pub fn create(env: &Env<WithoutTls>, txn: &mut RwTxn<'_>) -> Result<Self, heed::Error> {
         let mut create = |name: Name| env.create_database(txn, Some(name.text()));
         let [a, b, c, d, e, f] = Name::ALL;
@@ -117,7 +117,7 @@ pub fn set_event(key: &mut [u8], event: u64) {
     }
 }
 
-/// Removes what has a key that begins with some bytes and is wanted; gives how much that was.
+/// Removes wanted entries whose keys have a prefix; returns their number.
 pub fn remove_those(
     table: Table,
     txn: &mut RwTxn<'_>,

@@ -1,7 +1,7 @@
 //! Small batches of several threads in one transaction.
 //!
-//! A commit waits for the disk, however small it is. Whoever comes while another commits waits, and is written with all
-//! others that do by the first of them: many threads share one wait.
+//! A commit waits for the disk, however small it is. A caller that comes while another commits waits, and the first
+//! waiting caller writes all waiting batches: many threads share one wait.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub struct Together {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether somebody writes.
+    /// Whether a caller is writing.
     is_led: bool,
     next: u64,
     /// Batches that wait, by their numbers.
@@ -32,7 +32,7 @@ struct State {
     done: HashMap<u64, Outcome>,
 }
 
-/// Says that nobody writes any more, however that has ended.
+/// Ends writing, also after a panic.
 struct Leading<'a>(&'a Together);
 
 impl Drop for Leading<'_> {
@@ -44,12 +44,12 @@ impl Drop for Leading<'_> {
 
 impl Together {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What is locked is whole at any time.
+        // The locked data are always consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a batch, by itself or with others. `write` gives one outcome for each batch, in their order; if it gives
-    /// fewer, `poisoned` is that of the others.
+    /// Writes a batch, by itself or with others. `write` returns one outcome per batch, in order; if it returns fewer,
+    /// `poisoned` is the outcome of the others.
     pub fn write(
         &self,
         batch: &Batch,
@@ -78,7 +78,7 @@ impl Together {
                 continue;
             }
             if !state.waiting.iter().any(|(number, _)| *number == own) {
-                // Whoever wrote it has failed without saying how.
+                // The writer has failed without an error.
                 return Err(poisoned());
             }
             state.is_led = true;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::{ABSENT, Parent, ProductId, ProductName, Uuid};
 
-    /// A batch of a number, and what is said of it.
+    /// A batch with its number, and its outcome.
     fn numbered(number: u64) -> (Batch, ProductId) {
         let parent = Parent::run(Uuid([1; 16]), number);
         let name = ProductName::new("x", "T").unwrap();

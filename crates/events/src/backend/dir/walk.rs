@@ -9,7 +9,7 @@ use crate::{ABSENT, Wanted};
 /// How many keys are passed over before a jump costs less.
 const MOST_STEPS: usize = 8;
 
-/// A place in a table, which only goes forward.
+/// A position in a table, which only moves forward.
 pub struct Walk<'t> {
     table: Tree<'t>,
     keys: Option<Entries<'t>>,
@@ -33,7 +33,7 @@ impl<'t> Walk<'t> {
                 match self.here.map(|(here, value)| (here.cmp(key), value)) {
                     Some((Ordering::Equal, value)) => return Ok(Some(value)),
                     Some((Ordering::Less, _)) => self.here = keys.next().transpose()?,
-                    // behind the key, or behind all
+                    // after the key, or after all
                     Some((Ordering::Greater, _)) | None => return Ok(None),
                 }
             }

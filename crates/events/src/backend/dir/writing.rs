@@ -109,7 +109,7 @@ impl<'e> Writing<'e> {
         })
     }
 
-    /// Ends it; gives the tables.
+    /// Ends it; returns the tables.
     pub fn commit(mut self) -> Result<Tables, heed::Error> {
         if let Some(mut counts) = self.counts {
             counts.transaction = self.txn.id() as u64;
@@ -164,7 +164,7 @@ impl<'e> Writing<'e> {
         }
     }
 
-    /// Puts a value behind all others.
+    /// Appends a value after all others.
     pub fn append(&mut self, table: Name, key: &[u8], value: &[u8]) -> Result<(), heed::Error> {
         let into = self.tables.of(table);
         into.put_with_flags(&mut self.txn, PutFlags::APPEND, key, value)?;
@@ -172,7 +172,7 @@ impl<'e> Writing<'e> {
         Ok(())
     }
 
-    /// Puts a value if the key has none; says whether it had none.
+    /// Puts a value if the key has none; returns whether it was new.
     pub fn put_new(&mut self, table: Name, key: &[u8], value: &[u8]) -> Result<bool, heed::Error> {
         let into = self.tables.of(table);
         match into.put_with_flags(&mut self.txn, PutFlags::NO_OVERWRITE, key, value) {
@@ -185,7 +185,7 @@ impl<'e> Writing<'e> {
         }
     }
 
-    /// Puts a value, in the place of another if there is one.
+    /// Stores a value, replacing an existing one.
     pub fn put(&mut self, table: Name, key: &[u8], value: &[u8]) -> Result<(), heed::Error> {
         if self.put_new(table, key, value)? {
             return Ok(());
@@ -197,7 +197,7 @@ impl<'e> Writing<'e> {
         self.tables.of(table).put(&mut self.txn, key, value)
     }
 
-    /// Removes a key; says whether it was there.
+    /// Removes a key; returns whether it existed.
     pub fn delete(&mut self, table: Name, key: &[u8]) -> Result<bool, heed::Error> {
         let Some(value) = self.get(table, key)? else {
             return Ok(false);
@@ -211,13 +211,13 @@ impl<'e> Writing<'e> {
         self.tables.of(table).delete(&mut self.txn, key)
     }
 
-    /// Removes everything whose key begins with some bytes.
+    /// Removes all entries whose keys have a prefix.
     pub fn remove_below(&mut self, table: Name, prefix: &[u8]) -> Result<(), heed::Error> {
         self.remove_those(table, prefix, |_| true).map(drop)
     }
 
-    /// Removes the keys that begin with `prefix` and whose rest `is_wanted` takes; returns their number. The values of the table
-    /// must have checksums of their own.
+    /// Removes the keys that have a `prefix` and a rest that `is_wanted` accepts; returns their number. The values of
+    /// the table must have checksums of their own.
     pub fn remove_those(
         &mut self,
         table: Name,

@@ -1,4 +1,4 @@
-//! The names of datasets: a hash says where each leads, and a sorted set has those that can be listed.
+//! The names of datasets: a hash maps names to UUIDs, and a sorted set has the listed ones.
 
 use femtobarn_redis::{Commands, Reply};
 
@@ -7,8 +7,8 @@ use super::write::MOST_FIELDS;
 use super::{Flow, RedisBackend};
 use crate::{DataSetEntry, DataSetPath, EventsError};
 
-/// Has a field of the hash another value, or none for an empty one, if it has the one that is expected. What is deleted first
-/// has a full server do the rest, in all versions: it stops no script that has written.
+/// Has a field of the hash another value, or none for an empty one, if it has the one that is expected. Deleting this
+/// first makes a full server execute the rest, in all versions: it stops no script that has written.
 const REPLACE: &str = "\
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HDEL', KEYS[1], ARGV[1])
@@ -108,7 +108,7 @@ impl RedisBackend {
             Some(after) => [b"(".as_slice(), &prefix, after.as_bytes()].concat(),
             None => [b"[".as_slice(), &prefix].concat(),
         };
-        // Bytes of UTF-8 are never 0xff: this is behind all that begins with the prefix.
+        // Bytes of UTF-8 are never 0xff: this sorts after all names with the prefix.
         let to = [b"(".as_slice(), &prefix, &[0xff]].concat();
         let mut found = Vec::new();
         let mut flow = Flow::new(&self.client);

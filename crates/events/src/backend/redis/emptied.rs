@@ -1,12 +1,11 @@
-//! Notices servers that have lost what they had: a Redis that was restarted without its data takes writes as if nothing
-//! were, and nobody finds again what a client writes there that believes its datasets to be there.
+//! Detects servers that have lost their data: a Redis server that was restarted without its data accepts writes, but
+//! nobody can find data that a client writes into datasets that are gone.
 //!
-//! Each connection is looked at before it is first used. Who has the store's number (`{store}h`) must still have it. Other
-//! servers of a cluster must not be empty after another start, if they had keys before. What is deleted while connections
-//! stay (`FLUSHALL`) is noticed by `flush`, on the server that has the number.
+//! Each connection is checked before its first use. The server of the store ID (`{store}h`) must still have it. Other
+//! servers of a cluster must not be empty after a restart, if they had keys before. Deletions while connections stay
+//! open (`FLUSHALL`) are detected by `flush`, on the server of the store ID.
 //!
-//! A server that keeps no log comes back with its last snapshot: `flush` fails if that was after something was written that
-//! had not been flushed.
+//! A server that keeps no log comes back with its last snapshot: `flush` fails if this happened after unflushed writes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,7 +19,7 @@ use crate::forked::lock;
 /// What the refusal begins with.
 pub const EMPTIED: &str = "EMPTIED";
 
-/// What is known of a store, by which it is known again.
+/// The identity of a store.
 #[derive(Debug, Default)]
 pub struct Known {
     mark: OnceLock<Mark>,
@@ -33,14 +32,14 @@ pub struct Mark {
     /// The key that has it.
     pub key: Vec<u8>,
     pub layout: Vec<u8>,
-    /// The number that was drawn when it was made; none if nobody has written to it since numbers are drawn.
+    /// The number that was drawn when it was made; none if no version that creates store IDs has written to it.
     pub id: Option<Vec<u8>>,
 }
 
 impl Known {
     /// From now on, this is what the store must have noted.
     pub fn expect(&self, mark: Mark) {
-        let _ = self.mark.set(mark); // who connects does so once
+        let _ = self.mark.set(mark); // a client connects only once
     }
 
     /// Notes that a server has keys.
@@ -55,7 +54,7 @@ impl Known {
         self.mark.get()
     }
 
-    /// Notes that all is flushed; gives a server that may have lost what was not, as it was started anew since.
+    /// Notes that all is flushed; returns a server that may have lost unflushed writes, as it was restarted.
     pub fn note_flushed(&self) -> Option<Arc<Address>> {
         let mut lost = None;
         for (place, start) in lock(&self.starts).iter_mut() {
@@ -68,7 +67,7 @@ impl Known {
     }
 }
 
-/// What a server says of itself since it was started.
+/// State of a server since its start.
 #[derive(Debug, PartialEq, Eq)]
 struct Start {
     run_id: String,
@@ -78,7 +77,7 @@ struct Start {
     has_log: bool,
     /// Whether something was written there that was not flushed.
     is_unflushed: bool,
-    /// Whether it was started anew after that, without a log.
+    /// Whether it was restarted afterwards, without a log.
     has_lost: bool,
 }
 

@@ -6,7 +6,7 @@ use femtobarn_redis::{Address, Connection, ConnectionError};
 
 use crate::Mode;
 
-/// What a server that does so says of itself: the beginning of it.
+/// The settings of a server with eviction: the beginning of it.
 pub const POLICY: &str = "maxmemory_policy:";
 
 /// Refuses a server that would delete what is written to it. One that is only read may have done so: that is told.

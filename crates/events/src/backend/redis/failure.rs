@@ -35,8 +35,8 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
     let (refusal, advice) = match word {
         NO_MEMORY => (
             Refusal::Full,
-            "it can still be read and emptied: remove datasets (fb store rm), give it more memory (CONFIG SET maxmemory), or \
-             add servers and move slots to them",
+            "reading and deleting still work: remove datasets (fb store rm), raise its memory limit (CONFIG SET \
+             maxmemory), or add servers and move slots to them",
         ),
         "READONLY" => (
             Refusal::ReadOnly,
@@ -44,13 +44,13 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
         ),
         _ if word.starts_with(POLICY) => (
             Refusal::Evicts,
-            "when its memory is full, it deletes products: CONFIG SET maxmemory-policy noeviction, and the same in its \
-             configuration; a store that is opened with mode=r is not written",
+            "its eviction policy deletes products when memory is full: set CONFIG SET maxmemory-policy noeviction, \
+             also in its configuration file; or open the store with mode=r for reading",
         ),
         EMPTIED => (
             Refusal::Emptied,
-            "this Redis was emptied, or restarted without its data, and what this program has seen there is gone: bring the \
-             data back, or connect to it again to begin anew",
+            "this Redis was emptied, or restarted without its data, and data that this program has read are gone: \
+             restore the data, or connect again to start with an empty store",
         ),
         "NOAUTH" => (
             Refusal::Denied,
@@ -60,28 +60,28 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
         // What servers before 6 say, and those without a password.
         "ERR" if said.contains("invalid password") || said.contains("without any password") => (
             Refusal::Denied,
-            "the password is wrong, or there is none to give",
+            "the password is wrong, or the server has none",
         ),
         "NOPERM" => (
             Refusal::Denied,
-            "the ACL does not allow this user to do that: the lines for users who write and for users who read are in \
-             docs/guides/event-store-admin.md; who only reads opens the store with mode=r",
+            "the ACL does not allow this for this user: for rules for writers and readers see \
+             docs/guides/event-store-admin.md; readers open the store with mode=r",
         ),
         "DENIED" => (
             Refusal::Denied,
-            "protected mode: the server takes only clients of its own machine until it has a password",
+            "protected mode: the server accepts only local clients until it has a password",
         ),
         "WRONGTYPE" => (
             Refusal::WrongType,
-            "somebody else has a key there that is ours: use another prefix, or remove that key",
+            "another program uses this key: use another prefix, or delete the key",
         ),
         "MISCONF" => (
             Refusal::ReadOnly,
-            "the server cannot save to its disk, and takes no writes until it can",
+            "the server cannot save to its disk, and rejects writes until it can",
         ),
         "ERR" if is_too_large(said) => (
             Refusal::TooLarge,
-            "a value is larger than it takes: raise proto-max-bulk-len, or let large products lie beside the store \
+            "the value is too large for the server: raise proto-max-bulk-len, or store large products as objects \
              (objects=…)",
         ),
         "ERR" if said.contains("max number of clients") => {

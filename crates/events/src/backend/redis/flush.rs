@@ -1,4 +1,4 @@
-//! How durable what was written is made, and whether the servers keep it at all.
+//! Makes writes durable, and checks whether the servers keep them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use super::{Flow, RedisBackend};
 use crate::{Backend, EventsError, Refusal};
 
 const DOING: &str = "flush";
-/// How often a server is asked whether its log is written.
+/// Interval for asking a server whether its log is written.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Since when a server can be asked to have its log on disk (`WAITAOF`).
 const WAITAOF: (u32, u32) = (7, 2);
 
-/// What a server says of itself.
+/// State of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Persistence {
     /// Whether it keeps a log (`appendonly`).
@@ -88,11 +88,11 @@ impl RedisBackend {
         }
     }
 
-    /// Returns when what was written, by whomever, is in as many replicas as are wanted, and in the log of its master: on
-    /// its disk where the server can be asked for that, else given to its system.
+    /// Returns when all writes, of any client, are in enough replicas, and in the log of their master: on its disk
+    /// where the server can be asked for that, else given to its system.
     ///
-    /// Each server is asked something, also if nothing is to be waited for: one that was restarted without its data is
-    /// noticed when it is connected to anew. And the one that has the store's number is asked for it.
+    /// Each server is asked, even if there is nothing to wait for: a server that was restarted without its data is
+    /// detected when it is reconnected. The server of the store ID is asked for it.
     pub(super) fn make_durable(&self) -> Result<(), EventsError> {
         let slots = self.client.topology().a_slot_of_each();
         self.check_mark()?;
@@ -132,8 +132,8 @@ impl RedisBackend {
             url: self.url().into(),
             node: node.to_string(),
             doing: DOING.into(),
-            said: "it was started anew after something was written to it, and keeps no log".into(),
-            advice: "what was written since its last snapshot is gone: write it again, and have it keep a log (appendonly)",
+            said: "it was restarted after a write, and keeps no log".into(),
+            advice: "writes since its last snapshot are lost: repeat them, and enable its log (appendonly)",
             refusal: Refusal::Emptied,
         }
     }
@@ -176,7 +176,7 @@ impl RedisBackend {
             let slots: Vec<_> = first.iter().map(|(slot, _)| *slot).collect();
             let found = self.persistence(flow, &slots)?;
             for ((_, first), now) in first.iter_mut().zip(found) {
-                // A log that was written anew is shorter: what waits is counted from there.
+                // A rewritten log is shorter: what waits is counted from there.
                 let is_new = now.written < first.written;
                 let is_done = now.waiting == 0 || now.written >= first.written + first.waiting;
                 match (is_new, is_done) {
@@ -210,7 +210,8 @@ impl RedisBackend {
         })
     }
 
-    /// What is waited for is all that a server has done before the last command on this connection, for whomever.
+    /// This waits for all commands of any client that the server has executed before the last command on this
+    /// connection.
     fn wait_for_replicas(&self, slots: &[u16]) -> Result<(), EventsError> {
         let wanted = self.replicas;
         if wanted == 0 {

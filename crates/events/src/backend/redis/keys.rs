@@ -56,7 +56,7 @@ impl ParentKeys {
     }
 }
 
-/// The parent that a key is of; none if it is no key of a parent.
+/// The parent that a key is of; none if it is not a parent's key.
 pub fn parent_of(prefix: &str, key: &[u8]) -> Option<Parent> {
     let rest = key.strip_prefix(prefix.as_bytes())?.strip_prefix(b"{")?;
     let (tag, rest) = rest.split_at_checked(2 * Parent::LENGTH)?;
@@ -71,7 +71,7 @@ pub fn parent_of(prefix: &str, key: &[u8]) -> Option<Parent> {
     is_own.then_some(parent)
 }
 
-/// A key that belongs to the store as a whole, or to one of its queues: its tag is what it is.
+/// A key that belongs to the store as a whole, or to one of its queues: its tag shows its kind.
 pub struct Tagged {
     stem: Vec<u8>,
     pub slot: u16,

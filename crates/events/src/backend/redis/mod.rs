@@ -66,11 +66,11 @@ pub struct RedisBackend {
 }
 
 impl RedisBackend {
-    /// Connects to the store of a URL, which is made if it is not there and may be written.
+    /// Connects to the store of a URL, and creates it if it does not exist and may be written.
     ///
     /// # Errors
     ///
-    /// If the URL says what is not known, no server answers, or what is there is no store.
+    /// If the URL has unknown settings, no server answers, or the server has no store.
     pub fn connect(url: &str) -> Result<Arc<Self>, EventsError> {
         Self::connect_with(Settings::parse(url)?)
     }
@@ -112,7 +112,7 @@ impl RedisBackend {
         Ok(Arc::new(backend))
     }
 
-    /// The layout of the store, which is made if it is not there and may be written.
+    /// The layout of the store; creates the store if it does not exist and may be written.
     fn check_layout(&self) -> Result<Vec<u8>, EventsError> {
         let key = Tagged::store(&self.prefix);
         let url = || self.url().into();
@@ -189,8 +189,7 @@ impl RedisBackend {
         }
     }
 
-    /// The number of the store, by which it is told from another that may take its place; drawn if it has none and may be
-    /// written.
+    /// The store ID, which distinguishes it from a store that replaces it; drawn if it has none and may be written.
     fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
         let found = self.field(key, "h", ID_FIELD)?;
         if found.is_some() || self.mode == Mode::Read {
@@ -198,7 +197,7 @@ impl RedisBackend {
         }
         let url = self.url();
         let drawn = Uuid::random()
-            .map_err(|error| EventsError::engine(url, "draw a number", error.to_string()))?;
+            .map_err(|error| EventsError::engine(url, "create random bytes", error.to_string()))?;
         let drawn = drawn.to_string();
         self.first_of(key, "h", ID_FIELD, drawn.as_bytes())
             .map(Some)
@@ -218,7 +217,7 @@ impl RedisBackend {
         }
     }
 
-    /// The error that a server has answered what it never does.
+    /// The error for an impossible answer of a server.
     fn nonsense(&self, doing: &str, reply: Reply<'_>) -> EventsError {
         let mut text = reply.text();
         text.truncate(text.floor_char_boundary(100));
@@ -233,8 +232,8 @@ impl RedisBackend {
         }
     }
 
-    /// Does commands and waits for replicas, and does them again if a server was lost meanwhile; gives what the last one
-    /// is answered.
+    /// Does commands and waits for replicas, and does them again if a server was lost meanwhile; returns the answer to
+    /// the last one.
     fn surely<T>(
         &self,
         doing: &str,
@@ -282,8 +281,8 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// One field of a hash, which gets this value if it had none. A value that is there is only read, and given when as many
-    /// replicas as are wanted have it.
+    /// One field of a hash; set to this value if it does not exist. An existing value is only read, and returned when
+    /// enough replicas have it.
     fn first_of(
         &self,
         key: &Tagged,
@@ -291,7 +290,7 @@ impl RedisBackend {
         field: &[u8],
         value: &[u8],
     ) -> Result<Vec<u8>, EventsError> {
-        const DOING: &str = "note something";
+        const DOING: &str = "write metadata";
         let take = &mut |reply: Reply<'_>| Ok(reply.bytes().map(<[u8]>::to_vec));
         let get = [b"HGET".as_slice(), &key.key(kind), field];
         let mut commands = Commands::default();
@@ -314,7 +313,7 @@ impl RedisBackend {
         }
     }
 
-    /// The names of products that some of a parent's events have, or had.
+    /// The names of products that some events of a parent have, or had.
     fn names_of(&self, keys: &ParentKeys) -> Result<Vec<ProductName>, EventsError> {
         let found = self.stored_names(keys)?;
         let names = found.iter().map(|bytes| {
@@ -329,7 +328,7 @@ impl RedisBackend {
         Ok(names)
     }
 
-    /// The same as they are stored: what is deleted may be damaged.
+    /// The same as they are stored: damaged values can be deleted, too.
     fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
         let mut commands = Commands::default();
         commands.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
@@ -411,7 +410,7 @@ impl Backend for RedisBackend {
         let found = self.first_of(&key, "u", &name, &uuid.0)?;
         let entry = self.entry(&name, &found)?;
         if !entry.is_deleting {
-            // Listed only when it can be opened; again each time, as whoever created it may have ended in between.
+            // Listed only when it can be opened; each time, as the program that created it may have ended before.
             self.list_dataset(&name)?;
         }
         Ok(entry)
@@ -422,7 +421,7 @@ impl Backend for RedisBackend {
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         let names: Vec<_> = paths.iter().map(DataSetPath::to_bytes).collect();
-        self.entries("look for a dataset", &names)
+        self.entries("find a dataset", &names)
     }
 
     fn datasets(
@@ -446,8 +445,8 @@ impl Backend for RedisBackend {
         if to.is_some() {
             return Ok(());
         }
-        // Last, so that it is found as long as something is left. Who has created it anew meanwhile may have had it listed
-        // before.
+        // Last, so that it is found as long as something is left. Another program may have created and listed it
+        // meanwhile.
         self.unlist_dataset(&name)?;
         match self
             .entries("remove a dataset", std::slice::from_ref(&name))?
@@ -540,7 +539,7 @@ impl Backend for RedisBackend {
             n_events: n.saturating_sub(*own),
             is_own: *own > 0,
         };
-        // What has been removed leaves its name.
+        // The names of removed products remain.
         let counts = names.into_iter().zip(pairs).map(count);
         Ok(counts
             .filter(|count| count.n_events > 0 || count.is_own)
@@ -599,7 +598,7 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let products = self.stored_names(&keys)?;
         let products = products.iter().map(|name| keys.products_named(name));
-        // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
+        // Nobody finds an event without its products, and the names go last: an interrupted deletion finds them again.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {
             let mut commands = Commands::default();
@@ -612,7 +611,7 @@ impl Backend for RedisBackend {
     }
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
-        self.may_write("remove what is left of deleted datasets")?;
+        self.may_write("remove remaining data of deleted datasets")?;
         self.remove_unnamed()
     }
 

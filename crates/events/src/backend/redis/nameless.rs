@@ -1,4 +1,4 @@
-//! What is left of datasets that have no name, as whoever wrote while others deleted leaves it.
+//! Data of datasets without a name, left by writes during a deletion.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,10 +9,10 @@ use super::write::MOST_FIELDS;
 use super::{Flow, RedisBackend};
 use crate::{Backend, DataSetEntry, EventsError, Parent, Uuid};
 
-const DOING: &str = "remove what is left of deleted datasets";
+const DOING: &str = "remove remaining data of deleted datasets";
 
 impl RedisBackend {
-    /// Names are looked at before and after the keys: a dataset that is made meanwhile has its name before it has keys.
+    /// Names are read before and after the keys: a dataset that is made meanwhile has its name before it has keys.
     pub(super) fn remove_unnamed(&self) -> Result<BTreeSet<Uuid>, EventsError> {
         let named = self.named()?;
         let mut found: BTreeMap<Vec<u8>, Parent> = BTreeMap::new();

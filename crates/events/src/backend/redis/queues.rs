@@ -1,11 +1,11 @@
 //! Queues between programs: each is one hash, which scripts change as a whole.
 //!
-//! One key, as a script with several could not run while its slot moves. Its fields: `m` who made it, `t` the number of
-//! the last value and `h` that of the last that was taken, `v` and a number each value, `p` the producers with the time
-//! until which they are believed, `s` and a lane the last push of it, or putting back, `g` and a lane the last value that was given to it.
+//! One key, as a script with several could not run while its slot moves. Its fields: `m` creator, `t` number of the
+//! last value, `h` number of the last popped value, `v` and a number: values, `p` the producers with the end of their
+//! leases, `s` and a lane: its last push or return, `g` and a lane: the last value popped by it.
 //!
-//! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command whose answer
-//! was lost is sent again with its number, and answered as the first time: nothing is pushed twice, or taken and lost.
+//! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command without an
+//! answer is sent again with its number, and gets the same answer: nothing is pushed twice, or taken and lost.
 //!
 //! A full server takes no push. It takes all else: these scripts delete something first, and a script that has written is
 //! not stopped for a lack of memory.
@@ -20,7 +20,7 @@ use super::{Flow, RedisBackend};
 use crate::forked::lock;
 use crate::{EventsError, Popped, Queues, Uuid};
 
-/// How often an empty queue is looked at.
+/// Interval for polling an empty queue.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 
@@ -108,7 +108,7 @@ impl RedisBackend {
         }
     }
 
-    /// Runs a script on a queue, until as many replicas as are wanted have what it did.
+    /// Runs a script on a queue, until enough replicas have its effect.
     fn script<T>(
         &self,
         doing: &str,
@@ -209,7 +209,7 @@ impl Queues for RedisBackend {
     }
 
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.add("put back into a queue", PUT_BACK, queue, value)
+        self.add("return a value to a queue", PUT_BACK, queue, value)
     }
 
     fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
@@ -231,7 +231,7 @@ impl Queues for RedisBackend {
     }
 
     fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        const DOING: &str = "count what is in a queue";
+        const DOING: &str = "count the values of a queue";
         let (key, slot) = self.queue_key(queue);
         let mut commands = Commands::default();
         commands.command(slot, &[b"HMGET", &key, b"m", b"h", b"t"]);

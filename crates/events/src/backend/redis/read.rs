@@ -21,7 +21,7 @@ const PAGE: usize = 16 << 10;
 /// What a number or a missing value takes on the wire, about.
 const ENTRY: usize = 16;
 
-/// What of the products that are wanted a command asks for.
+/// The requested products of one command.
 type Part = (usize, Range<usize>);
 
 impl RedisBackend {
@@ -93,7 +93,7 @@ impl RedisBackend {
         })
     }
 
-    /// Hands the values of one answer on; gives how many bytes they have.
+    /// Hands the values of one answer on; returns their size in bytes.
     fn visit_part(
         &self,
         w: usize,
@@ -139,7 +139,7 @@ impl RedisBackend {
 
     pub(super) fn scan(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
         let mut found: Vec<Vec<u64>> = vec![Vec::new(); scans.len()];
-        // Which are not at their end, and where they go on.
+        // Unfinished scans, and their next positions.
         let mut open: Vec<(usize, Scan)> = scans.iter().copied().enumerate().collect();
         let mut flow = Flow::new(&self.client);
         while !open.is_empty() {

@@ -1,4 +1,4 @@
-//! What a URL of a Redis says, and the variables beside it.
+//! Settings in the URL of a Redis, and environment variables.
 //!
 //! `redis://[user[:password]@]host[:port][,host[:port]…]/[?name=value&…]`, or `rediss://` for TLS. Each name is also a
 //! variable, `FEMTOBARN_STORE_` and the name in capitals, which the URL overrules.
@@ -46,7 +46,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// If the URL is none, or says what is not known.
+    /// If the URL is invalid, or has unknown settings.
     pub fn parse(url: &str) -> Result<Self, EventsError> {
         Self::parse_with(url, &|name| {
             std::env::var(format!("FEMTOBARN_STORE_{}", name.to_uppercase())).ok()
@@ -67,7 +67,7 @@ impl Settings {
         settings.options.has_tls = match scheme {
             "redis" | "valkey" => false,
             "rediss" | "valkeys" => true,
-            _ => return Err(bad("it begins with neither redis:// nor rediss://".into())),
+            _ => return Err(bad("the URL must begin with redis:// or rediss://".into())),
         };
         for name in NAMES {
             if let Some(value) = variable(name) {
@@ -79,12 +79,13 @@ impl Settings {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if path.contains('@') || query.contains('@') {
             return Err(bad(
-                "an @ behind the hosts: in a password write / as %2F, ? as %3F, @ as %40".into(),
+                "unexpected @ after the hosts: in a password, write / as %2F, ? as %3F, @ as %40"
+                    .into(),
             ));
         }
         if !path.is_empty() {
             return Err(bad(format!(
-                "there is nothing at /{path}: stores of one Redis are told apart by ?prefix=…"
+                "unexpected path /{path}: use ?prefix=… for several stores in one Redis"
             )));
         }
         let hosts = match authority.rsplit_once('@') {
@@ -125,7 +126,7 @@ impl Settings {
             None => (who, None),
         };
         let decode =
-            |text: &str| decoded(text).ok_or("user or password is wrongly percent-encoded");
+            |text: &str| decoded(text).ok_or("the user or password is wrongly percent-encoded");
         if !user.is_empty() {
             self.options.user = Some(decode(user)?);
         }
@@ -135,7 +136,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds who is to be asked, too, and has the URL say so; for a configuration, whose parts it has in one.
+    /// Adds servers, also to the URL; for a configuration, which has them in one list.
     pub fn add_seeds(&mut self, seeds: Vec<Address>) {
         for seed in seeds {
             if !self.options.seeds.contains(&seed) {
@@ -157,7 +158,7 @@ impl Settings {
         self.options.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
     }
 
-    /// Sets one of [`NAMES`]; what is wrong with it, in words.
+    /// Sets one of [`NAMES`]; returns the error message.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let path = || Some(PathBuf::from(value));
         match name {
@@ -180,7 +181,7 @@ impl Settings {
                 self.mode = match value {
                     "r" => Mode::Read,
                     "a" => Mode::Append,
-                    _ => return Err(format!("mode={value} is neither r nor a")),
+                    _ => return Err(format!("invalid mode={value}: expected r or a")),
                 }
             }
             _ => return Err(unknown(name, &NAMES)),
@@ -189,14 +190,11 @@ impl Settings {
     }
 }
 
-/// Says that there is no such setting, and which is meant.
+/// The error for an unknown setting, with a suggestion.
 pub fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()).first() {
-        Some(near) => format!("there is no setting {name:?}; did you mean {near:?}?"),
-        None => format!(
-            "there is no setting {name:?}; there are {}",
-            known.join(", ")
-        ),
+        Some(near) => format!("unknown setting {name:?}; did you mean {near:?}?"),
+        None => format!("unknown setting {name:?}; known: {}", known.join(", ")),
     }
 }
 
@@ -225,7 +223,7 @@ pub fn shown(url: &str) -> String {
     let query: Vec<&str> = query.split('&').filter(is_open).collect();
     let query = query.join("&");
     let mark = if query.is_empty() { "" } else { "?" };
-    // A slash or a question mark in a password: nothing behind it can be told apart.
+    // A slash or a question mark in a password: the rest cannot be parsed reliably.
     let is_odd = query.contains('@') || who.contains('/');
     match is_odd {
         true => format!("{scheme}…"),
@@ -236,7 +234,8 @@ pub fn shown(url: &str) -> String {
 fn prefix(value: &str) -> Result<String, String> {
     match value.contains(['{', '}']) || value.len() > 200 {
         true => Err(format!(
-            "prefix={value} has a brace, or more than 200 bytes: braces say what belongs together in a cluster"
+            "invalid prefix={value}: it must not contain braces, which are reserved for cluster slots, and have at \
+             most 200 bytes"
         )),
         false => Ok(value.into()),
     }
@@ -252,7 +251,7 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
     let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e6);
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("{name}={value} is no number of seconds"))
+        .ok_or_else(|| format!("invalid {name}={value}: expected a number of seconds"))
 }
 
 /// `none`, or `replicas:N`.
@@ -261,7 +260,7 @@ fn replicas(value: &str) -> Result<usize, String> {
         "none" => Some(0),
         _ => value.strip_prefix("replicas:").and_then(|n| n.parse().ok()),
     };
-    n.ok_or_else(|| format!("write_concern={value} is neither none nor replicas:N"))
+    n.ok_or_else(|| format!("invalid write_concern={value}: expected none or replicas:N"))
 }
 
 fn decoded(text: &str) -> Option<String> {
@@ -323,16 +322,16 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_without_the_password() {
         for (url, why) in [
-            ("http://a", "neither redis:// nor rediss://"),
-            ("redis://u:hidden@", "is no host:port"),
-            ("redis://u:hidden@a:0", "is no host:port"),
-            ("redis://u:hidden@a:x", "is no host:port"),
+            ("http://a", "must begin with redis:// or rediss://"),
+            ("redis://u:hidden@", "expected host:port"),
+            ("redis://u:hidden@a:0", "expected host:port"),
+            ("redis://u:hidden@a:x", "expected host:port"),
             ("redis://u:hidden@a/3", "?prefix="),
             ("redis://u:hidden@a/?prefx=3", "did you mean \"prefix\""),
-            ("redis://u:hidden@a/?whatever=3", "there are prefix, user"),
+            ("redis://u:hidden@a/?whatever=3", "known: prefix, user"),
             (
                 "redis://a/?password=hidden&timeout=soon",
-                "no number of seconds",
+                "expected a number of seconds",
             ),
             ("redis://a/?prefix={x}", "brace"),
             ("redis://a/?write_concern=2", "replicas:N"),

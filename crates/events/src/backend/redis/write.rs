@@ -17,20 +17,20 @@ use crate::{Backend, Batch, EventsError, Overwrite, Parent, ProductId, Written};
 pub const MOST_FIELDS: usize = 1000;
 /// No command has more bytes, unless one value does.
 const MOST_BYTES: usize = 1 << 20;
-/// What an entry takes on the wire beside its value, about.
+/// Approximate overhead of an entry on the wire.
 const ENTRY: usize = 40;
 
 /// A batch as commands.
 struct Packed {
     products: Commands,
-    /// Of each command that keeps what is there: which group it is of, and which entry.
+    /// For each command that keeps existing values: which group it is of, and which entry.
     kept_of: Vec<Option<(usize, usize)>>,
     items: Commands,
 }
 
 impl RedisBackend {
-    /// Writes until enough replicas have all of it: if a server was lost meanwhile, everything is written again, as what
-    /// that one had answered may not have come to the one in its place.
+    /// Writes until enough replicas have all of it: if a server was lost meanwhile, everything is written again, as its
+    /// replacement may not have the acknowledged writes.
     pub(super) fn write_batch(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.check_sizes(batch)?;
         let packed = self.pack(batch);
@@ -65,7 +65,7 @@ impl RedisBackend {
         }
     }
 
-    /// Sends the products, then the containers; gives which products were there.
+    /// Sends the products, then the containers; returns the existing products.
     fn send(
         &self,
         packed: &Packed,
@@ -137,7 +137,7 @@ impl RedisBackend {
         Ok(())
     }
 
-    /// Of the products that were there: those that are not what this batch brought, when a command was done twice.
+    /// Of the products that were there: excludes products of this batch, if a command was executed twice.
     fn really_kept(
         &self,
         batch: &Batch,
@@ -171,29 +171,29 @@ impl RedisBackend {
         }
     }
 
-    /// The error that too few replicas of these servers, or of some if none are known, have what was written.
+    /// The error that too few replicas of these servers (or of unknown servers) have the write.
     pub(super) fn too_few(
         &self,
         wanted: usize,
         found: usize,
         lacking: &[Arc<Address>],
     ) -> EventsError {
-        let said = format!("{found} of {wanted} replicas have it");
-        let advice = "it is written, but may be lost with its server: start the replicas again (a new server gets its replica \
-                      before its slots) and write it again, or ask for fewer (write_concern)";
-        self.without_replicas("make sure of what was written", said, advice, lacking)
+        let said = format!("only {found} of {wanted} replicas have the write");
+        let advice = "the data are written, but may be lost with the server: start the replicas (a new server gets \
+                      its replica before its slots) and repeat the write, or require fewer (write_concern)";
+        self.without_replicas("confirm the write", said, advice, lacking)
     }
 
-    /// The error that there are too few replicas for a new store, of which nothing is written.
+    /// The error that a new store has too few replicas; nothing is written.
     pub(super) fn too_few_to_make(
         &self,
         wanted: usize,
         found: usize,
         lacking: &[Arc<Address>],
     ) -> EventsError {
-        let said = format!("{found} of {wanted} replicas answer");
-        let advice = "start the replicas, or ask for fewer (write_concern)";
-        self.without_replicas("make the store", said, advice, lacking)
+        let said = format!("only {found} of {wanted} replicas answer");
+        let advice = "start the replicas, or require fewer (write_concern)";
+        self.without_replicas("create the store", said, advice, lacking)
     }
 
     fn without_replicas(
@@ -239,7 +239,7 @@ fn name_largest(batch: &Batch, error: EventsError) -> EventsError {
     let largest = values.max_by_key(|(_, (_, range))| range.len());
     let doing = largest.map_or(doing.clone(), |(group, (event, range))| {
         let id = product(group, *event);
-        format!("{doing}, of which {id} has {} bytes", range.len())
+        format!("{doing}: {id} has {} bytes", range.len())
     });
     EventsError::Refused {
         url,

@@ -75,7 +75,7 @@ fn endpoints_of_the_environment_count_before_those_of_profiles() {
 fn profiles_that_are_of_no_use_are_told() {
     let error = asked(&[("profile", "none")], &[], FILES).unwrap_err();
     assert!(
-        error.to_string().contains("there is no profile none"),
+        error.to_string().contains("profile none not found"),
         "{error}"
     );
     let error = asked(&[], &[("AWS_PROFILE", "sso")], FILES).unwrap_err();
@@ -135,7 +135,7 @@ fn endpoints_that_are_no_urls_are_told() {
             let error = asked(&given, &variables, FILES).unwrap_err();
             assert_eq!(error.kind(), "usage");
             let error = error.to_string();
-            assert!(error.contains("endpoint is a URL"), "{text}: {error}");
+            assert!(error.contains("invalid endpoint"), "{text}: {error}");
         }
     }
     let error = asked(&[("endpoint", "127.0.0.1:9000")], &[], FILES).unwrap_err();

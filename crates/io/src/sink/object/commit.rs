@@ -1,4 +1,4 @@
-//! The end of an upload: what is missing is sent, and the object appears.
+//! The end of an upload: missing parts are sent, and the object appears.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -73,7 +73,7 @@ impl ObjectSink {
         })
     }
 
-    /// Sends what was not sent, with zeros where nothing was written, and puts all together.
+    /// Sends the rest, with zeros for gaps, and completes the upload.
     fn put_parts(&self, mut held: BTreeMap<u64, Part>, size: u64) -> Result<(), IoError> {
         let last = self
             .layout
@@ -116,11 +116,11 @@ impl ObjectSink {
         }
     }
 
-    /// What a failure means whose request may have been done: an answer can be lost, and what is tried again then finds the
-    /// object that it has made itself.
+    /// Handles a failed request that may have been executed: an answer can be lost, and the retry then finds the object
+    /// that it has made itself.
     async fn settle(&self, error: Error) -> Result<(), Error> {
         let is_sure = match &error {
-            // of an upload that is complete, nobody knows any more
+            // a completed upload is unknown to the server
             Error::NotFound { .. } => self.upload.get().is_none(),
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => true,
             _ => false,
@@ -132,7 +132,7 @@ impl ObjectSink {
             Ok(found) if self.is_own(&found) == Some(true) => Ok(()),
             Ok(_) | Err(Error::NotFound { .. }) => Err(error),
             Err(_) => Err(generic(format!(
-                "whether the object is there now is not known: {error}"
+                "unknown whether the object was written: {error}"
             ))),
         }
     }
@@ -148,23 +148,23 @@ impl ObjectSink {
             .await
     }
 
-    /// Whether an object was made by this sink, where it says who made it.
+    /// Whether an object was made by this sink, if its creator is recorded.
     fn is_own(&self, found: &GetResult) -> Option<bool> {
         let maker = found.attributes.get(&MAKER)?;
         Some(maker.as_ref() == self.maker)
     }
 
-    /// Insists on that all is there.
+    /// Checks that everything was sent.
     async fn check_size(&self, size: u64) -> Result<(), Error> {
         match self.head().await {
             Ok(found) if found.meta.size == size => Ok(()),
-            // somebody has replaced it since
+            // another client has replaced it since
             Ok(found) if self.is_own(&found) == Some(false) => Ok(()),
             Ok(found) => Err(generic(format!(
                 "expected an object of {size} bytes, found {}",
                 found.meta.size
             ))),
-            // who may only write is told by the store that it has it
+            // a user who may only write gets the size from the store
             Err(Error::PermissionDenied { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! What the head of an answer says. Pure.
+//! The parsed head of an answer. Pure.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use reqwest::header::{
     LAST_MODIFIED, RETRY_AFTER,
 };
 
-/// What tells one version of a file from another.
+/// Identity of a version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Version {
     pub size: u64,
@@ -26,7 +26,7 @@ impl Version {
         }
     }
 
-    /// Whether an answer may be of this version: not if it says something else.
+    /// Whether an answer may be of this version: false for other answers.
     pub fn agrees(&self, total: Option<u64>, headers: &HeaderMap) -> bool {
         let same = |known: &Option<String>, name| match (known, text(headers, name)) {
             (Some(known), Some(found)) => known == found,
@@ -37,7 +37,7 @@ impl Version {
             && same(&self.modified, LAST_MODIFIED)
     }
 
-    /// The tag by which a server can refuse to answer from another version. A weak one says nothing about bytes.
+    /// The tag by which a server can refuse to answer from another version. A weak one does not guarantee equal bytes.
     pub fn strong_etag(&self) -> Option<&str> {
         let etag = self.etag.as_deref()?;
         etag.starts_with('"').then_some(etag)
@@ -48,12 +48,12 @@ impl Version {
     }
 }
 
-/// A header's value, if it is text.
+/// A header's value, if it is a string.
 pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// What a `Content-Range` says: the bytes, none where there are no such; and the size of the file, where it is known.
+/// A parsed `Content-Range`: the range, or none; and the size of the file, where it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ContentRange {
     pub range: Option<Range<u64>>,
@@ -85,7 +85,7 @@ impl ContentRange {
     }
 }
 
-/// How many bytes follow, if that is said.
+/// The number of bytes that follow, if given.
 pub(super) fn length(headers: &HeaderMap) -> Option<u64> {
     text(headers, CONTENT_LENGTH)?.trim().parse().ok()
 }

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use crate::progress::Progress;
 use crate::{ByteSource, IoError, pieces};
 
-/// Bytes that are read at once, and how many such reads are ahead of what is sent.
+/// Size of reads, and number of reads ahead of sending.
 const CHUNK: u64 = 4 << 20;
 const AHEAD: usize = 4;
 
@@ -43,7 +43,7 @@ impl Body {
         self.sent.bytes()
     }
 
-    /// Gives nothing more: what nobody waits for may be on its way still.
+    /// Gives nothing more: abandoned data may still be on their way.
     pub fn end(&self) {
         self.is_ended.store(true, Relaxed);
     }
@@ -79,7 +79,7 @@ impl Body {
         let pieces = reads.map_ok(move |bytes| stream::iter(sent.pieces(bytes).map(Ok)));
         let counted = pieces.try_flatten().map(move |piece| {
             if is_ended.load(Relaxed) {
-                return Err(std::io::Error::other("it was ended"));
+                return Err(std::io::Error::other("the connection was closed"));
             }
             piece
         });

@@ -1,4 +1,4 @@
-//! What all files of HTTP servers share in a process: connections, and what was learned of servers.
+//! What all files of HTTP servers share in a process: connections, and knowledge about servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use femtobarn_xrootd::Rate;
 /// Requests at once to one server.
 const CONCURRENCY: usize = 16;
 
-/// How long a connection that nobody uses stays. Servers keep them for 60 s or more, and it is cheaper to close one in time
+/// Time that an idle connection is kept. Servers keep them for 60 s or more, and it is cheaper to close one in time
 /// than to find it closed.
 const IDLE: Duration = Duration::from_secs(50);
 
-/// Windows of HTTP/2: one for an answer and one for all of a connection. 64 MiB fill a line of 5 Gbit/s with a round trip of
-/// 100 ms; no more than what was asked for comes in any case.
+/// Windows of HTTP/2: one for an answer and one for all of a connection. 64 MiB fill a line of 5 Gbit/s with a round
+/// trip of 100 ms; the answer never has more than the requested bytes.
 const STREAM_WINDOW: u32 = 8 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
@@ -48,7 +48,7 @@ impl Limits {
     pub fn of(settings: &Settings, is_of_the_grid: bool) -> Result<Self, IoError> {
         let (limits, concurrency) = (settings.limits()?, settings.number("requests_at_once")?);
         let named = settings.text("authorities")?.map(PathBuf::from);
-        // the grid's folder of certificates does not know who vouches for other servers
+        // the grid's certificates do not cover other servers
         let grid = || std::env::var_os("X509_CERT_DIR").map(PathBuf::from);
         Ok(Self {
             connect_timeout: limits.connect_timeout,
@@ -74,7 +74,7 @@ impl Limits {
     }
 }
 
-/// Connections to servers, and what is known about these.
+/// Connections to servers, and knowledge about them.
 pub(super) struct Client {
     pub limits: Limits,
     pub http: reqwest::Client,
@@ -100,7 +100,7 @@ impl Client {
         let plain = (ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
-            // who may see credentials is decided at each redirect
+            // each redirect is checked before it gets credentials
             .redirect(redirect::Policy::none())
             .referer(false)
             // XRootD's server does not know "range" and "depth", only "Range" and "Depth"
@@ -120,7 +120,7 @@ impl Client {
         })
     }
 
-    /// What is known of a URL's server.
+    /// Knowledge about the server of a URL.
     pub fn host(&self, url: &Url) -> Arc<Host> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts
@@ -143,7 +143,7 @@ pub(super) fn server(url: &Url) -> String {
 pub(super) struct Host {
     /// One for each request at a time.
     pub permits: Semaphore,
-    /// Whether it gives the last bytes of a file whose size is not known.
+    /// Whether it sends the end of a file of unknown size.
     pub suffixes: Learned,
     /// Whether it answers a request of many ranges with these.
     pub many: Learned,

@@ -12,7 +12,7 @@ use femtobarn_xrootd::TooSlow;
 use super::client::Limits;
 use super::target::Target;
 
-/// One try that failed: who was asked for what, and what came of it.
+/// One try that failed: the server, the request, and the failure.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub server: String,
@@ -25,31 +25,31 @@ pub(super) struct Failure {
 /// Why a try failed.
 #[derive(Debug)]
 pub(super) enum Why {
-    /// There is no connection, and the reason is not one that passes.
+    /// The connection fails, for a permanent reason.
     NoTrust(String),
-    /// There is no connection.
+    /// The connection fails.
     Unreachable(String),
     /// Nothing came for too long.
     Silent(Duration),
-    /// Bytes come more slowly than the setting `least_rate` says.
+    /// The data rate is below the setting `least_rate`.
     Slow(TooSlow),
     /// The connection ended.
     Lost(String),
-    /// The server says that it cannot or will not.
+    /// The server has answered with an error.
     Status(StatusCode),
-    /// What it sent is not what was asked for.
+    /// The answer does not match the request.
     Lied(String),
     /// It is another file now.
     Changed(String),
     /// Servers send us from one to another.
     Redirects(usize),
-    /// It names a folder.
+    /// It is a directory.
     Folder,
-    /// There is something of the name of what is to be made.
+    /// The name of the new file is taken.
     Taken,
     /// The server does not list directories.
     NoLists,
-    /// The server gives whole files only, and this one is too large for that.
+    /// The server only sends whole files, and this one is too large for that.
     OnlyWhole(Option<u64>),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Why {
             Self::Silent(waited) => {
                 write!(
                     f,
-                    "nothing came for {} s (request_timeout)",
+                    "no data for {} s (request_timeout)",
                     waited.as_secs_f32()
                 )
             }
@@ -94,17 +94,17 @@ impl fmt::Display for Why {
             Self::Lied(what) => write!(f, "wrong answer: {what}"),
             Self::Changed(what) => write!(f, "the file has changed: {what}"),
             Self::Redirects(most) => write!(f, "more than {most} redirects"),
-            Self::Folder => f.write_str("it is a folder"),
-            Self::Taken => f.write_str("it is there already"),
+            Self::Folder => f.write_str("it is a directory"),
+            Self::Taken => f.write_str("it already exists"),
             Self::NoLists => f.write_str(
                 "the server does not list directories (no WebDAV): give the URLs of the files instead of a pattern",
             ),
             Self::OnlyWhole(size) => {
-                f.write_str("the server gives no parts of files, and this one is too large to be read whole")?;
+                f.write_str("the server does not support ranges, and this file is too large to be read as a whole")?;
                 if let Some(size) = size {
                     write!(f, " ({size} bytes)")?;
                 }
-                f.write_str(": download it first, as with curl, and read the copy")
+                f.write_str(": download it first, e.g. with curl, and read the local copy")
             }
         }
     }
@@ -119,7 +119,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What was tried, in its order, and what each server said.
+/// The attempts in order, with the answer of each server.
 #[derive(Debug)]
 pub struct HttpError {
     failures: Vec<Failure>,
@@ -130,7 +130,7 @@ impl fmt::Display for HttpError {
         let mut said: Vec<(String, usize)> = Vec::new();
         for failure in self.failures.iter().map(ToString::to_string) {
             match said.last_mut() {
-                // the same again is told by its number
+                // repeated failures are counted
                 Some((last, times)) if *last == failure => *times += 1,
                 _ => said.push((failure, 1)),
             }
@@ -189,7 +189,7 @@ impl HttpError {
         let url = target.url.clone();
         match self.failures.last().map(|failure| &failure.why) {
             Some(Why::Folder) => {
-                let found = "a folder";
+                let found = "a directory";
                 return IoError::NotAFile { url, found };
             }
             Some(Why::Taken) => return IoError::Exists { url },
@@ -201,13 +201,11 @@ impl HttpError {
                 return IoError::Refused { url, why };
             }
             Some(412) => return IoError::Exists { url },
-            Some(405 | 501) => "the server takes no files there (no PUT)",
-            Some(404 | 409) => "there is no such folder, or no such name can be given",
-            Some(411) => {
-                "something between here and the server has taken the length of the file away"
-            }
-            Some(413) => "the server takes no files of this size",
-            Some(507) => "the server has no room for it",
+            Some(405 | 501) => "the server does not accept files there (no PUT)",
+            Some(404 | 409) => "the directory does not exist, or the name is invalid",
+            Some(411) => "a proxy has removed the length of the file",
+            Some(413) => "the server does not accept files of this size",
+            Some(507) => "the server has no space left",
             _ => {
                 let source = Box::new(self);
                 return IoError::Sending { url, source };
@@ -224,7 +222,7 @@ impl HttpError {
             Some(Why::Changed(_)) => IoError::Changed { url },
             Some(Why::Folder) => IoError::NotAFile {
                 url,
-                found: "a folder",
+                found: "a directory",
             },
             Some(Why::Status(status)) if matches!(status.as_u16(), 404 | 410) => {
                 IoError::NotFound { url }
@@ -241,13 +239,13 @@ impl HttpError {
     }
 }
 
-/// What has failed so far of one thing that is done, and when it is given up.
+/// The failures of one request so far, and the time limit.
 #[derive(Debug)]
 pub(super) struct Patience<'a> {
     limits: &'a Limits,
     failures: Vec<Failure>,
     waited: Duration,
-    /// Whether the server was there before: then one that cannot be reached may be starting again.
+    /// Whether the server answered before: then one that cannot be reached may be starting again.
     is_known: bool,
 }
 
@@ -261,7 +259,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// The same with a server that was there before.
+    /// The same for a server that answered before.
     pub fn of_known_server(limits: &'a Limits) -> Self {
         Self {
             is_known: true,
@@ -279,7 +277,7 @@ impl<'a> Patience<'a> {
     /// Waits until it is time to try again.
     ///
     /// # Errors
-    /// If it is not to be tried again; then with all that was said.
+    /// If it is not to be tried again; then with all failures.
     pub async fn after(&mut self, failure: Failure) -> Result<(), HttpError> {
         let pause = self.pause(&failure);
         self.failures.push(failure);

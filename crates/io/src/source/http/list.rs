@@ -19,7 +19,7 @@ pub(super) async fn list(call: Call<'_>) -> Result<Vec<RemoteEntry>, HttpError> 
     let Ok(method) = Method::from_bytes(b"PROPFIND") else {
         return Ok(Vec::new());
     };
-    let question = Question::new(method, "its list (PROPFIND)".to_owned()).with(DEPTH, "1");
+    let question = Question::new(method, "listing (PROPFIND)".to_owned()).with(DEPTH, "1");
     let mut answer = match call.insist(&question).await {
         Ok(answer) if answer.status() == 207 => answer,
         Ok(answer) => return Err(answer.failure(Why::NoLists).into()),
@@ -27,7 +27,7 @@ pub(super) async fn list(call: Call<'_>) -> Result<Vec<RemoteEntry>, HttpError> 
     };
     let folder = answer.place().path().to_owned();
     let body = answer.whole(LARGEST_LIST).await?;
-    let body = body.ok_or_else(|| answer.lied("a list that is too long"))?;
+    let body = body.ok_or_else(|| answer.lied("the list is too long"))?;
     propfind::entries(&String::from_utf8_lossy(&body), &folder)
         .map_err(|what| answer.lied(what).into())
 }

@@ -1,4 +1,4 @@
-//! Files of HTTP servers, those that speak WebDAV included (RFC 9110, RFC 4918).
+//! Files on HTTP servers, including WebDAV (RFC 9110, RFC 4918).
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,18 +54,18 @@ pub struct HttpSource {
     limits: Limits,
     version: Version,
     meta: SourceMeta,
-    /// What came when it was opened, until somebody has taken it.
+    /// Bytes received at opening, until they are taken.
     held: Mutex<Vec<Held>>,
     opening: Opening,
     traffic: TrafficCounters,
 }
 
 impl HttpSource {
-    /// Opens a file, by one round trip to servers that give the end of a file without being told its size.
+    /// Opens a file, with one round trip for servers that send the end of a file of unknown size.
     ///
     /// # Errors
-    /// If the URL is none, there is no such file, it may not be read, no server answers, or one gives no parts of files and
-    /// this one is large.
+    /// If the URL is invalid, the file does not exist or may not be read, no server answers, or the server does not
+    /// support ranges and this file is large.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         Self::open_ends(url, settings, ENDS)
     }
@@ -74,7 +74,7 @@ impl HttpSource {
         let limits = Limits::of(settings, target::is_dav(url))?;
         let target = Target::parse(url, settings)?;
         if target.is_folder() {
-            let (url, found) = (target.url, "a folder");
+            let (url, found) = (target.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let client = Client::shared(&limits, &target.url)?;
@@ -107,7 +107,7 @@ impl HttpSource {
         }))
     }
 
-    /// The bytes of a range, if they are held. An end is given up with its last reader: who asks for just that holds it.
+    /// The bytes of a range, if they are held. An end is given up with its last reader: the request itself holds it.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, found) = find_held(&held, range)?;
@@ -138,7 +138,7 @@ impl HttpSource {
     }
 }
 
-/// What is in a folder of a server.
+/// The entries of a directory on a server.
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let limits = Limits::of(settings, target::is_dav(url))?;
     let target = Target::parse(url, settings)?.into_folder();
@@ -160,7 +160,7 @@ impl ByteSource for HttpSource {
             // and read too much: of a NanoAOD of 1000 events, 26 columns are read with 1.6 % more than what is needed and 38
             // requests by 2 KiB, with 5 % and 35 by 4 KiB, with 25 % and 27 by 8 KiB.
             largest_gap: 2 << 10,
-            // several connections share what is larger
+            // several connections share larger reads
             largest_request: plan::LARGEST,
             most_ranges: 1024,
             // each of them makes many requests at once

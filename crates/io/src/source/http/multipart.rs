@@ -24,7 +24,7 @@ pub(super) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
     out
 }
 
-/// The first part, and what is behind it.
+/// The first part, and the rest.
 fn next(body: &Bytes, delimiter: &[u8]) -> Option<(Part, Bytes)> {
     // line ends may stand before a delimiter, and nothing else
     let begins = body.iter().position(|byte| !b"\r\n".contains(byte))?;

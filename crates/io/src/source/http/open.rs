@@ -13,7 +13,7 @@ use super::failure::{Failure, HttpError, Why};
 use super::request::{Answer, Call, Question};
 use crate::layer::{Held, joined_ends};
 
-/// A file of which a server does not give parts is read whole if it is not larger.
+/// Without support for ranges, a file up to this size is read whole.
 const LARGEST_WHOLE: usize = 16 << 20;
 
 /// How many bytes of the beginning and of the end are read.
@@ -23,7 +23,7 @@ pub(super) struct Ends {
     pub tail: u64,
 }
 
-/// A file that was opened, and what is known of its bytes.
+/// An opened file, with its received bytes.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub version: Version,
@@ -48,7 +48,7 @@ pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError
     let host = call.client.host(&call.target.place());
     let head = head(call, ends.head);
     let (head, tail) = match host.suffixes.get() {
-        // the end is asked for when the size is known
+        // the end is requested when the size is known
         Some(false) => (head.await?, None),
         _ => try_join(head, async { Ok(tail(call, ends.tail).await) }).await?,
     };
@@ -57,7 +57,7 @@ pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError
         return Ok(opened);
     };
     opened.read.push(range.clone());
-    // another version came from another server, or in between: what is read later will tell
+    // another version came from another server, or in between: a later read will report it
     if version == opened.version {
         opened.held = match opened.held.pop() {
             Some(head) => joined_ends(head, (range, bytes)),
@@ -99,7 +99,7 @@ async fn try_head(call: Call<'_>, length: u64) -> Result<Opened, Failure> {
 fn shrunk(call: Call<'_>) -> Failure {
     Failure {
         server: server(&call.target.place()),
-        doing: "its first bytes".to_owned(),
+        doing: "reading the first bytes".to_owned(),
         why: Why::Changed("it became shorter".to_owned()),
         wait: None,
     }
@@ -113,7 +113,7 @@ enum Head {
 
 async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
     let first = 0..length;
-    let doing = format!("its first {length} bytes");
+    let doing = format!("reading the first {length} bytes");
     let mut answer = call
         .ask(&question(doing, &answer::ranges(&[first])))
         .await?;
@@ -135,13 +135,13 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
                 Some(total) => total,
                 None => size(call).await?,
             };
-            // XRootD's server repeats what was asked for if that ends behind the file, and then sends nothing
+            // XRootD's server repeats the requested range if it ends after the file, and then sends nothing
             if total < length && range == (0..length) {
                 return Ok(Head::Shorter(total));
             }
             let expected = 0..length.min(total);
             if range != expected {
-                return Err(answer.lied(format!("{range:?} of {total}, and not {expected:?}")));
+                return Err(answer.lied(format!("{range:?} of {total} instead of {expected:?}")));
             }
             let version = Version::of(total, answer.headers());
             let bytes = body(&mut answer, &expected).await?;
@@ -154,13 +154,13 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
 
 /// The size of a file, of a server that does not say it with its parts.
 async fn size(call: Call<'_>) -> Result<u64, Failure> {
-    let asked = Question::new(Method::HEAD, "its size (HEAD)".to_owned());
+    let asked = Question::new(Method::HEAD, "reading the size (HEAD)".to_owned());
     let answer = call.ask(&asked).await?;
     let length = answer::length(answer.headers()).filter(|_| answer.status() == 200);
-    length.ok_or_else(|| answer.lied("it does not say how large the file is"))
+    length.ok_or_else(|| answer.lied("the size of the file is missing"))
 }
 
-/// A file that comes whole, as one that is small does, or any of a server that gives no parts.
+/// A file that is sent whole: a small one, or any file of a server without ranges.
 async fn whole(answer: &mut Answer) -> Result<Opened, Failure> {
     let length = answer::length(answer.headers());
     let too_large = |size| Why::OnlyWhole(size);
@@ -175,7 +175,7 @@ async fn whole(answer: &mut Answer) -> Result<Opened, Failure> {
     Ok(Opened::with(version, vec![(0..size, bytes)]))
 }
 
-/// The bytes of a range that is not longer than what was asked for.
+/// The bytes of a range that is not longer than requested.
 async fn body(answer: &mut Answer, range: &Range<u64>) -> Result<Bytes, Failure> {
     let expected = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let mut bytes = BytesMut::with_capacity(expected);
@@ -183,11 +183,11 @@ async fn body(answer: &mut Answer, range: &Range<u64>) -> Result<Bytes, Failure>
     Ok(bytes.freeze())
 }
 
-/// The end of a file, if the server gives it though nobody knows how large the file is. If it does not, the end is read later.
+/// The end of a file of unknown size, if the server sends it. If it does not, the end is read later.
 async fn tail(call: Call<'_>, length: u64) -> Option<(Version, Range<u64>, Bytes)> {
     let host = call.client.host(&call.target.place());
     let question = question(
-        format!("its last {length} bytes"),
+        format!("reading the last {length} bytes"),
         &format!("bytes=-{length}"),
     );
     let _permit = host.permits.acquire().await;

@@ -38,7 +38,7 @@ fn cut(range: Range<u64>) -> impl Iterator<Item = Piece> {
     starts.map(move |start| start..range.end.min(start.saturating_add(LARGEST)))
 }
 
-/// The bytes of a range, out of those of sorted pieces; none if these do not have them.
+/// The bytes of a range, from sorted pieces; none if these do not have them.
 pub(super) fn assembled(range: &Range<u64>, pieces: &[(Piece, Bytes)]) -> Option<Bytes> {
     if range.is_empty() {
         return Some(Bytes::new());
@@ -60,7 +60,7 @@ pub(super) fn assembled(range: &Range<u64>, pieces: &[(Piece, Bytes)]) -> Option
     (all.len() == expected).then(|| all.freeze())
 }
 
-/// Pieces that have a request each, those that share one, and those that wait until it is known whether they should.
+/// Pieces with a request each, pieces that share one, and pieces that wait until the better way is known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     pub single: Vec<Piece>,
@@ -69,7 +69,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// How many requests it takes, if the server does well what is tried.
+    /// Number of requests, if the server handles the attempt well.
     pub fn n_requests(&self, at_once: usize) -> usize {
         let later = match self.later.is_empty() {
             true => 0,
@@ -79,10 +79,10 @@ impl Plan {
     }
 }
 
-/// Which pieces share a request. A request of its own for each costs a round trip for every `at_once` of them; one for all
-/// costs one, and a server that does not do it well one that is in vain. So it is worth trying where there are more than
-/// that: once with one request, beside those that the round trip has room for, and with all others once the server is
-/// known to do it well.
+/// Which pieces share a request. A request of its own for each costs a round trip for every `at_once` of them; one for
+/// all costs one, and a server that does not do it well one that is in vain. So it is worth trying where there are more
+/// than that: first with one request, next to others of the same round trip, and with all others once the server is
+/// known to handle it well.
 pub(super) fn groups(pieces: Vec<Piece>, at_once: usize, does_well: Option<bool>) -> Plan {
     let is_small = |piece: &Piece| piece.end - piece.start <= LARGEST_SHARED;
     let (small, mut single): (Vec<_>, Vec<_>) = pieces.into_iter().partition(is_small);

@@ -1,4 +1,4 @@
-//! What a server says when it is asked for a file's first byte, and for two: for those who look for what is wrong.
+//! The answers of a server to requests for a file's first byte, and for two ranges: for diagnosis.
 
 use std::path::PathBuf;
 
@@ -26,17 +26,17 @@ pub(crate) struct HttpStart {
     pub authorities: Option<PathBuf>,
 }
 
-/// What a server says.
+/// The answers of a server.
 #[derive(Debug)]
 pub(crate) struct HttpProbe {
     /// The version of HTTP, and the name of the program.
     pub protocol: String,
-    /// Who was said to ask.
+    /// The credentials that were sent.
     pub credentials: &'static str,
     /// Where redirects have led to.
     pub moved_to: Option<String>,
     pub gives_ranges: bool,
-    /// Whether it gives several ranges by one request.
+    /// Whether it supports several ranges per request.
     pub gives_many: bool,
 }
 
@@ -83,7 +83,7 @@ async fn asked(call: Call<'_>) -> Result<HttpProbe, HttpError> {
         credentials: match call.target.token(place) {
             Some(_) => "a bearer token was sent",
             None if !start.username().is_empty() => "user and password of the URL were sent",
-            None => "none was wanted",
+            None => "not required",
         },
         moved_to: (*place != start).then(|| public(place.as_str())),
         gives_ranges: one.status() == 206,
@@ -92,6 +92,6 @@ async fn asked(call: Call<'_>) -> Result<HttpProbe, HttpError> {
 }
 
 async fn ask(call: Call<'_>, range: &str) -> Result<Answer, HttpError> {
-    let question = Question::new(Method::GET, "its first bytes".to_owned());
+    let question = Question::new(Method::GET, "reading the first bytes".to_owned());
     call.insist(&question.with(RANGE, range)).await
 }

@@ -1,4 +1,4 @@
-//! What a WebDAV server says is in a folder (RFC 4918, 9.1). Pure.
+//! The listing of a directory by a WebDAV server (RFC 4918, 9.1). Pure.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use quick_xml::events::{BytesRef, Event};
 
 use crate::url::{RemoteEntry, decoded};
 
-/// Something a server tells about: where it is, and what it is.
+/// A listed resource: its path and kind.
 #[derive(Debug, Default)]
 struct Resource {
     path: Vec<String>,
@@ -17,18 +17,18 @@ struct Resource {
     modified: Option<SystemTime>,
 }
 
-/// What is in the folder of a path.
+/// The entries of the directory of a path.
 ///
 /// # Errors
-/// If it is no folder, or what the server sent is no answer, in words.
+/// If it is not a directory, or the answer is invalid, as a message.
 pub(super) fn entries(body: &str, folder: &str) -> Result<Vec<RemoteEntry>, String> {
     let all = resources(body)?;
     let asked = segments(folder);
-    // behind a proxy, paths may begin with something else; the folder comes first then
+    // behind a proxy, paths may begin differently; the directory comes first then
     let itself = all.iter().find(|found| found.path == asked).or(all.first());
-    let itself = itself.ok_or("a list without anything in it, not even the folder")?;
+    let itself = itself.ok_or("an empty list without the directory itself")?;
     if !itself.is_folder {
-        return Err("it is not a folder".to_owned());
+        return Err("it is not a directory".to_owned());
     }
     let child = |found: &Resource| {
         let (name, parent) = found.path.split_last()?;
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_no_list_is_told() {
         let file = "<m><response><href>/f</href></response></m>";
-        assert_eq!(entries(file, "/f").unwrap_err(), "it is not a folder");
+        assert_eq!(entries(file, "/f").unwrap_err(), "it is not a directory");
         for body in ["", "<html>", "<a></b>", "<m/>"] {
             assert!(entries(body, "/").is_err(), "{body}");
         }

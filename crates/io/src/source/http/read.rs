@@ -29,7 +29,7 @@ impl<'a> Reading<'a> {
         let at_once = self.call.client.limits.concurrency;
         let mut left = pieces;
         let mut found = Vec::new();
-        // What waits for what the first request teaches comes behind it.
+        // Requests that depend on the first answer follow it.
         while !left.is_empty() {
             let mut plan = groups(left, at_once, host.many.get());
             left = std::mem::take(&mut plan.later);
@@ -59,11 +59,11 @@ impl<'a> Reading<'a> {
     fn question(self, ranges: &[Range<u64>]) -> Question {
         let doing = match ranges {
             [one] => format!(
-                "{} bytes at {}",
+                "reading {} bytes at {}",
                 one.end.saturating_sub(one.start),
                 one.start
             ),
-            many => format!("{} ranges", many.len()),
+            many => format!("reading {} ranges", many.len()),
         };
         let question = Question::new(Method::GET, doing).with(RANGE, &answer::ranges(ranges));
         match self.version.strong_etag() {
@@ -72,7 +72,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads a range. What has come before something fails is kept, and tries that bring something are not counted.
+    /// Reads a range. Bytes received before a failure are kept, and attempts with progress do not count.
     async fn range(self, host: &Host, range: &Range<u64>) -> Result<Bytes, HttpError> {
         let mut bytes = BytesMut::new();
         let mut patience = self.call.patience_with_known();
@@ -111,7 +111,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Whether an answer has a range and nothing else; gives whether it says how long it is.
+    /// Whether an answer has a range and nothing else; returns whether its length is given.
     fn check_range(self, answer: &Answer, range: &Range<u64>) -> Result<bool, Failure> {
         let said = ContentRange::of(answer.headers());
         let total = said.as_ref().and_then(|said| said.total);
@@ -119,11 +119,11 @@ impl<'a> Reading<'a> {
         match (answer.status(), said.and_then(|said| said.range)) {
             (206, Some(found)) if found == *range => {}
             (206, Some(found)) => {
-                return Err(answer.lied(format!("bytes {found:?}, and not {range:?}")));
+                return Err(answer.lied(format!("bytes {found:?} instead of {range:?}")));
             }
-            // the range is inside of the file that was opened: only the same size says that it did not become shorter
+            // the range is inside of the file that was opened: only an equal size shows that it was not truncated
             (416, _) if total.is_none() => {
-                let what = "it has not these bytes".to_owned();
+                let what = "it does not have these bytes".to_owned();
                 return Err(answer.failure(Why::Changed(what)));
             }
             _ => return Err(answer.unexpected()),
@@ -131,12 +131,12 @@ impl<'a> Reading<'a> {
         let expected = range.end - range.start;
         let length = answer::length(answer.headers());
         match length.filter(|length| *length != expected) {
-            Some(length) => Err(answer.lied(format!("{length} bytes, and not {expected}"))),
+            Some(length) => Err(answer.lied(format!("{length} bytes instead of {expected}"))),
             None => Ok(length.is_some()),
         }
     }
 
-    /// Whether an answer is of the version that was opened. The page that says an error has a tag and a time of its own.
+    /// Whether an answer is of the version that was opened. An error page has its own tag and time.
     fn check_version(self, answer: &Answer, total: Option<u64>) -> Result<(), Failure> {
         let is_same = match answer.status() {
             416 => total.is_none_or(|total| total == self.version.size),
@@ -145,13 +145,13 @@ impl<'a> Reading<'a> {
         match is_same {
             true => Ok(()),
             false => {
-                let what = "another size, tag or time".to_owned();
+                let what = "another size, tag or modification time".to_owned();
                 Err(answer.failure(Why::Changed(what)))
             }
         }
     }
 
-    /// Reads several pieces by one request; those that it does not give by others.
+    /// Reads several pieces by one request; the ranges that it does not send are requested separately.
     async fn group(self, host: &Host, group: Vec<Piece>) -> Result<Vec<(Piece, Bytes)>, HttpError> {
         let parts = match self.try_group(host, &group).await {
             Ok(parts) => parts,
@@ -194,14 +194,14 @@ impl<'a> Reading<'a> {
         if parts.iter().any(is_other) {
             return Err(answer.failure(Why::Changed("another size".to_owned())));
         }
-        // a body that was cut tells nothing of how the server does it
+        // a truncated body tells nothing about the server's support
         if is_whole {
             host.many.set(parts.len() == group.len());
         }
         Ok(parts)
     }
 
-    /// The parts of an answer, and whether it came whole; nothing if it is longer than what was asked for can be.
+    /// The parts of an answer, and whether it came whole; none if it is longer than possible for the request.
     async fn parts(
         self,
         answer: &mut Answer,

@@ -15,14 +15,14 @@ use super::target::{NOWHERE, Target};
 use crate::meter::TrafficCounters;
 use femtobarn_xrootd::Pace;
 
-/// What a server is asked.
+/// A request to a server.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub method: Method,
     pub headers: HeaderMap,
     /// In words, for errors.
     pub doing: String,
-    /// What it is sent.
+    /// Its body.
     pub body: Option<Body>,
 }
 
@@ -46,7 +46,7 @@ impl Question {
     }
 }
 
-/// An answer whose head is there, and whose body is to come.
+/// An answer whose head was received, and whose body follows.
 pub(super) struct Answer {
     response: Response,
     server: String,
@@ -87,7 +87,7 @@ impl Answer {
         self.failure(Why::Lied(what.into()))
     }
 
-    /// An answer that is none to what was asked.
+    /// An answer that does not match the request.
     pub fn unexpected(&self) -> Failure {
         let range = answer::text(self.headers(), CONTENT_RANGE).map(|range| format!(" ({range})"));
         let status = self.response.status();
@@ -111,15 +111,13 @@ impl Answer {
     pub async fn fill(&mut self, buffer: &mut BytesMut, expected: usize) -> Result<(), Failure> {
         while buffer.len() < expected {
             let Some(chunk) = self.next().await? else {
-                let why = format!("{} bytes came, and {expected} were expected", buffer.len());
+                let why = format!("received {} bytes instead of {expected}", buffer.len());
                 return Err(self.failure(Why::Lost(why)));
             };
             let wanted = chunk.len().min(expected - buffer.len());
             buffer.extend_from_slice(chunk.get(..wanted).unwrap_or_default());
             if wanted < chunk.len() {
-                return Err(self.lied(format!(
-                    "more than the {expected} bytes that were asked for"
-                )));
+                return Err(self.lied(format!("more than the {expected} requested bytes")));
             }
         }
         Ok(())
@@ -138,7 +136,7 @@ impl Answer {
     }
 }
 
-/// A server's file that is asked for something.
+/// A file on a server, with a pending request.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub client: &'a Client,
@@ -151,7 +149,7 @@ impl<'a> Call<'a> {
         Patience::new(&self.client.limits)
     }
 
-    /// The same of a server that was there before.
+    /// The same for a server that answered before.
     pub fn patience_with_known(&self) -> Patience<'a> {
         Patience::of_known_server(&self.client.limits)
     }
@@ -170,8 +168,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Asks once. A place that redirects had led to and that fails now is left for the URL itself, and a server that asks for
-    /// a token is asked again with one.
+    /// Asks once. If the target of earlier redirects fails now, the URL itself is used again; and if a server requires
+    /// a token, the request is repeated with one.
     pub async fn ask(&self, question: &Question) -> Result<Answer, Failure> {
         let mut place = self.target.place();
         loop {
@@ -200,7 +198,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Asks, from this place on where redirects lead; gives the last place, too.
+    /// Sends a request, starting at this URL, and follows redirects; returns the final URL, too.
     async fn follow(&self, start: Url, question: &Question) -> (Url, Result<Answer, Failure>) {
         let mut place = start;
         for _ in 0..=self.client.limits.most_redirects {
@@ -282,7 +280,7 @@ fn failure(place: &Url, question: &Question, why: Why) -> Failure {
     }
 }
 
-/// Whether an answer has what was asked for, or says why not.
+/// Whether an answer matches the request, or the reason why not.
 fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     let status = answer.response.status();
     let insists = question.headers.contains_key(IF_MATCH);
@@ -299,7 +297,7 @@ fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     }
     match answer::packing(answer.headers()) {
         Some(packing) => Err(answer.lied(format!(
-            "it is packed ({packing}), though asked for as it is"
+            "it is compressed ({packing}), although this was not requested"
         ))),
         None => Ok(answer),
     }
@@ -319,7 +317,7 @@ fn unsent(error: reqwest::Error) -> Why {
 }
 
 fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    // an error of the system hides what it is made of from its own source
+    // an error of the system hides its parts from its own source
     let io = error.downcast_ref::<std::io::Error>();
     let inner = io.and_then(std::io::Error::get_ref);
     error.is::<rustls::Error>()
@@ -327,7 +325,7 @@ fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
         || error.source().is_some_and(is_of_tls)
 }
 
-/// What is at the bottom of an error: what is above it says the URL, and that it failed.
+/// The root cause of an error: the errors above it repeat the URL and that it failed.
 fn cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut last: &dyn std::error::Error = &error;

@@ -1,4 +1,4 @@
-//! A URL, where it leads at the moment, and who may see the credentials for it.
+//! A URL, its current redirect target, and the rules for credentials.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +12,22 @@ use crate::redirect::{Refused, redirected};
 use crate::url::public;
 use crate::{IoError, Settings, scheme};
 
-/// What is wrong with a redirect that names no place.
-pub(super) const NOWHERE: &str = "a redirect to nowhere";
+/// Error of a redirect without a valid target.
+pub(super) const NOWHERE: &str = "a redirect without a valid target";
 
-/// What to do where a server wants to know who asks.
-const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
+/// Advice if a server requires authentication.
+const ADVICE: &str = "give a token (setting bearer_token, or variable BEARER_TOKEN; only sent with TLS), or user and \
+                      password in the URL";
 
-/// How long it is believed that a redirect leads to the same place: what was signed for a client is often valid for some
-/// minutes only, and a server that is asked again may know a better place.
+/// Time that a redirect is reused: signed URLs are often valid for some minutes only, and the server may know a better
+/// target later.
 const REDIRECT_LASTS: Duration = Duration::from_secs(120);
 
 /// Where tokens come from if none is given.
 pub(super) trait FindToken: Send + Sync {
-    /// The one that a variable says or names.
+    /// The token in a variable, or in the file of a variable.
     fn named(&self) -> Option<Token>;
-    /// The one that is found as WLCG's profile says.
+    /// The token found by the rules of WLCG's profile.
     fn any(&self) -> Option<Token>;
     /// Which of them was found, or why none was, in words.
     fn described(&self, is_dav: bool) -> String;
@@ -38,7 +39,7 @@ pub(super) struct Discover;
 impl FindToken for Discover {
     fn named(&self) -> Option<Token> {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        // with these, nothing else is looked at
+        // if these are set, nothing else is searched
         let is_named = is_set("BEARER_TOKEN") || is_set("BEARER_TOKEN_FILE");
         is_named.then(Token::discover).flatten()
     }
@@ -56,13 +57,9 @@ impl FindToken for Discover {
             has_token,
         ) {
             (true, _, true) => "the token of BEARER_TOKEN was sent and refused",
-            (_, true, true) => {
-                "the token of the file that BEARER_TOKEN_FILE names was sent and refused"
-            }
-            (_, true, false) => {
-                "the file that BEARER_TOKEN_FILE names has no token, or cannot be read"
-            }
-            (_, _, true) => "the token that was found in a folder was sent and refused",
+            (_, true, true) => "the token of the file in BEARER_TOKEN_FILE was sent and refused",
+            (_, true, false) => "the file in BEARER_TOKEN_FILE has no token, or cannot be read",
+            (_, _, true) => "the token from a directory was sent and refused",
             (_, _, false) => "no token was found",
         }
         .to_owned()
@@ -97,7 +94,7 @@ impl Target {
         let shown = public(url);
         let is_dav = is_dav(url);
         let start = parsed(url).map_err(|what| IoError::NoUrl {
-            what: format!("{what} (as https://host[:port]/path)"),
+            what: format!("{what} (expected https://host[:port]/path)"),
             url: shown.clone(),
         })?;
         Ok(Self {
@@ -111,7 +108,7 @@ impl Target {
         })
     }
 
-    /// Something else of its server, by its path, with what was learned of the server.
+    /// Another path of its server, with the knowledge about the server.
     pub fn with_path(&self, path: &str) -> Self {
         let mut start = self.start.clone();
         start.set_path(path);
@@ -133,7 +130,7 @@ impl Target {
         self.start.path()
     }
 
-    /// The URL as the place where something is to go (`Destination`): without what is for who asks.
+    /// The URL as a target (`Destination`): without the part for authentication.
     pub fn destination(&self) -> String {
         let mut out = self.start.clone();
         out.set_query(None);
@@ -142,12 +139,12 @@ impl Target {
         out.into()
     }
 
-    /// Whether it names a folder.
+    /// Whether it is a directory.
     pub fn is_folder(&self) -> bool {
         self.start.path().ends_with('/')
     }
 
-    /// Makes it name a folder.
+    /// Makes it a directory.
     pub fn into_folder(mut self) -> Self {
         if !self.is_folder() {
             let path = format!("{}/", self.start.path());
@@ -175,7 +172,7 @@ impl Target {
         }
     }
 
-    /// Goes back to where it begins; false if it is there.
+    /// Goes back to where it begins; false if it exists.
     pub fn forget(&self, place: &Url) -> bool {
         *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *place != self.start
@@ -184,12 +181,13 @@ impl Target {
     /// Where a redirect leads to. The user and password of the URL stay with its server.
     ///
     /// # Errors
-    /// If it leads nowhere, or out of TLS, also for doors of the grid (`davs`): who is on the way could put other bytes there.
+    /// If it leads nowhere, or out of TLS, also for doors of the grid (`davs`): an attacker on the way could replace
+    /// the bytes.
     pub fn next(&self, place: &Url, location: &str) -> Result<Url, &'static str> {
         let mut next = redirected(place, location).map_err(|refused| match refused {
             Refused::Nowhere => NOWHERE,
             Refused::LeavesTls(_) => {
-                "a redirect from https to http, which is not followed: open what has TLS, or the http URL itself"
+                "a redirect from https to http, which is not followed: use a URL with TLS, or the http URL itself"
             }
         })?;
         if next.origin() == self.start.origin() {
@@ -200,9 +198,9 @@ impl Target {
         Ok(next)
     }
 
-    /// The token that is sent to a place: only to the server that the URL names, only where nobody can listen, and, unless it
-    /// was given for this purpose or the URL's scheme is the grid's, only after the server has asked for it. So a variable that
-    /// is set for one site is not told to every server that has a file.
+    /// The token for a server: only for the server of the URL, only over private connections, and only after the server
+    /// has asked for it, unless it was given explicitly or the URL has a scheme of the grid. So a variable for one site
+    /// is not sent to every server.
     pub fn token(&self, place: &Url) -> Option<Token> {
         let has_login = !self.start.username().is_empty() || self.start.password().is_some();
         if has_login || place.origin() != self.start.origin() || !is_private(place) {
@@ -216,7 +214,7 @@ impl Target {
         self.given.clone().or_else(found)
     }
 
-    /// Who has asked, in words, for who was refused.
+    /// The credentials that were used, for a refused request.
     fn asker(&self) -> String {
         if !self.start.username().is_empty() || self.start.password().is_some() {
             return "user and password of the URL were refused".to_owned();
@@ -225,13 +223,13 @@ impl Target {
             (Some(_), true) => {
                 "the token of the setting bearer_token was sent and refused".to_owned()
             }
-            (Some(_), false) => "no token is sent without TLS".to_owned(),
+            (Some(_), false) => "tokens are not sent without TLS".to_owned(),
             (None, true) => self.find.described(self.is_dav),
-            (None, false) => "no token is looked for without TLS".to_owned(),
+            (None, false) => "tokens are not searched for without TLS".to_owned(),
         }
     }
 
-    /// What was tried and what to do, for who was refused.
+    /// The attempts and advice, for a refused request.
     pub fn advice(&self) -> String {
         let mut out = format!("{}: {ADVICE}", self.asker());
         // what follows may be a part of a signature: it is not shown
@@ -245,7 +243,8 @@ impl Target {
         if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(is_name)
         {
-            out.push_str("; the server has got all that follows the question mark: if what is behind its last colon is a name in the file, write it before that (…/a.root:NAME?…)");
+            out.push_str("; everything after the question mark was sent to the server: if its last part is a name in \
+                          the file, write it before the question mark (…/a.root:NAME?…)");
         }
         out
     }
@@ -262,17 +261,20 @@ pub(super) fn is_dav(url: &str) -> bool {
     scheme(url).is_some_and(|scheme| scheme.starts_with("dav"))
 }
 
-/// A URL in its parts; else what is wrong with it.
+/// A URL in its parts; else the error.
 fn parsed(url: &str) -> Result<Url, String> {
-    let with_http = with_http(url).ok_or("it has another scheme")?;
+    let with_http = with_http(url).ok_or("the scheme is not supported")?;
     let rest = with_http.split_once("://").map_or("", |(_, rest)| rest);
     // what parses URLs takes the next name for the server's
     if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
-        return Err("it names no server".to_owned());
+        return Err("the server is missing".to_owned());
     }
     let found = Url::parse(&with_http).map_err(|error| error.to_string())?;
     if found.fragment().is_some() {
-        return Err("it has a #, which no server gets: write %23 for that of a name".to_owned());
+        return Err(
+            "it contains '#', which is not sent to servers: write %23 if it belongs to a name"
+                .to_owned(),
+        );
     }
     Ok(found)
 }
@@ -288,7 +290,7 @@ fn with_http(url: &str) -> Option<String> {
     Some(format!("{scheme}://{rest}"))
 }
 
-/// Whether what is sent there can be read by nobody else: by TLS, or because it does not leave this machine.
+/// Whether the connection is private: by TLS, or because it does not leave this machine.
 fn is_private(place: &Url) -> bool {
     let host = place.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -390,8 +392,8 @@ mod tests {
     fn what_is_no_url_is_told() {
         let settings = Settings::default();
         for (url, said) in [
-            ("http://", "names no server"),
-            ("http:///x", "names no server"),
+            ("http://", "the server is missing"),
+            ("http:///x", "the server is missing"),
             ("https://h:abc/x", "port"),
             // what is behind it was dropped: another file was read
             ("http://h/a#b.root", "%23"),
@@ -400,7 +402,7 @@ mod tests {
             assert_eq!(error.kind(), "usage");
             let error = error.to_string();
             assert!(
-                error.contains("is no URL") && error.contains(said),
+                error.contains("invalid URL") && error.contains(said),
                 "{error}"
             );
         }
@@ -423,15 +425,27 @@ mod tests {
                 Some("mine"),
                 "setting bearer_token was sent and refused",
             ),
-            ("http://h/f", Some("mine"), "no token is sent without TLS"),
-            ("http://h/f", None, "no token is looked for without TLS"),
+            (
+                "http://h/f",
+                Some("mine"),
+                "tokens are not sent without TLS",
+            ),
+            (
+                "http://h/f",
+                None,
+                "tokens are not searched for without TLS",
+            ),
             ("https://h/f", None, "the token that was found was refused"),
             (
                 "https://me:pw@h/f",
                 None,
                 "user and password of the URL were refused",
             ),
-            ("http://h/f?sig=ab:Events", None, "write it before that"),
+            (
+                "http://h/f?sig=ab:Events",
+                None,
+                "write it before the question mark",
+            ),
         ] {
             let advice = target(url, given).advice();
             assert!(advice.contains(said), "{url}: {advice}");

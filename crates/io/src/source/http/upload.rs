@@ -1,5 +1,5 @@
-//! Files of HTTP servers that are made: beside their names and then moved there by servers that speak WebDAV (RFC 4918),
-//! at once by others.
+//! Files of HTTP servers that are made: next to their names, then renamed, by servers with WebDAV (RFC 4918); directly
+//! by others.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ const DAV: HeaderName = HeaderName::from_static("dav");
 const DESTINATION: HeaderName = HeaderName::from_static("destination");
 const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 
-/// How often it is said how much was sent.
+/// Interval of progress reports.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// How often it is tried to remove a file that nobody wants.
+/// Number of attempts to remove an unwanted file.
 const REMOVALS: usize = 20;
 
 /// What a server makes of `MOVE`.
@@ -37,7 +37,7 @@ const REMOVALS: usize = 20;
 enum Moving {
     /// Nothing.
     Unknown,
-    /// What WebDAV says.
+    /// WebDAV status codes.
     Known,
     /// The same, but names are taken as they stand in `Destination`, percent signs and all: XRootD's server, which speaks
     /// WebDAV and does not say that it moves.
@@ -55,7 +55,7 @@ pub(crate) struct HttpUpload {
     replaces: bool,
     /// Whether anything was sent.
     is_begun: AtomicBool,
-    /// Whether the server has not said what became of what was sent: it may make the file also when nobody waits for it.
+    /// Whether the result of sending is unknown: the server may create the file even without a waiting client.
     is_uncertain: AtomicBool,
     traffic: TrafficCounters,
 }
@@ -69,7 +69,7 @@ impl HttpUpload {
         let is_dav = target::is_dav(url);
         let target = Target::parse(url, settings)?;
         if target.is_folder() {
-            let (url, found) = (target.url, "a folder");
+            let (url, found) = (target.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
         let mut upload = Self {
@@ -130,7 +130,7 @@ impl HttpUpload {
         }
     }
 
-    /// Insists that the server has so many bytes, and gives them their name.
+    /// Checks that the server has all bytes, and renames the file.
     ///
     /// # Errors
     /// If it has not, something else has the name, or the server refuses.
@@ -155,7 +155,7 @@ impl HttpUpload {
                 Moving::ToPlainNames => decoded(&destination),
                 _ => destination,
             };
-            let question = question("MOVE", "giving it its name (MOVE)")
+            let question = question("MOVE", "renaming (MOVE)")
                 .with(DESTINATION, &destination)
                 .with(OVERWRITE, overwrite);
             upload.call(client, sibling).insist(&question).await?;
@@ -164,7 +164,7 @@ impl HttpUpload {
         })
     }
 
-    /// Removes what stands beside the name, if anything was sent there.
+    /// Removes the temporary file, if anything was sent.
     pub fn remove(&self) {
         let Some(sibling) = self
             .sibling
@@ -177,9 +177,9 @@ impl HttpUpload {
             return;
         };
         clear_up(async {
-            let question = question("DELETE", "removing what is not complete");
+            let question = question("DELETE", "removing the incomplete file");
             for _ in 0..REMOVALS {
-                // nobody is left to tell
+                // no caller is left for the error
                 let removed = self.call(&client, sibling).ask(&question).await;
                 let is_missing = matches!(
                     removed,
@@ -212,11 +212,12 @@ impl HttpUpload {
     }
 
     async fn head(&self, client: &Client, target: &Target) -> Result<Answer, HttpError> {
-        let question = question("HEAD", "whether it is there (HEAD)");
+        let question = question("HEAD", "checking whether it exists (HEAD)");
         self.call(client, target).insist(&question).await
     }
 
-    /// Insists that nothing has the name, if it is not to be replaced. Who may replace it need not be able to look.
+    /// Insists that nothing has the name, if it is not to be replaced. A user who may replace it need not be able to
+    /// read it.
     async fn check_free(&self, client: &Client) -> Result<(), HttpError> {
         match self.head(client, &self.target).await {
             Ok(answer) if !self.replaces => Err(answer.failure(Why::Taken).into()),
@@ -231,7 +232,7 @@ impl HttpUpload {
 
     /// What the server makes of `MOVE`.
     async fn moving(&self, client: &Client, is_dav: bool) -> Moving {
-        let question = question("OPTIONS", "what it can (OPTIONS)");
+        let question = question("OPTIONS", "asking for supported methods (OPTIONS)");
         let asked = self.call(client, &self.target).ask(&question).await;
         let (mut is_allowed, mut has_dav) = (false, false);
         if let Ok(answer) = asked {
@@ -247,7 +248,7 @@ impl HttpUpload {
         }
     }
 
-    /// The size of what is there, if the server says it.
+    /// The size of the existing file, if the server reports it.
     async fn size(&self, client: &Client, target: &Target) -> Result<Option<u64>, HttpError> {
         let answer = self.head(client, target).await?;
         let length = answer::text(answer.headers(), CONTENT_LENGTH);
@@ -256,7 +257,7 @@ impl HttpUpload {
 
     async fn send(&self, client: &Client, body: &Body) -> Result<(), HttpError> {
         let target = self.sibling.as_ref().unwrap_or(&self.target);
-        let mut question = question("PUT", "sending it (PUT)");
+        let mut question = question("PUT", "sending (PUT)");
         question.body = Some(body.clone());
         if self.sibling.is_none() {
             self.check_free(client).await?;
@@ -277,8 +278,8 @@ impl HttpUpload {
         sent.map(drop)
     }
 
-    /// Makes the folders of the name, if they are not there. A server that says nothing about them would not say more of what
-    /// it is sent then.
+    /// Creates the parent directories, if they do not exist. A server that does not report them would not give details
+    /// for sent data either.
     async fn make_folders(&self, client: &Client) -> Result<(), HttpError> {
         let path = self.target.path();
         let folders: Vec<&str> = path
@@ -296,8 +297,8 @@ impl HttpUpload {
         }
         for folder in folders {
             let folder = self.target.with_path(folder);
-            let question = question("MKCOL", "making its folder (MKCOL)");
-            // that of one that is there fails; what matters is whether the file can be sent then
+            let question = question("MKCOL", "creating its directory (MKCOL)");
+            // creating an existing one fails; what matters is whether the file can be sent then
             let _ = self.call(client, &folder).ask(&question).await;
         }
         Ok(())

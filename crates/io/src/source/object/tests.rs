@@ -129,7 +129,7 @@ fn what_is_not_there_is_told() {
     let error = ObjectSource::open("s3://nowhere/none", &own).unwrap_err();
     assert_eq!(error.kind(), "file-not-found");
     assert!(
-        error.to_string().ends_with("there is no bucket nowhere"),
+        error.to_string().ends_with("bucket nowhere does not exist"),
         "{error}"
     );
     let error = ObjectSource::open("s3://private/a/", &own).unwrap_err();

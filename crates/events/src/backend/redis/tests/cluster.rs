@@ -455,7 +455,7 @@ fn a_new_master_without_a_replica_is_told_at_once() {
         assert!(!writer.is_finished());
         let error = writer.join().unwrap().0.unwrap_err();
         assert_eq!(error.kind(), "too-few-replicas", "{error}");
-        let words = ["it is written", "gets its replica before its slots"];
+        let words = ["the data are written", "gets its replica before its slots"];
         assert!(
             words.iter().all(|word| error.to_string().contains(word)),
             "{error}"

@@ -261,7 +261,7 @@ fn a_server_that_is_silent_is_given_up() {
     let start = Instant::now();
     let error = source.read_ranges(&[5000..6000]).unwrap_err();
     assert!(
-        with_causes(&error).contains("nothing came for 0.5 s"),
+        with_causes(&error).contains("no data for 0.5 s"),
         "{}",
         with_causes(&error)
     );
