@@ -1,4 +1,4 @@
-"""Iterating takes the memory that docs/guides/iterating.md says, however many files there are."""
+"""Iterating takes the memory that docs/guides/memory.md says, however many files there are."""
 
 import subprocess
 import sys

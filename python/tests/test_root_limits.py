@@ -1,4 +1,4 @@
-"""What ROOT cannot open as it is, and the ways around it that the guide to writing gives."""
+"""What ROOT cannot open as it is, and the ways around it that the page about compatibility gives."""
 
 import pytest
 
