@@ -5,10 +5,12 @@
 //! (`MADV_FREE`). Its contents are those of an earlier read: whoever allocates a buffer writes all of it.
 
 use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use femtobarn_io::units::parse_bytes;
 use memmap2::MmapMut;
 
 use crate::RNTupleError;
@@ -186,9 +188,8 @@ fn most_idle() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
         let wanted = std::env::var("FEMTOBARN_IDLE_MEMORY").ok();
-        wanted
-            .and_then(|text| text.trim().parse().ok())
-            .unwrap_or(MOST_IDLE)
+        let wanted = wanted.and_then(|text| parse_bytes(&text));
+        wanted.map_or(MOST_IDLE, |n| usize::try_from(n).unwrap_or(usize::MAX))
     })
 }
 
@@ -315,21 +316,67 @@ fn check_limit(sizes: &[usize]) -> Result<(), RNTupleError> {
         Some(available) if bytes > available => Err(RNTupleError::Memory {
             bytes,
             reason: format!(
-                "the machine has {available} available; read fewer columns or entries, or iterate"
+                "{available} are available; read fewer columns or entries, or iterate"
             ),
         }),
         _ => Ok(()),
     }
 }
 
-/// Memory that can be had without swapping, in bytes.
+/// Bytes of memory that can be used without swapping: those of the machine, or of the control groups of this process (a
+/// batch job, a container) if these have less.
 fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    let text = std::fs::read_to_string("/proc/meminfo").ok();
+    let machine = text.as_deref().and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    });
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok();
+    let groups = groups.and_then(|groups| left_in_groups(Path::new("/sys/fs/cgroup"), &groups));
+    machine.into_iter().chain(groups).min()
+}
+
+/// The least that the limits of control groups leave, of the groups of a process and of those around them. Cached files
+/// count as free. `groups` has the format of `/proc/self/cgroup`, version 1 or 2.
+fn left_in_groups(root: &Path, groups: &str) -> Option<u64> {
+    let number = |path: PathBuf| -> Option<u64> {
+        let text = std::fs::read_to_string(path).ok()?;
+        text.trim().parse().ok()
+    };
+    let cached = |folder: &Path, prefix: &str| -> u64 {
+        let text = std::fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let files = lines.filter(|(name, _)| {
+            let name = name.strip_prefix(prefix);
+            name.is_some_and(|name| matches!(name, "active_file" | "inactive_file"))
+        });
+        files.filter_map(|(_, n)| n.parse::<u64>().ok()).sum()
+    };
+    let left = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let (root, limit, used, prefix) = match controllers {
+            "" => (root.to_owned(), "memory.max", "memory.current", ""),
+            "memory" => (
+                root.join("memory"),
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_",
+            ),
+            _ => return None,
+        };
+        let own = root.join(path.trim_start_matches('/'));
+        let around = own.ancestors().take_while(|folder| folder.starts_with(&root));
+        around
+            .filter_map(|folder| {
+                let used = number(folder.join(used))?.saturating_sub(cached(folder, prefix));
+                Some(number(folder.join(limit))?.saturating_sub(used))
+            })
+            .min()
+    });
+    left.min()
 }
 
 #[cfg(test)]
@@ -400,6 +447,30 @@ mod tests {
             assert!(class >= length && size_class(class) == class, "{length}");
             assert!(class - length <= SMALLEST.max(length / 8), "{length}");
         }
+    }
+
+    #[test]
+    fn a_control_group_limits_memory_but_for_cached_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let left = |groups| left_in_groups(folder.path(), groups);
+        assert_eq!(left("0::/job/step\n"), None);
+        put("job/step/memory.max", "max\n");
+        put("job/step/memory.current", "700\n");
+        assert_eq!(left("0::/job/step\n"), None);
+        put("job/memory.max", "1000\n");
+        put("job/memory.current", "900\n");
+        put("job/memory.stat", "anon 600\ninactive_file 200\nactive_file 100\n");
+        assert_eq!(left("0::/job/step\n"), Some(400));
+        put("memory/slurm/memory.limit_in_bytes", "500\n");
+        put("memory/slurm/memory.usage_in_bytes", "450\n");
+        put("memory/slurm/memory.stat", "inactive_file 1\ntotal_inactive_file 50\n");
+        let both = "8:pids:/\n4:memory:/slurm\n0::/job\n";
+        assert_eq!(left(both), Some(100));
     }
 
     #[test]

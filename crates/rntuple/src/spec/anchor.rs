@@ -66,7 +66,7 @@ impl Anchor {
         let [epoch, ..] = anchor.version;
         let found = match epoch {
             1 => return Ok(anchor),
-            0 => "0, a release candidate of 2024 or earlier; rewrite the file with ROOT 6.34 or later".into(),
+            0 => "0, a release candidate of 2024 or earlier; its data must be written again, by ROOT 6.34 or later".into(),
             epoch => format!("{epoch}, which needs a newer femtobarn or ROOT"),
         };
         Err(SpecError::Unsupported {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn other_epochs_are_refused_by_name() {
-        for (epoch, advice) in [(0, "rewrite the file"), (2, "needs a newer")] {
+        for (epoch, advice) in [(0, "written again"), (2, "needs a newer")] {
             let error = Anchor::parse(&of_epoch(epoch, &[])).unwrap_err();
             assert!(matches!(error, SpecError::Unsupported { .. }));
             assert!(error.to_string().contains(advice), "{error}");

@@ -36,6 +36,8 @@ pub(super) struct Catalog {
     /// Those of the footer.
     pub feature_flags: u64,
     n_entries: u64,
+    /// Whether a field is a structure of arrays.
+    has_soa: bool,
     /// Information on types that the header has.
     in_header: usize,
     /// The anchor of the ntuple that is continued.
@@ -84,6 +86,7 @@ impl Catalog {
             extra_type_infos: Vec::new(),
             feature_flags: 0,
             n_entries: 0,
+            has_soa: has_soa(schema),
             in_header: 0,
             old: None,
         })
@@ -113,6 +116,7 @@ impl Catalog {
             extra_type_infos: descriptor.extra_type_infos.clone(),
             feature_flags: descriptor.feature_flags,
             n_entries: descriptor.n_entries(),
+            has_soa: false,
             in_header: descriptor.type_infos_in_header,
             old: Some(descriptor.anchor),
         }
@@ -186,6 +190,7 @@ impl Catalog {
                 .collect(),
             ..extension
         };
+        self.has_soa |= has_soa(&extension);
         let version = self.version();
         // lists of attribute sets are of 1.0.1
         let has_sets = version >= [1, 0, 1, 0];
@@ -211,7 +216,12 @@ impl Catalog {
         let own = if self.feature_flags & NESTED_DEFERRED_COLUMNS != 0 {
             [1, 1, 0, 0]
         } else {
-            [1, 0, u16::from(!self.attribute_sets.is_empty()), 0]
+            let patch = match (self.has_soa, self.attribute_sets.is_empty()) {
+                (true, _) => 2,
+                (false, false) => 1,
+                (false, true) => 0,
+            };
+            [1, 0, patch, 0]
         };
         let old = self.old.map(|old| old.version);
         old.map_or(own, |old| old.max(own))
@@ -224,6 +234,10 @@ impl Catalog {
         sink.publish(&place, anchor)?;
         Ok(self.n_entries)
     }
+}
+
+fn has_soa(schema: &SchemaDescription) -> bool {
+    schema.fields.iter().any(|field| field.flags.soa())
 }
 
 fn place<'a>(

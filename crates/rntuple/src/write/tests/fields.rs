@@ -324,6 +324,7 @@ fn a_struct_of_arrays_stays_one() {
     let descriptor = reader.descriptor();
     let top = descriptor.top_level.clone();
     assert!(descriptor.field(top[0]).unwrap().record.flags.soa());
+    assert_eq!(descriptor.anchor.version(), "1.0.2.0");
     let again = FieldModel::from_descriptor(descriptor, &top).unwrap();
     assert!(again[0].is_soa && !again[0].subfields()[0].is_soa);
 }
