@@ -553,7 +553,7 @@ def test_a_name_that_an_object_has_is_told(tmp_path, name):
     with uproot.recreate(tmp_path / "b.root") as file:
         file["h"] = "a string"
     fb.merge([write(tmp_path / "c.root", {"y": [3, 4]}, "T"), tmp_path / "b.root"], tmp_path / "d.root", others="first")
-    with pytest.raises(fb.UsageError, match=rf'd\.root has a TObjString called "h", .* "{name}" .*another name'):
+    with pytest.raises(fb.UsageError, match=rf'd\.root has a TObjString called "h", .* "{name}".*another name'):
         fb.join_columns([a, tmp_path / "d.root"], tmp_path / "out.root", others="first", name=name)
     assert not (tmp_path / "out.root").exists()
 

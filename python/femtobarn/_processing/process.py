@@ -410,7 +410,7 @@ def _run(
 
 
 def _pieces(work: Work, sizes: tuple[int, int], state: State, *, loads: bool) -> Generator[Piece, None, None]:
-    """Iterate over unfinished pieces; workers load pieces that cannot be loaded together, and report where that fails."""
+    """Iterate over unfinished pieces; workers load those that cannot be loaded together, and report failures."""
     number, after = state.n_pieces, state.after
     try:
         for piece in work.pieces(sizes, number, after, loads=loads):
