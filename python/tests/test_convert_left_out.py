@@ -43,7 +43,7 @@ def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata,
 def test_an_unreadable_branch_that_is_asked_for_by_its_name_is_an_error(testdata, tmp_path, ending):
     file, target = testdata / VERSIONS, tmp_path / f"out.{ending}"
     with pytest.raises(
-        fb.FormatError, match=f'"thing" of "versions" cannot be read: {REASON}.*: leave it out with `drop`$'
+        fb.FormatError, match=f'"thing" of "versions" cannot be read: {REASON}.*; leave it out with `drop`$'
     ):
         fb.convert(file, target, fields=["number", "thing"])
     with pytest.raises(fb.FormatError, match=f"{REASON}.*no other fields are left to convert$"):
@@ -79,7 +79,7 @@ def test_the_program_tells_what_is_left_out(testdata, tmp_path):
 def test_what_is_below_the_top_level_is_not_chosen(testdata, tmp_path):
     for ending in ("root", "parquet"):
         with pytest.raises(
-            fb.UsageError, match=r'versions: "holder\.thing" is below the top level, .*: choose "holder"'
+            fb.UsageError, match=r'versions: "holder\.thing" is below the top level, .*: select "holder"'
         ):
             fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}", fields="holder.thing")
 
@@ -156,7 +156,7 @@ def test_branches_of_fewer_entries_are_left_out_everywhere(parts, tmp_path):
     expected = {name: f"it has {n} of the tree's 5 entries" for name, n in OF_FIVE.items()}
     assert dict(fb.open(parts).skipped) == expected
     assert fb.open(parts).arrays().fields == ["x", "n", "full"]
-    named = r"'part', 'arrays', 'm', 'of_m', 'never' of .*parts.root.* {} and are left out: .* `skipped` of the {}$"
+    named = r"'part', 'arrays', 'm', 'of_m', 'never' of .*parts.root.* {} and are left out: .*`skipped` of the {}$"
     for ending in ("root", "parquet"):
         with pytest.warns(fb.UnreadableWarning, match=named.format("converted", "report")) as all:
             report = fb.convert(parts, tmp_path / f"out.{ending}")

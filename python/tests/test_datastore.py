@@ -190,7 +190,7 @@ def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
     dataset[43].delete_product("n")
     assert dataset[43].load("n", default=None) is None
     assert len(event.products("n")) == 1
-    with pytest.raises(fb.UsageError, match="the root of a store holds no products"):
+    with pytest.raises(fb.UsageError, match="the root of a store cannot hold products"):
         store.root.store("n", 1)
     with pytest.raises(fb.UsageError, match="'#' separates label and type"):
         event.store("a#b", 1)
@@ -270,7 +270,7 @@ def test_errors_say_what_there_is(store: fb.DataStore) -> None:
             event.subrun.create_event(number)  # type: ignore[arg-type]
     with pytest.raises(fb.UsageError, match="invalid dataset name"):
         store.root.create_dataset("/")
-    with pytest.raises(fb.UsageError, match="mode is"):
+    with pytest.raises(fb.UsageError, match="mode must be"):
         fb.DataStore.connect("memory:", mode="w")
 
 

@@ -331,8 +331,8 @@ def test_other_trees_of_a_file_are_told_where_none_is_named(dataset: fb.DataSet,
     """The tree Runs of NanoAOD was left behind, and no report said so."""
     path = write(tmp_path / "a.root", {"x": [0.5, 1.5, 2.5]})
     with fb.update(path) as out:
-        out.write("Runs", {"run": [1, 2]})
-        out.write("LuminosityBlocks", {"run": [1]})
+        out["Runs"] = {"run": [1, 2]}
+        out["LuminosityBlocks"] = {"run": [1]}
     named = fb.ingest(f"{path}:Events", dataset)
     assert (named.events, named.left_out) == (3, {})
     report = fb.ingest(path, dataset, again=True)

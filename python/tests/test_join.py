@@ -270,7 +270,7 @@ def test_attribute_sets_that_cannot_go_along_are_errors(tmp_path):
     made = {"made": (SPEC, [(0, 4, said("a"))])}
     other = {"made": (SPEC, [(0, 4, said("b"))])}
     with pytest.raises(
-        fb.UsageError, match=r'"made" of .*1\.root:Events .*0\.root has another one with this name.*"first"'
+        fb.UsageError, match=r'"made" of .*1\.root:Events.*0\.root has another one with this name.*"first"'
     ):
         joined_sets(tmp_path, [made, other])
     found, dropped = joined_sets(tmp_path, [made, other], others="first")

@@ -223,7 +223,7 @@ def test_several_trees_are_called_trees(need, tmp_path):
     with uproot.recreate(tmp_path / "trees.root") as file:
         for name in ("a", "b"):
             file.mktree(name, {"x": "float32"}).extend({"x": np.zeros(2, "f4")})
-    with pytest.raises(fb.UsageError, match=r"holds 2 TTrees; name one of them: a, b \(as in .*\.root:a\)"):
+    with pytest.raises(fb.UsageError, match=r"holds 2 TTrees; name one of them: a, b \(e\.g\. .*\.root:a\)"):
         fb.open(tmp_path / "trees.root")
     with uproot.recreate(tmp_path / "histogram.root") as file:
         file["h"] = np.histogram([1, 2])

@@ -115,7 +115,7 @@ def test_a_condition_on_one_of_several_ntuples_says_how_to_name_it(tmp_path):
     fb.write(tmp_path / "b.root", {"y": [1]}, name="Runs")
     both = tmp_path / "both.root"
     fb.merge([tmp_path / "a.root", tmp_path / "b.root"], both)
-    with pytest.raises(fb.KeyNotFoundError, match=r'Runs has no field "x".*about "Runs", name .*both\.root:NAME'):
+    with pytest.raises(fb.KeyNotFoundError, match=r'Runs has no field "x".*apply to "Runs", name .*both\.root:NAME'):
         fb.skim(both, tmp_path / "out.root", "x > 1")
     assert fb.skim(f"{both}:Events", tmp_path / "out.root", "x > 1").entries == {"Events": 2}
 

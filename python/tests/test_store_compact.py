@@ -119,7 +119,7 @@ with open('{tmp_path}/fill', 'wb', 0) as fill:
     except OSError:
         pass
 try:
-    fb.DataStore.compact('{tmp_path}/st')
+    fb.DataStore.compact('dir:{tmp_path}/st')
     sys.exit('no error')
 except fb.FileError as error:
     assert error.kind == 'store-full', error
@@ -127,7 +127,7 @@ assert 'compacting' not in os.listdir('{tmp_path}/st')
 with fb.DataStore.connect('dir:{tmp_path}/st', mode='r') as store:
     assert store['a'][1].load('x') == 1
 os.remove('{tmp_path}/fill')
-fb.DataStore.compact('{tmp_path}/st')
+fb.DataStore.compact('dir:{tmp_path}/st')
 "
 """
     done = subprocess.run(

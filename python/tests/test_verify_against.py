@@ -359,7 +359,7 @@ def test_an_ntuple_that_is_not_there_is_told(tmp_path, capfd):
     [lacking] = [item for item in found["against"]["ntuples"] if not item["equal"]]
     assert lacking["ntuple"] == "dir/b"
     assert fb._core.cli_main(["verify", str(output), "--against", str(path)]) == 1
-    assert f"no such ntuple, and {path} has one" in capfd.readouterr().out
+    assert f"no such ntuple, but {path} has one" in capfd.readouterr().out
     # only one is meant
     assert command(capfd, "verify", output, "--against", f"{path}:a")[0] == 0
     assert command(capfd, "verify", f"{output}:a", "--against", path)[0] == 0

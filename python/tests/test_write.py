@@ -63,7 +63,7 @@ def test_awkward_arrays_are_written(path):
     array = ak.Array([{"x": [1.5], "y": {"z": None}, "t": (1, "a")}, {"x": [], "y": {"z": 2}, "t": (2, "b")}])
     fb.write(path, array[[1, 0, 1]])
     assert same(read(path), array[[1, 0, 1]])
-    with pytest.raises(fb.UsageError, match=r"write \{'name': array\}"):
+    with pytest.raises(fb.UsageError, match=r"pass \{'name': array\}"):
         fb.write(path, ak.zip({"m": array.x, "n": array.x}))
 
 

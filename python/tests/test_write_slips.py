@@ -276,7 +276,7 @@ def test_tables_get_names_that_cpp_takes(tmp_path, need):
     report = fb.convert(tmp_path / "t.parquet", tmp_path / "t.root")
     assert report.equal
     assert fb.open(tmp_path / "t.root").keys() == ["price__EUR_", "_2mu", "a_b_c", "s", "s.x_y", "s.1", "_1", "µ"]
-    assert report.notes["price (EUR)"] == 'is called "price__EUR_"'
+    assert report.notes["price (EUR)"] == 'renamed to "price__EUR_"'
 
 
 def test_trees_that_cannot_be_written_as_they_are_point_to_convert(path, testdata):

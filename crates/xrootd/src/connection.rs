@@ -159,7 +159,7 @@ impl Connection {
             true if !protocol.flags.has_tls() => {
                 return Err(XrootdError::Tls {
                     server: server.to_string(),
-                    why: "the server has none: write root:// for roots://".to_owned(),
+                    why: "the server does not support it: use root:// instead of roots://".to_owned(),
                 });
             }
             true => {

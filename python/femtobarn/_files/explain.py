@@ -230,7 +230,7 @@ def _count(difference: Mapping[str, Any]) -> str:
     return (
         f"differs: {found}, and {where} has {expected}"
         if where
-        else f"differs: {found} entries, and {expected} in the inputs"
+        else f"differs: {found} entries, but {expected} in the inputs"
     )
 
 

@@ -183,9 +183,9 @@ def _with_named_index(frame: Any) -> Any:
 
 
 def _is_count(index: Any) -> bool:
-    """Whether an index counts the rows, and says nothing else."""
-    whole = index.nlevels == 1 and index.dtype.kind in "iu"
-    return whole and bool((index.to_numpy() == np.arange(len(index))).all())
+    """Whether an index counts rows, and has no other information."""
+    pandas = optional("pandas", "pandas")
+    return isinstance(index, pandas.RangeIndex) or bool(index.equals(pandas.RangeIndex(len(index))))
 
 
 def _pairs(values: Any) -> Any:
