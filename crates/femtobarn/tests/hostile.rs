@@ -298,3 +298,41 @@ fn arrow_files_that_claim_more_than_is_there_are_errors_that_name_them() {
     }
     assert!(refused > 50, "{refused}");
 }
+
+/// A file with an uncompressed tree, and where bytes stand that are in it just once.
+fn with_tree(name: &str, bytes: &[u8]) -> (Vec<u8>, usize) {
+    let path = root().join(format!("testdata/ttree/{name}.root"));
+    let file = inflated(&fs::read(path).unwrap());
+    let places = file.windows(bytes.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter(|(_, window)| *window == bytes)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(places.len(), 1, "{name}");
+    (file, places[0])
+}
+
+/// A file whose tree says that it has so many entries.
+fn tree_of(n_entries: u64) -> Vec<u8> {
+    // behind five counters: fWeight, fTimerInterval, fScanField, fUpdate, fDefaultEntryOffsetLen
+    let mut rest = 1f64.to_be_bytes().to_vec();
+    rest.extend([0, 25, 0, 1000u32].map(u32::to_be_bytes).concat());
+    let (mut file, at) = with_tree("objects_split0", &rest);
+    assert_eq!(file[at - 40..at - 32], 30u64.to_be_bytes());
+    file[at - 40..at - 32].copy_from_slice(&n_entries.to_be_bytes());
+    file
+}
+
+#[test]
+fn a_tree_of_which_no_field_can_be_checked_is_not_good() {
+    let ntuple = open(&tree_of(31)).unwrap();
+    assert_eq!(ntuple.n_entries(), 31);
+    let reports = ntuple.verify(1, None).unwrap();
+    let [report] = &reports[..] else {
+        panic!("one file");
+    };
+    assert!(report.nothing_checked && !report.not_checked.is_empty() && !report.is_good());
+    // without entries there is nothing to check
+    let reports = open(&tree_of(0)).unwrap().verify(1, None).unwrap();
+    assert!(reports[0].is_good(), "{reports:?}");
+}

@@ -25,6 +25,12 @@ impl Contents {
             format!("it has {n_own} of the tree's {n_entries} entries")
         })
     }
+
+    /// Whether there are fewer entries than the branch says, of those of a tree.
+    pub(super) fn lacks_own(&self, n_entries: u64) -> bool {
+        let end = self.baskets.last().map_or(0, Basket::end);
+        end < self.n_entries.min(n_entries)
+    }
 }
 
 /// What is in the branches of a tree.
