@@ -324,6 +324,24 @@ fn tree_of(n_entries: u64) -> Vec<u8> {
 }
 
 #[test]
+fn trees_with_more_entries_than_their_files_can_hold_are_refused() {
+    let intact = open(&tree_of(30)).unwrap();
+    assert_eq!(intact.n_entries(), 30);
+    assert!(intact.verify(1, None).unwrap()[0].is_good());
+    // what no branch has takes no bytes: as many as an ntuple without fields may have
+    for n in [
+        (1 << 24) + 1,
+        1 << 32,
+        (255 << 40) + 30,
+        i64::MAX.cast_unsigned(),
+    ] {
+        let error = bounded("opening", || open(&tree_of(n))).unwrap_err();
+        assert_eq!(error.kind(), "inconsistent", "{error}");
+        assert!(error.to_string().contains("number of entries"), "{error}");
+    }
+}
+
+#[test]
 fn a_tree_of_which_no_field_can_be_checked_is_not_good() {
     let ntuple = open(&tree_of(31)).unwrap();
     assert_eq!(ntuple.n_entries(), 31);

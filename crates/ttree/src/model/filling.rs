@@ -66,6 +66,20 @@ impl Filling {
         })
     }
 
+    /// Entries of the branch that has most, as the branches count them; none of a tree without branches.
+    pub(crate) fn most_of_a_branch(&self) -> Option<u64> {
+        let branches = 0..self.starts.len();
+        branches.map(|branch| self.n_entries_of(branch)).max()
+    }
+
+    /// Entries of a branch, as it counts them.
+    fn n_entries_of(&self, branch: BranchId) -> u64 {
+        let start = self.starts.get(branch).map(|&start| start as usize);
+        let packed = start.and_then(|start| self.packed.get(start..));
+        // the number that a packer writes first
+        packed.map_or(0, |packed| Unpacker(packed).number())
+    }
+
     /// The contents of a branch; empty if the branch does not exist.
     pub fn contents(&self, branch: BranchId) -> Contents {
         let start = self.starts.get(branch).map(|&start| start as usize);
