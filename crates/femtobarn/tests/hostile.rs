@@ -354,3 +354,49 @@ fn a_tree_of_which_no_field_can_be_checked_is_not_good() {
     let reports = open(&tree_of(0)).unwrap().verify(1, None).unwrap();
     assert!(reports[0].is_good(), "{reports:?}");
 }
+
+#[test]
+fn what_cannot_be_read_without_a_damaged_counter_is_left_out() {
+    let lengths = b"\x08counts.m\nm[counts_]\x40\0\0\x06";
+    let (intact, at) = with_tree("arrays_split1", lengths);
+    // behind it: version and members of TAttFill, fCompress, fBasketSize, fEntryOffsetLen, fWriteBasket
+    let at = at + lengths.len() + 6 + 12;
+    assert_eq!(intact[at..at + 4], 1u32.to_be_bytes());
+    let mut changed = intact.clone();
+    changed[at..at + 4].copy_from_slice(&0u32.to_be_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("changed.root");
+    fs::write(&path, &changed).unwrap();
+    let (intact, changed) = (open(&intact).unwrap(), open(&changed).unwrap());
+    let skipped = |name: &str| {
+        let mut skipped = changed.readers()[0].descriptor().skipped.iter();
+        skipped.find(|skipped| skipped.name == name).unwrap()
+    };
+    assert!(skipped("counts.m").is_damage && !skipped("counts.p").is_damage);
+    assert!(
+        skipped("counts.p")
+            .reason
+            .contains("its lengths are in a branch")
+    );
+    let report = &changed.verify(1, None).unwrap()[0];
+    assert_eq!(report.damages.len(), 1);
+    assert_eq!(report.damages[0].field, "counts.m");
+    assert!(!report.is_good());
+    // the rest is as it was
+    let n = changed.n_entries();
+    let (was, is) = (read(&intact, 0, n).unwrap(), read(&changed, 0, n).unwrap());
+    let (was, is) = (was.unwrap(), is.unwrap());
+    assert!(is.num_columns() > 20);
+    assert_eq!(is.num_columns() + 2, was.num_columns());
+    for (field, column) in is.schema().fields().iter().zip(is.columns()) {
+        assert_eq!(was.column_by_name(field.name()), Some(column), "{field}");
+    }
+    let output = folder.path().join("out.root");
+    let converted = convert(
+        &[input(&path)],
+        &output,
+        &ConvertOptions::default(),
+        &|_| true,
+    );
+    assert!(converted.is_ok(), "{converted:?}");
+}
