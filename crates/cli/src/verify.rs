@@ -6,7 +6,7 @@ use std::sync::Arc;
 use femtobarn::io::Settings;
 use femtobarn::proof::ProofReport;
 use femtobarn::read::{Reader, verify};
-use femtobarn::{Damage, Error, VerifyReport};
+use femtobarn::{Error, VerifyReport};
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
@@ -28,7 +28,6 @@ pub struct Verified {
     pub attribute_set_of: Option<String>,
     pub n_entries: u64,
     pub report: VerifyReport,
-    pub damages: Vec<Damage>,
     /// Damage of the metadata: no part of the ntuple can be read.
     pub error: Option<Failure>,
 }
@@ -62,7 +61,7 @@ pub fn run(
             for verified in own.filter(|verified| verified.attribute_set_of.is_none()) {
                 let mut proofs = report.ntuples.iter_mut();
                 if let Some(proof) = proofs.find(|proof| proof.ntuple == verified.ntuple) {
-                    proof.note_damage(verified.damages.iter().map(|it| it.field.as_str()));
+                    proof.note_damage(verified.report.damages.iter().map(|it| it.field.as_str()));
                 }
             }
         }
@@ -95,7 +94,7 @@ impl Verdict {
 
 impl Verified {
     pub fn is_ok(&self) -> bool {
-        self.error.is_none() && self.damages.is_empty()
+        self.error.is_none() && self.report.is_good()
     }
 
     /// The entries that cannot be read completely, as ranges that neither overlap nor touch.
@@ -104,7 +103,8 @@ impl Verified {
             return std::iter::once(0..self.n_entries).collect();
         }
         union(
-            self.damages
+            self.report
+                .damages
                 .iter()
                 .map(|damage| damage.entries.0..damage.entries.1),
         )
@@ -179,7 +179,6 @@ fn unreadable(ntuple: String, attribute_set_of: Option<String>, error: Failure) 
         attribute_set_of,
         n_entries: 0,
         report: VerifyReport::default(),
-        damages: Vec::new(),
         error: Some(error),
     }
 }
@@ -213,7 +212,7 @@ fn one(
     let n_entries = reader.n_entries();
     let what = format!("{ntuple}: verifying");
     let tick = |done, total| show.tick_share(&what, done, total);
-    let mut report = match verify(reader, threads, Some(&tick)) {
+    let report = match verify(reader, threads, Some(&tick)) {
         Ok(report) => report,
         Err(error) => {
             return Ok(Verified {
@@ -226,7 +225,6 @@ fn one(
         ntuple,
         attribute_set_of,
         n_entries,
-        damages: std::mem::take(&mut report.damages),
         report,
         error: None,
     })
@@ -252,7 +250,7 @@ fn error_json(error: &Failure) -> Value {
 
 fn ntuple_json(verified: &Verified) -> Value {
     let lost = verified.lost();
-    let damages = verified.damages.iter().map(|damage| {
+    let damages = verified.report.damages.iter().map(|damage| {
         json!({
             "field": damage.field,
             "column": damage.column,
@@ -277,6 +275,7 @@ fn ntuple_json(verified: &Verified) -> Value {
         "bytes": verified.report.bytes,
         "damages": damages.collect::<Vec<_>>(),
         "not_checked": not_checked.collect::<Vec<_>>(),
+        "nothing_checked": verified.report.nothing_checked,
         "entries_lost": lost.iter().map(|range| range.end - range.start).sum::<u64>(),
         "lost": lost.iter().map(|range| [range.start, range.end]).collect::<Vec<_>>(),
         "error": verified.error.as_ref().map(error_json),

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use femtobarn::VerifyReport;
+
 use crate::output::Output;
 use crate::proof;
 use crate::table::{Table, printable};
@@ -50,16 +52,19 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
     );
     let verdict = match &verified.error {
         Some(error) => format!("DAMAGED: {}", error.message),
-        None if verified.damages.is_empty() => match report.not_checked.len() {
+        None if report.damages.is_empty() && report.nothing_checked => {
+            format!("NOT CHECKED: none of its fields can be read: {checked}")
+        }
+        None if report.damages.is_empty() => match report.not_checked.len() {
             0 => format!("good: {checked}"),
             1 => format!("good, except for a field that cannot be read: {checked}"),
             n => format!("good, except for {n} fields that cannot be read: {checked}"),
         },
         None => {
             // a contradiction in the metadata has no page, and so no bytes
-            let are_pages = verified.damages.iter().all(|damage| damage.n_bytes > 0);
+            let are_pages = report.damages.iter().all(|damage| damage.n_bytes > 0);
             let what = if are_pages { "damaged page" } else { "fault" };
-            let n = plural(verified.damages.len() as u64, what);
+            let n = plural(report.damages.len() as u64, what);
             format!("DAMAGED: {n}; checked {checked}")
         }
     };
@@ -82,7 +87,7 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
         return Ok(());
     }
     lost(verified, out)?;
-    damages(verified, out)
+    damages(report, out)
 }
 
 /// The entries that cannot be read completely.
@@ -94,6 +99,7 @@ fn lost(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
     }
     let of = plural(verified.n_entries, "entry");
     let mut fields: Vec<&str> = verified
+        .report
         .damages
         .iter()
         .map(|damage| damage.field.as_str())
@@ -125,12 +131,12 @@ fn ranges(ranges: &[Range<u64>]) -> String {
     shown.join(", ") + more
 }
 
-fn damages(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
+fn damages(report: &VerifyReport, out: &mut Output<'_>) -> io::Result<()> {
     let header = [
         "  field", "column", "cluster", "entries", "offset", "bytes", "problem",
     ];
     let mut table = Table::new(&header, &[1, 2, 4, 5], &[6]);
-    for damage in verified.damages.iter().take(MOST_LISTED) {
+    for damage in report.damages.iter().take(MOST_LISTED) {
         table.push(vec![
             format!("  {}", damage.field),
             damage.column.to_string(),
@@ -141,11 +147,11 @@ fn damages(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
             damage.problem.clone(),
         ]);
     }
-    if !verified.damages.is_empty() {
+    if !report.damages.is_empty() {
         // the problem is the result that users need: it is never cut
         table.write(None, out)?;
     }
-    match verified.damages.len().saturating_sub(MOST_LISTED) {
+    match report.damages.len().saturating_sub(MOST_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "  … and {more} more; --json lists all"),
     }

@@ -9,10 +9,16 @@
 
 mod common;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int8Array, Int32Array, ListArray, RecordBatch, StringArray,
+};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
 use common::{ntuples_in, read, root, test_files, top_level};
 use femtobarn::convert::{ConvertOptions, Converted, Input, convert};
 use femtobarn::write::WriteOptions;
@@ -211,6 +217,55 @@ fn tables_come_back_as_they_went() {
         assert_eq!(one.num_rows(), other.num_rows());
         for (a, b) in one.columns().iter().zip(other.columns()) {
             assert_eq!(a.to_data(), b.to_data(), "{ending}");
+        }
+    }
+}
+
+#[test]
+fn columns_without_categories_are_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let none: ArrayRef = Arc::new(StringArray::from(Vec::<String>::new()));
+    let batch = |n: usize| {
+        let dictionary = |n: usize| {
+            let keys = Int8Array::new_null(n);
+            DictionaryArray::<Int8Type>::try_new(keys, none.clone()).unwrap()
+        };
+        let one = Arc::new(arrow_schema::Field::new_list_field(
+            dictionary(0).data_type().clone(),
+            true,
+        ));
+        let offsets = arrow_buffer::OffsetBuffer::from_lengths(vec![2; n]);
+        let lists = ListArray::try_new(one, offsets, Arc::new(dictionary(2 * n)), None).unwrap();
+        let x = Int32Array::from_iter_values((0..n).map(|i| i32::try_from(i).unwrap()));
+        let columns: [(&str, ArrayRef, bool); 3] = [
+            ("cut", Arc::new(dictionary(n)), true),
+            ("cuts", Arc::new(lists), false),
+            ("x", Arc::new(x), false),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    };
+    for n in [0, 3] {
+        let batch = batch(n);
+        let path = |ending: &str| folder.path().join(format!("{n}.{ending}"));
+        let create = |ending: &str| File::create(path(ending)).unwrap();
+        let mut arrow = FileWriter::try_new(create("arrow"), &batch.schema()).unwrap();
+        arrow.write(&batch).unwrap();
+        arrow.finish().unwrap();
+        let mut stream = StreamWriter::try_new(create("arrows"), &batch.schema()).unwrap();
+        stream.write(&batch).unwrap();
+        stream.finish().unwrap();
+        let parquet = create("parquet");
+        let mut parquet =
+            parquet::arrow::ArrowWriter::try_new(parquet, batch.schema(), None).unwrap();
+        parquet.write(&batch).unwrap();
+        parquet.close().unwrap();
+        for ending in ["arrow", "arrows", "parquet"] {
+            let output = path(&format!("{ending}.root"));
+            converted(input(&path(ending), None), &output, &verified()).unwrap();
+            let found = all(&open(&output));
+            assert_eq!((found.num_rows(), found.num_columns()), (n, 3), "{ending}");
+            let cut = found.column_by_name("cut").unwrap();
+            assert_eq!(cut.logical_null_count(), n, "{ending}");
         }
     }
 }

@@ -298,3 +298,105 @@ fn arrow_files_that_claim_more_than_is_there_are_errors_that_name_them() {
     }
     assert!(refused > 50, "{refused}");
 }
+
+/// A file with an uncompressed tree, and where bytes stand that are in it just once.
+fn with_tree(name: &str, bytes: &[u8]) -> (Vec<u8>, usize) {
+    let path = root().join(format!("testdata/ttree/{name}.root"));
+    let file = inflated(&fs::read(path).unwrap());
+    let places = file.windows(bytes.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter(|(_, window)| *window == bytes)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(places.len(), 1, "{name}");
+    (file, places[0])
+}
+
+/// A file whose tree says that it has so many entries.
+fn tree_of(n_entries: u64) -> Vec<u8> {
+    // behind five counters: fWeight, fTimerInterval, fScanField, fUpdate, fDefaultEntryOffsetLen
+    let mut rest = 1f64.to_be_bytes().to_vec();
+    rest.extend([0, 25, 0, 1000u32].map(u32::to_be_bytes).concat());
+    let (mut file, at) = with_tree("objects_split0", &rest);
+    assert_eq!(file[at - 40..at - 32], 30u64.to_be_bytes());
+    file[at - 40..at - 32].copy_from_slice(&n_entries.to_be_bytes());
+    file
+}
+
+#[test]
+fn trees_with_more_entries_than_their_files_can_hold_are_refused() {
+    let intact = open(&tree_of(30)).unwrap();
+    assert_eq!(intact.n_entries(), 30);
+    assert!(intact.verify(1, None).unwrap()[0].is_good());
+    // what no branch has takes no bytes: as many as an ntuple without fields may have
+    for n in [
+        (1 << 24) + 1,
+        1 << 32,
+        (255 << 40) + 30,
+        i64::MAX.cast_unsigned(),
+    ] {
+        let error = bounded("opening", || open(&tree_of(n))).unwrap_err();
+        assert_eq!(error.kind(), "inconsistent", "{error}");
+        assert!(error.to_string().contains("number of entries"), "{error}");
+    }
+}
+
+#[test]
+fn a_tree_of_which_no_field_can_be_checked_is_not_good() {
+    let ntuple = open(&tree_of(31)).unwrap();
+    assert_eq!(ntuple.n_entries(), 31);
+    let reports = ntuple.verify(1, None).unwrap();
+    let [report] = &reports[..] else {
+        panic!("one file");
+    };
+    assert!(report.nothing_checked && !report.not_checked.is_empty() && !report.is_good());
+    // without entries there is nothing to check
+    let reports = open(&tree_of(0)).unwrap().verify(1, None).unwrap();
+    assert!(reports[0].is_good(), "{reports:?}");
+}
+
+#[test]
+fn what_cannot_be_read_without_a_damaged_counter_is_left_out() {
+    let lengths = b"\x08counts.m\nm[counts_]\x40\0\0\x06";
+    let (intact, at) = with_tree("arrays_split1", lengths);
+    // behind it: version and members of TAttFill, fCompress, fBasketSize, fEntryOffsetLen, fWriteBasket
+    let at = at + lengths.len() + 6 + 12;
+    assert_eq!(intact[at..at + 4], 1u32.to_be_bytes());
+    let mut changed = intact.clone();
+    changed[at..at + 4].copy_from_slice(&0u32.to_be_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("changed.root");
+    fs::write(&path, &changed).unwrap();
+    let (intact, changed) = (open(&intact).unwrap(), open(&changed).unwrap());
+    let skipped = |name: &str| {
+        let mut skipped = changed.readers()[0].descriptor().skipped.iter();
+        skipped.find(|skipped| skipped.name == name).unwrap()
+    };
+    assert!(skipped("counts.m").is_damage && !skipped("counts.p").is_damage);
+    assert!(
+        skipped("counts.p")
+            .reason
+            .contains("its lengths are in a branch")
+    );
+    let report = &changed.verify(1, None).unwrap()[0];
+    assert_eq!(report.damages.len(), 1);
+    assert_eq!(report.damages[0].field, "counts.m");
+    assert!(!report.is_good());
+    // the rest is as it was
+    let n = changed.n_entries();
+    let (was, is) = (read(&intact, 0, n).unwrap(), read(&changed, 0, n).unwrap());
+    let (was, is) = (was.unwrap(), is.unwrap());
+    assert!(is.num_columns() > 20);
+    assert_eq!(is.num_columns() + 2, was.num_columns());
+    for (field, column) in is.schema().fields().iter().zip(is.columns()) {
+        assert_eq!(was.column_by_name(field.name()), Some(column), "{field}");
+    }
+    let output = folder.path().join("out.root");
+    let converted = convert(
+        &[input(&path)],
+        &output,
+        &ConvertOptions::default(),
+        &|_| true,
+    );
+    assert!(converted.is_ok(), "{converted:?}");
+}

@@ -285,6 +285,11 @@ pub fn report<'py>(
         }
     }
     dict.set_item("not_checked", list)?;
+    let unknown = reports
+        .iter()
+        .filter(|(_, _, report)| report.nothing_checked);
+    let unknown: Vec<&str> = unknown.map(|(url, _, _)| url.as_str()).collect();
+    dict.set_item("nothing_checked", unknown)?;
     let list = PyList::empty(py);
     for (url, first, report) in reports {
         for damage in &report.damages {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::storage::Storage;
-use femtobarn_rntuple::read::{FileStore, Known, Reader, ReaderOptions};
+use femtobarn_rntuple::read::{
+    ENTRIES_OF_ANY_FILE, FileStore, Known, Reader, ReaderOptions, most_entries,
+};
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rntuple::spec::PageAddress;
 use femtobarn_rootfile::{Key, RootFile};
@@ -77,6 +79,23 @@ fn infos_of(file: &RootFile) -> Result<Arc<Infos>, RNTupleError> {
     }
 }
 
+/// Insists that a tree has no more entries than a file of this size can hold. If branches are there, none of which has as
+/// many, the entries take no bytes.
+fn check_entries(filling: &Filling, file_size: u64) -> Result<(), (String, u64)> {
+    let found = filling.n_entries;
+    let most = most_entries(file_size);
+    if found > most {
+        let expected = format!("at most {most}, which a file of {file_size} bytes can hold");
+        return Err((expected, found));
+    }
+    match filling.most_of_a_branch() {
+        Some(own) if found > own.max(ENTRIES_OF_ANY_FILE) => {
+            Err((format!("{own}, as many as a branch has"), found))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Opens the tree of a key; `source` is where its baskets are read from.
 pub fn open(
     source: Arc<dyn ByteSource>,
@@ -107,6 +126,15 @@ pub fn open(
         structure: format!("the {}", key.class_name),
         at: PageAddress::File(key.seek_key),
         source: Box::new(error),
+    })?;
+    check_entries(&filling, source.meta().size).map_err(|(expected, found)| {
+        RNTupleError::Inconsistent {
+            url: source.url().into(),
+            ntuple: path.into(),
+            what: "number of entries".into(),
+            expected,
+            found: found.to_string(),
+        }
     })?;
     let common = match (model, like) {
         (None, Some(like)) => like,

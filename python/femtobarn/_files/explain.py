@@ -139,7 +139,7 @@ class Plan(Value):
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(Value):
-    """The result of `verify`. It is true if no problem was found.
+    """The result of `verify`. It is true if no problem was found and at least one field could be checked.
 
     Parameters
     ----------
@@ -153,6 +153,8 @@ class VerifyReport(Value):
         The damage: file, field, column, cluster, offset, bytes, problem, and the entries that are affected.
     not_checked : tuple of dict
         Fields that cannot be read, so that their values were not checked: file, field and reason.
+    nothing_checked : tuple of str
+        Files with entries of which no field could be checked. Such files are not good.
     against : dict or None
         The result of the comparison with inputs, if any: `pages_equal` and `bytes_equal`, pages that are the same as in
         the inputs; `by_value`, the fields whose values were compared; `missing` and `left_out`, fields that an input or
@@ -169,13 +171,15 @@ class VerifyReport(Value):
     pages_without_checksum: int = 0
     damages: tuple[Mapping[str, Any], ...] = ()
     not_checked: tuple[Mapping[str, Any], ...] = ()
+    nothing_checked: tuple[str, ...] = ()
     against: Mapping[str, Any] | None = None
     differences: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether no problem was found and everything requested was compared."""
-        return not self.damages and (self.against is None or bool(self.against["equal"]))
+        """Whether no problem was found, fields could be checked, and everything requested was compared."""
+        is_good = not self.damages and not self.nothing_checked
+        return is_good and (self.against is None or bool(self.against["equal"]))
 
     def __bool__(self) -> bool:
         return self.ok
@@ -183,8 +187,11 @@ class VerifyReport(Value):
     def _text(self) -> str:
         """Return the text above the tables."""
         state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else self._good
+        if self.nothing_checked and not self.damages:
+            n = len(self.nothing_checked)
+            state = "nothing could be checked" + (f" in {n} files" if n > 1 else "")
         if n := len(self.not_checked):
-            state += ", and " if self.damages else ", but for "
+            state += ", and " if self.damages else ": " if self.nothing_checked else ", but for "
             state += "a field that cannot be read" if n == 1 else f"{n} fields that cannot be read"
         unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
         lines = [

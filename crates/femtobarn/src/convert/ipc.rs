@@ -5,11 +5,11 @@ use std::io::{BufReader, Read};
 use arrow_array::RecordBatch;
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::convert::try_fb_to_schema;
-use arrow_ipc::reader::FileDecoder;
 use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 use femtobarn_rntuple::encoding::LARGEST_RATIO;
 
+use super::ipc_batch::Decoder;
 use super::table_file::TableFile;
 
 /// What files begin and end with.
@@ -36,7 +36,7 @@ fn wrong(
 /// The batches of a file or of a stream.
 pub(super) struct Batches {
     pub schema: SchemaRef,
-    decoder: FileDecoder,
+    decoder: Decoder,
     messages: Messages,
 }
 
@@ -76,14 +76,14 @@ impl Batches {
             return Err(wrong("byte order", "little-endian", "big-endian"));
         }
         let schema = SchemaRef::new(try_fb_to_schema(schema)?);
-        let mut decoder = FileDecoder::new(schema.clone(), footer.version());
+        let mut decoder = Decoder::new(schema.clone(), footer.version());
         let mut blocks: Vec<Block> = footer.recordBatches().iter().flatten().copied().collect();
         let dictionaries: Vec<Block> = footer.dictionaries().iter().flatten().copied().collect();
         check_blocks(blocks.iter().chain(&dictionaries), n_bytes)?;
         for block in &dictionaries {
-            let message = block_of(&file, block)?;
-            check(&message, block)?;
-            decoder.read_dictionary(block, &message)?;
+            let bytes = block_of(&file, block)?;
+            check(&bytes, block)?;
+            decoder.dictionary(&parse(&bytes, block)?, block, &bytes)?;
         }
         blocks.reverse();
         Ok(Self {
@@ -109,7 +109,7 @@ impl Batches {
         }
         let schema = SchemaRef::new(try_fb_to_schema(schema)?);
         Ok(Self {
-            decoder: FileDecoder::new(schema.clone(), message.version()),
+            decoder: Decoder::new(schema.clone(), message.version()),
             schema,
             messages: Messages::Stream(stream),
         })
@@ -124,13 +124,17 @@ impl Batches {
                 },
                 Messages::Stream(stream) => stream.next()?,
             };
-            let Some((message, block)) = next else {
+            let Some((bytes, block)) = next else {
                 return Ok(None);
             };
-            if check(&message, &block)? == MessageHeader::DictionaryBatch {
-                self.decoder.read_dictionary(&block, &message)?;
-            } else if let Some(batch) = self.decoder.read_record_batch(&block, &message)? {
-                return Ok(Some(batch));
+            let kind = check(&bytes, &block)?;
+            let message = parse(&bytes, &block)?;
+            match kind {
+                MessageHeader::DictionaryBatch => {
+                    self.decoder.dictionary(&message, &block, &bytes)?;
+                }
+                MessageHeader::NONE => {}
+                _ => return self.decoder.batch(&message, &block, &bytes).map(Some),
             }
         }
     }

@@ -13,6 +13,7 @@ mod fit;
 mod format;
 mod input;
 mod ipc;
+mod ipc_batch;
 mod levels;
 mod many;
 mod members;

@@ -13,7 +13,15 @@ use crate::spec::{
 };
 
 /// Entries that a file may have whatever its size: those of ntuples without fields take no bytes.
-const ENTRIES_OF_ANY_FILE: u64 = 1 << 24;
+pub const ENTRIES_OF_ANY_FILE: u64 = 1 << 24;
+
+/// The most entries that a file of this size can hold.
+pub fn most_entries(file_size: u64) -> u64 {
+    // a bit of a page is an element, and no codec makes more of a byte
+    file_size
+        .saturating_mul(8 * LARGEST_RATIO)
+        .max(ENTRIES_OF_ANY_FILE)
+}
 
 /// Zeros that a column may have in any cluster, none of them stored.
 pub(crate) const MOST_ZEROS: u64 = 1 << 26;
@@ -96,10 +104,7 @@ pub(super) fn check_group(
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let end = group.min_entry.saturating_add(group.entry_span);
     cover(group.min_entry..end, ranges)?;
-    // a bit of a page is an element, and no codec makes more of a byte
-    let most = file_size
-        .saturating_mul(8 * LARGEST_RATIO)
-        .max(ENTRIES_OF_ANY_FILE);
+    let most = most_entries(file_size);
     if group.entry_span > most {
         return Err(Contradiction {
             what: "number of entries in a cluster group",

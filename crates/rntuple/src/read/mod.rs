@@ -42,6 +42,7 @@ pub use cache::{PageCache, PageKey};
 pub use engine::read;
 pub use explain::{ColumnCost, OpeningCost, Plan, explain};
 pub use file_store::FileStore;
+pub use invariants::{ENTRIES_OF_ANY_FILE, most_entries};
 pub use known::{Known, KnownHeader};
 pub use options::{Progress, ReadOptions, Tick};
 pub use plan::{Part, Segment, segments};

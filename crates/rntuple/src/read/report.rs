@@ -29,16 +29,41 @@ pub struct VerifyReport {
     pub damages: Vec<Damage>,
     /// Fields that were not checked, or not in full, as nobody knows what their bytes should be, with the reasons.
     pub not_checked: Vec<(String, String)>,
+    /// There are entries, and none of their fields could be checked.
+    pub nothing_checked: bool,
 }
 
 impl VerifyReport {
-    /// Before anything is checked: the fields of a reader that are not read are not checked.
+    /// Before anything is checked: the fields of a reader that are not read are not checked, or damaged.
     pub fn new(reader: &Reader) -> Self {
-        let skipped = reader.descriptor().skipped.iter();
-        let not_checked = skipped.map(|skipped| (skipped.name.clone(), skipped.reason.clone()));
-        Self {
-            not_checked: not_checked.collect(),
-            ..Self::default()
+        let mut report = Self::default();
+        for skipped in &reader.descriptor().skipped {
+            let (field, problem) = (skipped.name.clone(), skipped.reason.clone());
+            if skipped.is_damage {
+                report.damages.push(Damage {
+                    field,
+                    column: 0,
+                    cluster: 0,
+                    entries: (0, reader.n_entries()),
+                    address: PageAddress::File(0),
+                    n_bytes: 0,
+                    problem,
+                });
+            } else {
+                report.not_checked.push((field, problem));
+            }
         }
+        report
+    }
+
+    /// Notes how many fields, or pages of fields that are not read, were checked of those of a reader.
+    pub fn note_checked(&mut self, reader: &Reader, n: u64) {
+        let has_fields = !reader.descriptor().fields.is_empty();
+        self.nothing_checked = n == 0 && has_fields && reader.n_entries() > 0;
+    }
+
+    /// Whether nothing is wrong. An ntuple with entries of which no field could be checked is not good: nobody knows.
+    pub fn is_good(&self) -> bool {
+        self.damages.is_empty() && !self.nothing_checked
     }
 }

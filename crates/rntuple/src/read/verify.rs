@@ -90,6 +90,8 @@ pub fn verify(
         .damages
         .sort_by_key(|damage| (damage.cluster, damage.column, damage.address));
     report.pages = checks.len() as u64;
+    let n_fields = reader.descriptor().top_level.len() as u64;
+    report.note_checked(reader, n_fields.saturating_add(report.pages));
     report.bytes = total;
     Ok(report)
 }

@@ -44,6 +44,8 @@ pub struct SkippedField {
     pub id: FieldId,
     pub name: String,
     pub reason: String,
+    /// Whether metadata contradict each other there; else it is of a kind that is not read.
+    pub is_damage: bool,
 }
 
 /// Everything that header and footer say.
@@ -161,7 +163,12 @@ impl Descriptor {
             let built = build(&self, names, &|_| Some(0), true, &mut slots, id).map(drop);
             if let Err(reason) = built.and_then(|()| self.check_names(id)) {
                 let name = self.field_name(id).to_owned();
-                unreadable.push(SkippedField { id, name, reason });
+                unreadable.push(SkippedField {
+                    id,
+                    name,
+                    reason,
+                    is_damage: false,
+                });
             }
         }
         if !unreadable.is_empty() {
@@ -492,6 +499,7 @@ impl Schema {
                     id,
                     name: field.record.name.clone(),
                     reason,
+                    is_damage: false,
                 }),
             }
         }

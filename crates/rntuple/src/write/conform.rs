@@ -7,7 +7,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType, StringViewType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, UInt64Array, downcast_integer_array, new_null_array,
+};
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
@@ -75,25 +77,42 @@ fn arrow(path: &str) -> impl Fn(arrow_schema::ArrowError) -> RNTupleError + '_ {
     move |error| unwritable(path, error.to_string())
 }
 
-/// Values instead of a dictionary's keys or of runs.
+/// Values instead of a dictionary's keys or of runs. The values may be those of another dictionary.
 fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
-    match array.data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            let keys = dictionary.normalized_keys();
-            let at = (0..array.len()).map(|i| {
-                let there = dictionary.keys().is_valid(i);
-                there.then(|| keys.get(i).map_or(u64::MAX, |&key| key as u64))
-            });
-            let at = UInt64Array::from_iter(at);
-            arrow_select::take::take(dictionary.values(), &at, None).map_err(arrow(path))
-        }
+    let values = match array.data_type() {
+        DataType::Dictionary(..) => looked_up(array, path)?,
         DataType::RunEndEncoded(..) => runs::<Int16Type>(array, path)
             .or_else(|| runs::<Int32Type>(array, path))
             .or_else(|| runs::<Int64Type>(array, path))
-            .unwrap_or_else(|| Err(wrong(path, array, "values"))),
-        _ => Ok(array.clone()),
+            .unwrap_or_else(|| Err(wrong(path, array, "values")))?,
+        _ => return Ok(array.clone()),
+    };
+    plain(&values, path)
+}
+
+/// The values of a dictionary array. A missing value may have any key, and its dictionary may be empty.
+fn looked_up(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
+    let Some(dictionary) = array.as_any_dictionary_opt() else {
+        return Err(wrong(path, array, "values"));
+    };
+    let (keys, values) = (dictionary.keys(), dictionary.values());
+    let n = values.len();
+    let place = |key: usize| {
+        let found = || format!("the key of a value is not one of its dictionary's {n} entries");
+        let place = (key < n).then_some(key as u64);
+        place.ok_or_else(|| unwritable(path, found()))
+    };
+    let at: UInt64Array = downcast_integer_array!(
+        keys => {
+            let each = keys.iter().map(|key| key.map(|key| place(key.as_usize())).transpose());
+            each.collect::<Result<_, _>>()?
+        }
+        _ => return Err(wrong(path, array, "values")),
+    );
+    if n == 0 {
+        return Ok(new_null_array(values.data_type(), at.len()));
     }
+    arrow_select::take::take(values, &at, None).map_err(arrow(path))
 }
 
 /// The values of an array of runs whose ends are of type `R`.

@@ -147,9 +147,15 @@ impl Builder<'_> {
             Ok(Meaning::Group) => return,
             Ok(Meaning::Values { shape, content }) => match branch.and_then(|b| b.lacks.clone()) {
                 None => self.add_branch(id, &name, shape, content),
-                Some(reason) => return self.skip(name, reason),
+                Some(reason) => {
+                    let is_damage = branch.is_some_and(|branch| branch.lacks_own);
+                    return self.skip(name, reason, is_damage);
+                }
             },
-            Err(error) => return self.skip(name, error.to_string()),
+            Err(error) => {
+                let is_damage = branch.is_some_and(|branch| branch.problem.is_some());
+                return self.skip(name, error.to_string(), is_damage);
+            }
         };
         for alias in [format!("/{path}"), path] {
             self.aliases.entry(alias).or_insert(field);
@@ -177,9 +183,14 @@ impl Builder<'_> {
         name
     }
 
-    fn skip(&mut self, name: String, reason: String) {
+    fn skip(&mut self, name: String, reason: String, is_damage: bool) {
         let id = self.add(None, &name, Role::Plain, String::new(), None);
-        self.skipped.push(SkippedField { id, name, reason });
+        self.skipped.push(SkippedField {
+            id,
+            name,
+            reason,
+            is_damage,
+        });
     }
 
     fn add_branch(

@@ -116,7 +116,7 @@ fn entries(shape: Shape) -> Meaning {
 /// Arrays of variable length: as many as a counter says, if it is one that can be read.
 fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning, TreeError> {
     let is_readable = model.branch(counter).is_some_and(|branch| {
-        branch.leaves.len() == 1 && counter_number(branch).is_some() && branch.problem.is_none()
+        branch.leaves.len() == 1 && counter_number(branch).is_some() && is_complete(branch)
     });
     let content = match item.size() {
         Some(size) if size > 0 && is_readable => Content::Counted { counter, size },
@@ -128,6 +128,11 @@ fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning,
         container: "std::vector".into(),
     };
     Ok(Meaning::Values { shape, content })
+}
+
+/// Whether the entries of a branch are all there, as far as the tree says.
+fn is_complete(branch: &Branch) -> bool {
+    branch.problem.is_none() && branch.lacks.is_none()
 }
 
 /// The number in which a branch counts.
@@ -214,7 +219,7 @@ fn lengths(model: &TreeModel, branch: &Branch, counter: &str, infos: &Infos) -> 
     };
     let is_it = |id: &&BranchId| {
         let own = model.branch(**id);
-        own.is_some_and(|own| clean_name(&own.name) == counter)
+        own.is_some_and(|own| clean_name(&own.name) == counter && is_complete(own))
     };
     siblings.iter().find(is_it).and_then(|&id| counts(id))
 }

@@ -289,12 +289,14 @@ impl<'b> Builder<'b, '_> {
             Err(problem) => Some(problem),
         };
         let lacks = contents.lacks(self.n_entries);
+        let lacks_own = contents.lacks_own(self.n_entries);
         self.leaves(id, leaves, &mut contents);
         self.contents.push(contents);
         let known = self.like.and_then(|like| like.branch(id));
         let is_known = known.is_some_and(|known| {
             let leaves = self.rows.iter().zip(&known.leaves);
             (parent, &problem, &lacks) == (known.parent, &known.problem, &known.lacks)
+                && lacks_own == known.lacks_own
                 && self.rows.len() == known.leaves.len()
                 && row.is(known)
                 && leaves.into_iter().all(|(own, known)| own.is(known))
@@ -306,6 +308,7 @@ impl<'b> Builder<'b, '_> {
                 parent,
                 problem,
                 lacks,
+                lacks_own,
                 leaves: leaves.map(|(at, row)| row.leaf(known_leaf(at))).collect(),
                 ..row.branch(known)
             }

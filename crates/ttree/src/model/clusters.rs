@@ -40,7 +40,8 @@ fn from_record(n_entries: u64, recorded: &Recorded<'_>) -> Option<Vec<u64>> {
             continue;
         }
         let size = u64::try_from(size).ok().filter(|&size| size > 0)?;
-        if (end - from) / size > MOST {
+        // clusters of all ranges are counted together
+        if ((end - from) / size).saturating_add(out.len() as u64) > MOST {
             return None;
         }
         while from < end {

@@ -25,6 +25,12 @@ impl Contents {
             format!("it has {n_own} of the tree's {n_entries} entries")
         })
     }
+
+    /// Whether there are fewer entries than the branch says, of those of a tree.
+    pub(super) fn lacks_own(&self, n_entries: u64) -> bool {
+        let end = self.baskets.last().map_or(0, Basket::end);
+        end < self.n_entries.min(n_entries)
+    }
 }
 
 /// What is in the branches of a tree.
@@ -58,6 +64,20 @@ impl Filling {
             packed: packer.0.into(),
             is_embedded: baskets.any(|basket| basket.place.range().is_none()),
         })
+    }
+
+    /// Entries of the branch that has most, as the branches count them; none of a tree without branches.
+    pub(crate) fn most_of_a_branch(&self) -> Option<u64> {
+        let branches = 0..self.starts.len();
+        branches.map(|branch| self.n_entries_of(branch)).max()
+    }
+
+    /// Entries of a branch, as it counts them.
+    fn n_entries_of(&self, branch: BranchId) -> u64 {
+        let start = self.starts.get(branch).map(|&start| start as usize);
+        let packed = start.and_then(|start| self.packed.get(start..));
+        // the number that a packer writes first
+        packed.map_or(0, |packed| Unpacker(packed).number())
     }
 
     /// The contents of a branch; empty if the branch does not exist.

@@ -68,6 +68,8 @@ pub struct Branch {
     pub problem: Option<String>,
     /// Which entries it lacks, if it has not all of the tree's.
     pub lacks: Option<String>,
+    /// Whether it lacks entries that it counts itself. Branches that were filled less often do not.
+    pub lacks_own: bool,
 }
 
 /// A leaf.

@@ -31,8 +31,24 @@ impl Lengths {
 }
 
 impl Read<'_> {
-    /// The items of a branch, in the entries that are read.
-    pub fn lengths(&self, part_id: usize, branch: BranchId) -> Result<Lengths, RNTupleError> {
+    /// The field that shows a branch.
+    fn field_name(&self, part_id: usize, branch: BranchId) -> String {
+        let data = self.trees.get(part_id).and_then(|tree| tree.data(branch));
+        let part = self.parts.get(part_id);
+        let name = part.zip(data).map(|(part, data)| {
+            let descriptor = part.reader.descriptor();
+            descriptor.field_name(data.field).to_owned()
+        });
+        name.unwrap_or_default()
+    }
+
+    /// The items of a branch, in the entries that are read: lengths of the arrays of branch `of`.
+    pub fn lengths(
+        &self,
+        part_id: usize,
+        branch: BranchId,
+        of: BranchId,
+    ) -> Result<Lengths, RNTupleError> {
         let Part {
             reader,
             start,
@@ -42,8 +58,8 @@ impl Read<'_> {
         let data = self.trees.get(part_id).and_then(|tree| tree.data(branch));
         let Some(data) = data else {
             let name = &self.branch(part_id, branch)?.name;
-            let reason = format!("the lengths of its arrays are in {name}, which is not read");
-            return Err(reader.unsupported("", &reason));
+            let reason = format!("the lengths of its arrays are in {name:?}, which is not read");
+            return Err(reader.unsupported(&self.field_name(part_id, of), &reason));
         };
         let name = reader.descriptor().field_name(data.field).to_owned();
         let (schema, mut bindings) = ReadSchema::new(std::slice::from_ref(reader), Some(&[name]))?;
@@ -60,7 +76,16 @@ impl Read<'_> {
             start: *start,
             ..Lengths::default()
         };
-        for slot in read(&schema, &[own], self.options, self.progress)? {
+        let found = read(&schema, &[own], self.options, self.progress);
+        // the arrays cannot be read without their lengths, whether these are wanted or not
+        let found = found.map_err(|error| match error {
+            RNTupleError::Unsupported { name, reason, .. } => {
+                let reason = format!("the lengths of its arrays are in {name:?}, where {reason}");
+                reader.unsupported(&self.field_name(part_id, of), &reason)
+            }
+            other => other,
+        })?;
+        for slot in found {
             match slot {
                 SlotData::Index { offsets } => {
                     let offsets = offsets.as_chunks::<8>().0.iter();

@@ -70,7 +70,7 @@ impl<'a> Read<'a> {
                 _ => None,
             };
             let lengths = match data.content {
-                Content::Lists { lengths } => self.lengths(part_id, lengths)?,
+                Content::Lists { lengths } => self.lengths(part_id, lengths, branch_id)?,
                 _ => Lengths::default(),
             };
             let own = Pieced {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Part;
+use femtobarn_rntuple::read::{Binding, Part};
 use femtobarn_rntuple::schema::FieldId;
 
 use crate::common::Common;
@@ -61,6 +61,21 @@ impl TreeStorage {
             Content::Lists { lengths } => Some(lengths),
             Content::Counted { counter, .. } if id != branch => Some(counter),
             _ => None,
+        })
+    }
+
+    /// A field that is read and whose items a branch counts.
+    pub fn counted_in(&self, binding: &Binding, counter: BranchId) -> Option<FieldId> {
+        let columns = binding.all_columns().into_iter();
+        columns.filter_map(|column| self.owner(column)).find_map(|owner| {
+            let Owner::Branch { branch, .. } = owner else {
+                return None;
+            };
+            let data = self.data(branch)?;
+            let is_it = |content: &Content| {
+                matches!(content, Content::Counted { counter: own, .. } if *own == counter)
+            };
+            is_it(&data.content).then_some(data.field)
         })
     }
 

@@ -28,6 +28,7 @@ pub(crate) fn verify(
         tick,
         ..ReadOptions::default()
     };
+    let mut n_checked = 0;
     for id in 0..tree.model().branches.len() {
         let Some(data) = tree.data(id) else { continue };
         let baskets = filling.contents(id).baskets;
@@ -56,14 +57,18 @@ pub(crate) fn verify(
             read(&schema, &[part], &options).map(|_| ())
         };
         match one(0, filling.n_entries) {
-            Ok(()) => continue,
+            Ok(()) => {
+                n_checked += 1;
+                continue;
+            }
             Err(RNTupleError::Interrupted) => return Err(RNTupleError::Interrupted),
             Err(_) => {}
         }
-        let mut is_understood = true;
+        let (mut is_understood, mut is_checked) = (true, false);
         for basket in &baskets {
             let stop = basket.end().min(filling.n_entries);
             let Err(error) = one(basket.first_entry.min(stop), stop) else {
+                is_checked = true;
                 continue;
             };
             // what is not understood is not damaged for that
@@ -73,6 +78,7 @@ pub(crate) fn verify(
                 }
                 continue;
             }
+            is_checked = true;
             let (offset, n_bytes) = match basket.place {
                 Place::File { offset, n_bytes } => (offset, n_bytes),
                 Place::Tree { .. } => (0, 0),
@@ -90,6 +96,8 @@ pub(crate) fn verify(
                 problem: error.with_causes(),
             });
         }
+        n_checked += u64::from(is_checked);
     }
+    report.note_checked(reader, n_checked);
     Ok(report)
 }

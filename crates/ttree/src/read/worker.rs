@@ -301,9 +301,21 @@ fn blamed(error: TreeError, job: &Job<'_>, is_checked: bool) -> TreeError {
 fn failed(part: &Part, job: &Job<'_>, source: TreeError) -> RNTupleError {
     if let TreeError::Unsupported(reason) = &source {
         let tree = tree_of(part).ok();
-        let data = tree.and_then(|tree| tree.data(job.branch));
-        let name = data.map_or("", |data| part.reader.descriptor().field_name(data.field));
         let reason = format!("basket {} has {reason}", job.number);
+        let descriptor = part.reader.descriptor();
+        // what cannot be read is then what a counter counts, be that a field or not, and wanted or not
+        if let (Task::Counts { .. }, Some(tree)) = (&job.task, tree)
+            && let Some(field) = tree.counted_in(&part.binding, job.branch)
+        {
+            let counter = tree.model().path(job.branch);
+            let reason =
+                format!("the number of its items is in branch {counter:?}, whose {reason}");
+            return part
+                .reader
+                .unsupported(descriptor.field_name(field), &reason);
+        }
+        let data = tree.and_then(|tree| tree.data(job.branch));
+        let name = data.map_or("", |data| descriptor.field_name(data.field));
         return part.reader.unsupported(name, &reason);
     }
     RNTupleError::Object {

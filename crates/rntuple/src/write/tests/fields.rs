@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type};
+use arrow_array::types::{
+    ArrowDictionaryKeyType, Float16Type, Float32Type, Float64Type, Int32Type,
+};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int32Array, Int64Array, LargeListArray, RecordBatch, UInt64Array,
+    Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, Int64Array,
+    LargeListArray, PrimitiveArray, RecordBatch, StringArray, UInt16Array, UInt64Array,
+    new_empty_array,
 };
 use femtobarn_io::MemorySink;
 use femtobarn_rootfile::{FileWriter, Uuid};
@@ -327,4 +331,38 @@ fn a_struct_of_arrays_stays_one() {
     assert_eq!(descriptor.anchor.version(), "1.0.2.0");
     let again = FieldModel::from_descriptor(descriptor, &top).unwrap();
     assert!(again[0].is_soa && !again[0].subfields()[0].is_soa);
+}
+
+#[test]
+fn values_of_a_dictionary_without_entries_are_all_missing() {
+    fn of<K: ArrowDictionaryKeyType>(keys: PrimitiveArray<K>, values: &ArrayRef) -> ArrayRef {
+        Arc::new(DictionaryArray::try_new(keys, values.clone()).unwrap())
+    }
+    let integers: ArrayRef = Arc::new(Int32Array::from(Vec::<i32>::new()));
+    let texts: ArrayRef = Arc::new(StringArray::from(Vec::<String>::new()));
+    let lists =
+        LargeListArray::from_iter_primitive::<Int32Type, _, _>([None::<[Option<i32>; 0]>; 0]);
+    let lists: ArrayRef = Arc::new(lists);
+    for values in [integers, texts, lists] {
+        for n in [0, 1, 3] {
+            let small = of(Int8Array::new_null(n), &values);
+            let wide = of(UInt16Array::new_null(n), &values);
+            // a dictionary of dictionaries
+            let empty = new_empty_array(small.data_type());
+            let nested = of(Int8Array::new_null(n), &empty);
+            for given in [small, wide, nested] {
+                let (sink, mut file) = file();
+                let batch = RecordBatch::try_from_iter([("cut", given)]).unwrap();
+                let (schema, options) = (batch.schema(), WriteOptions::default());
+                let mut writer =
+                    NTupleWriter::from_arrow(&mut file, 0, "Events", &schema, options).unwrap();
+                writer.extend(&mut file, &batch).unwrap();
+                writer.finish(&mut file).unwrap();
+                file.finish().unwrap();
+                let (found, _) = open(sink.to_vec(), "Events");
+                let found = found.column(0);
+                assert_eq!((found.len(), found.logical_null_count()), (n, n));
+            }
+        }
+    }
 }
