@@ -73,7 +73,8 @@ impl<'e> Chooser<'e> {
             }
             Entries::Where(expression) => {
                 let ntuple = Box::new(NTuple::of(vec![reader.clone()]));
-                let selection = Box::new(ntuple.select(Some(expression.columns()))?);
+                let selection = ntuple.select(Some(expression.columns()))?;
+                let selection = Box::new(selection.naming_tuples(reader.descriptor()));
                 expression.check(Arc::new(selection.arrow_schema()))?;
                 Ok(Some(Self::Where {
                     expression,
