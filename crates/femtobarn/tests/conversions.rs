@@ -390,3 +390,70 @@ fn conditions_take_any_member_of_a_tuple() {
         assert_eq!(chosen(condition), expected, "{condition}");
     }
 }
+
+fn names(converted: &Converted) -> Vec<&str> {
+    converted.ntuples.iter().map(|it| &*it.name).collect()
+}
+
+#[test]
+fn an_ntuple_keeps_its_path_also_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (one, same, other) = (place("one.root"), place("same.root"), place("other.root"));
+    written(&one, &["deep/down/E"], &tuples());
+    written(&same, &["deep/down/E"], &tuples());
+    written(&other, &["other/E"], &tuples());
+    let made = |inputs: &[Input], name: Option<&str>| {
+        let options = ConvertOptions {
+            name: name.map(str::to_owned),
+            ..verified()
+        };
+        _ = std::fs::remove_file(place("out.root"));
+        _ = std::fs::remove_file(place("again.root"));
+        let done = convert(inputs, &place("out.root"), &options, &|_| true).unwrap();
+        // the output's path is that, too
+        let again = convert(
+            &[input(&place("out.root"), None)],
+            &place("again.root"),
+            &verified(),
+            &|_| true,
+        );
+        assert_eq!(names(&again.unwrap()), names(&done));
+        names(&done).join(" ")
+    };
+    let whole = |path: &Path| input(path, None);
+    let named = |path: &Path, name: &str| input(path, Some(name));
+    assert_eq!(made(&[whole(&one)], None), "deep/down/E");
+    assert_eq!(made(&[whole(&one)], Some("F")), "F");
+    assert_eq!(made(&[named(&one, "deep/down/E")], None), "deep/down/E");
+    assert_eq!(made(&[named(&one, "/deep/down/E;1")], None), "deep/down/E");
+    assert_eq!(made(&[whole(&one), whole(&same)], None), "deep/down/E");
+    let named_ones = [named(&one, "deep/down/E"), whole(&same)];
+    assert_eq!(made(&named_ones, None), "deep/down/E");
+    let several = [named(&one, "deep/down/E"), named(&other, "other/E")];
+    assert_eq!(made(&several, None), "E");
+    assert_eq!(made(&several, Some("x/y")), "x/y");
+}
+
+#[test]
+fn directories_of_which_everything_is_named_are_not_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = folder.path().join("both.root");
+    written(&both, &["a/E", "b/E", "b/more/F", "c/E"], &tuples());
+    let left = |names: &[&str]| -> Vec<String> {
+        let inputs: Vec<Input> = names.iter().map(|name| input(&both, Some(name))).collect();
+        let output = folder.path().join("out.root");
+        _ = std::fs::remove_file(&output);
+        let done = convert(&inputs, &output, &ConvertOptions::default(), &|_| true).unwrap();
+        let mut found: Vec<_> = (done.left_behind.iter())
+            .map(|(item, _)| item.name.clone())
+            .collect();
+        found.sort();
+        found
+    };
+    assert_eq!(left(&["a/E"]), ["b", "c"]);
+    assert_eq!(left(&["a/E", "c/E"]), ["b"]);
+    assert_eq!(left(&["a/E", "b/E"]), ["b/more", "c"]);
+    assert_eq!(left(&["b/more/F", "a/E", "c/E"]), ["b/E"]);
+    assert!(left(&["a/E", "b/E", "b/more/F", "c/E"]).is_empty());
+}

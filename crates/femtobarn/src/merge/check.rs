@@ -10,7 +10,7 @@ use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
 use crate::inputs::no_field;
-use crate::left_behind::beside;
+use crate::left_behind::{beside, named_together};
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
 
@@ -29,8 +29,9 @@ impl Job<'_> {
         inputs: &[Input],
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
-        for (at, input) in inputs.iter().enumerate() {
-            self.check((at, input), progress)
+        let named = named_together(inputs);
+        for ((at, input), named) in inputs.iter().enumerate().zip(&named) {
+            self.check((at, input, named.as_slice()), progress)
                 .map_err(|error| told(error, inputs, &self.trees))?;
             if !progress(self.progress) {
                 return Err(RNTupleError::Interrupted);
@@ -52,7 +53,7 @@ impl Job<'_> {
 
     fn check(
         &mut self,
-        (at, input): (usize, &Input),
+        (at, input, named): (usize, &Input, &[&str]),
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
@@ -60,8 +61,8 @@ impl Job<'_> {
         self.progress.add_remote(opened.source.info());
         let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
-        if let Some(path) = &input.path {
-            merged.left = beside(&opened.file, path)?;
+        if is_named {
+            merged.left = beside(&opened.file, named)?;
         }
         let mut found = opened.objects(input.path.as_deref())?;
         let now = (self.progress, progress);
