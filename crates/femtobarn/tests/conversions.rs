@@ -386,9 +386,22 @@ fn conditions_take_any_member_of_a_tuple() {
         ("r.p.1 == 101", vec![1]),
         ("r._1 == 8", vec![1]),
         ("r.p.1 == 101 and r._1 == 8", vec![1]),
+        // as C++ and trees call the members of pairs
+        ("p.second == 102", vec![2]),
+        ("p.first == 1 || p.second == 103", vec![1, 3]),
+        ("r.p.second == 101 and any(m.second > 0)", vec![1]),
+        ("any(l.second == 102) and any(l.first == 2)", vec![2]),
     ] {
         assert_eq!(chosen(condition), expected, "{condition}");
     }
+    // only pairs have these
+    let of_tuple = MergeOptions {
+        entries: Entries::Where(Expression::parse("t.first == 1").unwrap()),
+        ..MergeOptions::default()
+    };
+    let output = folder.path().join("none.root");
+    let error = merge(&[input(&source, None)], &output, &of_tuple, &|_| true).unwrap_err();
+    assert_eq!(error.kind(), "no-such-field");
 }
 
 fn names(converted: &Converted) -> Vec<&str> {
@@ -456,4 +469,28 @@ fn directories_of_which_everything_is_named_are_not_left_behind() {
     assert_eq!(left(&["a/E", "b/E"]), ["b/more", "c"]);
     assert_eq!(left(&["b/more/F", "a/E", "c/E"]), ["b/E"]);
     assert!(left(&["a/E", "b/E", "b/more/F", "c/E"]).is_empty());
+}
+
+#[test]
+fn conditions_on_trees_take_their_names_of_members_of_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = root().join("testdata/ttree/objects_split0.root");
+    let output = folder.path().join("out.root");
+    let skim = |condition: &str| {
+        _ = std::fs::remove_file(&output);
+        let options = MergeOptions {
+            entries: Entries::Where(Expression::parse(condition).unwrap()),
+            ..MergeOptions::default()
+        };
+        merge(&[input(&tree, None)], &output, &options, &|_| true)?;
+        Ok::<_, Error>(open(&output).n_entries())
+    };
+    assert_eq!(skim("any(map.first == 4)").unwrap(), 1);
+    let of_numbers = skim("any(map.1 == 0.5)").unwrap();
+    assert!(of_numbers > 0 && of_numbers < 30);
+    assert_eq!(skim("any(map.second == 0.5)").unwrap(), of_numbers);
+    assert_eq!(skim("any(map.second == 4)").unwrap(), 0);
+    let error = skim("any(map.third == 4)").unwrap_err();
+    assert_eq!(error.kind(), "no-such-field");
+    assert!(error.to_string().contains("converted first"), "{error}");
 }

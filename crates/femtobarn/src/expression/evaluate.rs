@@ -322,6 +322,9 @@ impl<'a> Evaluator<'a> {
         let refused = |node: &Node, what: String| Err(Problem::new(&node.span, what));
         let [offsets] = list.levels() else {
             let what = match list.levels() {
+                [] if matches!(list_node.kind, Kind::Index(_)) => format!(
+                    "`{piece}` is no list: it has no element `[{place}]`; an array of arrays of a tree is one array here, so write its place in that"
+                ),
                 [] => format!("`{piece}` is no list: it has no element `[{place}]`"),
                 _ => format!(
                     "`{piece}` is a list of lists, which have no brackets: reduce it first, as by max({piece})"

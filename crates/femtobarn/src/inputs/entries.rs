@@ -73,7 +73,9 @@ impl<'e> Chooser<'e> {
             }
             Entries::Where(expression) => {
                 let ntuple = Box::new(NTuple::of(vec![reader.clone()]));
-                let selection = ntuple.select(Some(expression.columns()))?;
+                let columns = expression.columns().iter();
+                let columns: Vec<String> = columns.map(|it| numbered(it, reader)).collect();
+                let selection = ntuple.select(Some(&columns))?;
                 let selection = Box::new(selection.naming_tuples(reader.descriptor()));
                 expression.check(Arc::new(selection.arrow_schema()))?;
                 Ok(Some(Self::Where {
@@ -115,6 +117,33 @@ impl<'e> Chooser<'e> {
                 Ok(runs.map(|(start, end)| entry(start)..entry(end)).collect())
             }
         }
+    }
+}
+
+/// The path of a column, with the numbers of members of pairs: in C++ and in trees, these are called `first` and `second`.
+fn numbered(column: &str, reader: &Reader) -> String {
+    let is_known = |path: &str| reader.find_field(path).is_some();
+    if is_known(column) {
+        return column.to_owned();
+    }
+    let mut path = String::new();
+    for name in column.split('.') {
+        let below = |member: &str| match path.as_str() {
+            "" => member.to_owned(),
+            above => format!("{above}.{member}"),
+        };
+        let pair = ["0", "1"].map(below);
+        let is_pair = || pair.iter().all(|it| is_known(it)) && !is_known(&below("2"));
+        let [first, second] = &pair;
+        path = match name {
+            "first" if !is_known(&below(name)) && is_pair() => first.clone(),
+            "second" if !is_known(&below(name)) && is_pair() => second.clone(),
+            _ => below(name),
+        };
+    }
+    match is_known(&path) {
+        true => path,
+        false => column.to_owned(),
     }
 }
 

@@ -102,7 +102,9 @@ impl Job<'_> {
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
+                let is_tree = merged.converted.iter().any(|(tree, _)| *tree == path);
                 Chooser::new(&options.entries, &reader, 1)
+                    .map_err(|error| if is_tree { of_tree(error) } else { error })
                     .map_err(|error| about_one(error, &input.shown(), &path, is_named))?;
             } else if is_summed(&key) {
                 if self.taken.contains(&path) || self.known.contains_key(&path) {
@@ -142,6 +144,26 @@ fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
     let readers = first.filter_map(reader);
     let readers: Vec<_> = readers.collect();
     telling(error, &readers)
+}
+
+/// The error of a condition on a tree, of which the ntuple that it becomes has no such field.
+fn of_tree(error: RNTupleError) -> RNTupleError {
+    match error {
+        RNTupleError::NoSuchField {
+            url,
+            ntuple,
+            name,
+            hint,
+        } => RNTupleError::NoSuchField {
+            hint: format!(
+                "{hint}; the tree is converted first: the condition takes the names of the ntuple that `fb convert` makes of it"
+            ),
+            url,
+            ntuple,
+            name,
+        },
+        other => other,
+    }
 }
 
 /// The error of a condition that an ntuple knows nothing of, beside which another one may be meant.
