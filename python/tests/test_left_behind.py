@@ -86,6 +86,7 @@ def test_one_that_is_named_leaves_the_others_behind(nano, tmp_path):
     assert left(report) == others | {("counts", "TH1D"), ("note", "TNamed")}
     assert {it.reason for it in report.left_behind} == {"not named"}
     deep = fb.convert(f"{nano}:deep/my tree", tmp_path / "deep.root")
+    assert deep.ntuples == {"deep/my_tree": 4}
     assert left(deep) == (left(report) | {("Events", "TTree")}) - {("deep", "TDirectory")}
     text = run("convert", f"{nano}:Events", tmp_path / "text.root")
     assert "  left behind: Runs, LuminosityBlocks (TTree): not named" in text

@@ -1,11 +1,13 @@
 //! What an operation does not carry along: one list in the reports of all that make files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use femtobarn_rootfile::{RootFile, RootFileError, without_cycle};
 use serde_json::{Value, json};
 
-/// Why objects in a file with a named object are not in the output.
+use crate::inputs::Input;
+
+/// Why objects beside one that is named are not in the output.
 const NOT_NAMED: &str = "not named";
 
 /// An object of the inputs, or a field of one, that is not in the output.
@@ -41,36 +43,64 @@ impl LeftBehind {
     }
 }
 
-/// The other objects of a file, if an object is named: in the directories of its path; other directories count as one
+/// The objects that are named of the file of each input: all of them at the first input of the file, none at others of it.
+/// What a file has beside them is told once.
+pub(crate) fn named_together(inputs: &[Input]) -> Vec<Vec<&str>> {
+    let mut firsts = HashMap::<&str, usize>::new();
+    let mut out: Vec<Vec<&str>> = vec![Vec::new(); inputs.len()];
+    for (at, input) in inputs.iter().enumerate() {
+        let first = *firsts.entry(&input.url).or_insert(at);
+        if let (Some(path), Some(paths)) = (&input.path, out.get_mut(first)) {
+            paths.push(path);
+        }
+    }
+    out
+}
+
+/// What a file has beside the objects that are named: in the directories on the way to them, of which others count as one
 /// object each.
 ///
 /// # Errors
 /// If a directory cannot be read.
-pub(crate) fn beside(file: &RootFile, path: &str) -> Result<Vec<LeftBehind>, RootFileError> {
-    let path = path.trim_matches('/');
-    let (mut out, mut above) = (Vec::new(), "");
-    loop {
-        let rest = path.get(above.len()..).unwrap_or_default();
-        let rest = rest.trim_start_matches('/');
-        let own = rest.split('/').next().unwrap_or(rest);
-        let mut known: Vec<&str> = [own, rest].map(without_cycle).to_vec();
-        let directory = file.directory(above)?;
-        for key in directory.keys() {
-            if !known.contains(&&*key.name) {
-                let place = directory.path();
-                let slash = if place.is_empty() { "" } else { "/" };
-                let name = format!("{place}{slash}{}", key.name);
-                out.push(LeftBehind::object(&name, &key.class_name, NOT_NAMED));
-                known.push(&key.name);
+pub(crate) fn beside(file: &RootFile, paths: &[&str]) -> Result<Vec<LeftBehind>, RootFileError> {
+    let mut out = Vec::new();
+    let mut pending = VecDeque::new();
+    if !paths.is_empty() {
+        let paths = paths.iter().map(|path| path.trim_matches('/'));
+        pending.push_back((String::new(), paths.collect::<Vec<&str>>()));
+    }
+    while let Some((above, paths)) = pending.pop_front() {
+        let directory = file.directory(&above)?;
+        let mut known: HashSet<&str> = paths.iter().copied().map(without_cycle).collect();
+        let mut below: Vec<(&str, Vec<&str>)> = Vec::new();
+        for path in paths {
+            let Some((own, rest)) = path.split_once('/') else {
+                continue;
+            };
+            known.insert(without_cycle(own));
+            // keys may have slashes in their names
+            if directory.get(path).is_some() {
+                continue;
+            }
+            let rest = rest.trim_start_matches('/');
+            match below.iter_mut().find(|(name, _)| *name == own) {
+                Some((_, paths)) => paths.push(rest),
+                None => below.push((own, vec![rest])),
             }
         }
-        if own.len() == rest.len() || directory.get(rest).is_some() {
-            return Ok(out);
+        let place = directory.path();
+        let slash = if place.is_empty() { "" } else { "/" };
+        for key in directory.keys() {
+            if known.insert(&key.name) {
+                let name = format!("{place}{slash}{}", key.name);
+                out.push(LeftBehind::object(&name, &key.class_name, NOT_NAMED));
+            }
         }
-        above = path
-            .get(..path.len() - rest.len() + own.len())
-            .unwrap_or(path);
+        let slash = if above.is_empty() { "" } else { "/" };
+        let below = below.into_iter();
+        pending.extend(below.map(|(own, paths)| (format!("{above}{slash}{own}"), paths)));
     }
+    Ok(out)
 }
 
 /// All objects that are left behind, each with its files.

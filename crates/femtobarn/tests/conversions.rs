@@ -14,15 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::types::Int8Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Int8Array, Int32Array, ListArray, RecordBatch, StringArray,
+    Array, ArrayRef, DictionaryArray, Int8Array, Int32Array, Int64Array, LargeListArray, ListArray,
+    MapArray, RecordBatch, StringArray, StructArray,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{DataType, Field, Fields};
 use common::{ntuples_in, read, root, test_files, top_level};
 use femtobarn::convert::{ConvertOptions, Converted, Input, convert};
-use femtobarn::write::WriteOptions;
-use femtobarn::{Error, NTuple};
+use femtobarn::expression::Expression;
+use femtobarn::merge::{Entries, MergeOptions, merge};
+use femtobarn::write::{FieldModel, NTupleWriter, WriteOptions};
+use femtobarn::{Error, NTuple, create_new_file};
 
 fn input(path: &Path, name: Option<&str>) -> Input {
     Input {
@@ -321,4 +327,222 @@ fn an_output_is_neither_its_input_nor_another_file() {
     std::fs::write(&text, "not a conversion").unwrap();
     assert!(converted(input(&copy, None), &text, &verified()).is_err());
     assert_eq!(std::fs::read(&text).unwrap(), b"not a conversion");
+}
+
+/// Writes a file of ntuples under paths, all of one batch.
+fn written(output: &Path, paths: &[&str], batch: &RecordBatch) {
+    let schema = batch.schema();
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| FieldModel::from_arrow(field));
+    let fields: Vec<FieldModel> = fields.collect::<Result<_, _>>().unwrap();
+    let mut file = create_new_file(output.to_str().unwrap(), 505).unwrap();
+    for path in paths {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let folder = file.directory(folder).unwrap();
+        let options = WriteOptions::default();
+        let mut writer = NTupleWriter::new(&mut file, folder, name, &fields, options).unwrap();
+        writer.extend(&mut file, batch).unwrap();
+        writer.finish(&mut file).unwrap();
+    }
+    file.finish().unwrap();
+}
+
+fn integers(values: [i64; 4]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+fn record(members: Vec<(&str, ArrayRef)>) -> ArrayRef {
+    Arc::new(StructArray::try_from(members).unwrap())
+}
+
+fn list(item: ArrayRef, lengths: [usize; 4]) -> ArrayRef {
+    let field = Arc::new(Field::new("item", item.data_type().clone(), false));
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Arc::new(LargeListArray::new(field, offsets, item, None))
+}
+
+/// Pairs and tuples by themselves, in lists, in a map and in a record. The members are 100 apart.
+fn tuples() -> RecordBatch {
+    let pair = || {
+        record(vec![
+            ("_0", integers([0, 1, 2, 3])),
+            ("_1", integers([100, 101, 102, 103])),
+        ])
+    };
+    let tuple = record(vec![
+        ("_0", integers([0, 1, 2, 3])),
+        ("_1", integers([100, 101, 102, 103])),
+        ("_2", integers([200, 201, 202, 203])),
+        ("_3", integers([300, 301, 302, 303])),
+    ]);
+    let entries = Fields::from(vec![
+        Field::new("key", DataType::Int64, false),
+        Field::new("value", DataType::Int64, false),
+    ]);
+    let columns = vec![integers([0, 1, 2, 3]), integers([100, 101, 102, 103])];
+    let map = MapArray::new(
+        Arc::new(Field::new(
+            "entries",
+            DataType::Struct(entries.clone()),
+            false,
+        )),
+        OffsetBuffer::from_lengths([0, 1, 1, 2]),
+        StructArray::new(entries, columns, None),
+        None,
+        false,
+    );
+    let inner = record(vec![("p", pair()), ("_1", integers([7, 8, 9, 10]))]);
+    let columns = vec![
+        ("p", pair()),
+        ("t", tuple),
+        ("l", list(pair(), [1, 0, 2, 1])),
+        ("m", Arc::new(map) as ArrayRef),
+        ("r", inner),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+#[test]
+fn conditions_take_any_member_of_a_tuple() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("tuples.root");
+    written(&source, &["E"], &tuples());
+    let chosen = |condition: &str| -> Vec<i64> {
+        let output = folder.path().join("out.root");
+        _ = std::fs::remove_file(&output);
+        let options = MergeOptions {
+            entries: Entries::Where(Expression::parse(condition).unwrap()),
+            ..MergeOptions::default()
+        };
+        let done = merge(&[input(&source, None)], &output, &options, &|_| true);
+        done.unwrap_or_else(|error| panic!("{condition}: {error}"));
+        let found = all(&open(&output));
+        let pairs = found.column_by_name("p").unwrap().as_struct();
+        let first = pairs.column(0).as_primitive::<Int64Type>();
+        first.values().to_vec()
+    };
+    for (condition, expected) in [
+        ("p.0 == 2", vec![2]),
+        ("p.1 == 102", vec![2]),
+        ("p.1 >= 102 and p.0 != 3", vec![2]),
+        ("t.3 == 301", vec![1]),
+        ("t.2 == 2 || t.2 == 203", vec![3]),
+        ("t.0 <= 1 && t.2 == 201", vec![1]),
+        ("t.1 >= 101 && t.2 < 203", vec![1, 2]),
+        ("t.1 == 101 && t.3 == 301", vec![1]),
+        ("t.3 == 301 && t.1 == 101 && t.0 == 1", vec![1]),
+        ("any(l.1 == 102)", vec![2]),
+        ("any(l.1 == 1)", vec![]),
+        ("any(m.1 == 103)", vec![3]),
+        ("any(m.0 == 3) and sum(m.1) > 0", vec![3]),
+        ("r.p.1 == 101", vec![1]),
+        ("r._1 == 8", vec![1]),
+        ("r.p.1 == 101 and r._1 == 8", vec![1]),
+        // as C++ and trees call the members of pairs
+        ("p.second == 102", vec![2]),
+        ("p.first == 1 || p.second == 103", vec![1, 3]),
+        ("r.p.second == 101 and any(m.second > 0)", vec![1]),
+        ("any(l.second == 102) and any(l.first == 2)", vec![2]),
+    ] {
+        assert_eq!(chosen(condition), expected, "{condition}");
+    }
+    // only pairs have these
+    let of_tuple = MergeOptions {
+        entries: Entries::Where(Expression::parse("t.first == 1").unwrap()),
+        ..MergeOptions::default()
+    };
+    let output = folder.path().join("none.root");
+    let error = merge(&[input(&source, None)], &output, &of_tuple, &|_| true).unwrap_err();
+    assert_eq!(error.kind(), "no-such-field");
+}
+
+fn names(converted: &Converted) -> Vec<&str> {
+    converted.ntuples.iter().map(|it| &*it.name).collect()
+}
+
+#[test]
+fn an_ntuple_keeps_its_path_also_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (one, same, other) = (place("one.root"), place("same.root"), place("other.root"));
+    written(&one, &["deep/down/E"], &tuples());
+    written(&same, &["deep/down/E"], &tuples());
+    written(&other, &["other/E"], &tuples());
+    let made = |inputs: &[Input], name: Option<&str>| {
+        let options = ConvertOptions {
+            name: name.map(str::to_owned),
+            ..verified()
+        };
+        _ = std::fs::remove_file(place("out.root"));
+        _ = std::fs::remove_file(place("again.root"));
+        let done = convert(inputs, &place("out.root"), &options, &|_| true).unwrap();
+        // the output's path is that, too
+        let again = convert(
+            &[input(&place("out.root"), None)],
+            &place("again.root"),
+            &verified(),
+            &|_| true,
+        );
+        assert_eq!(names(&again.unwrap()), names(&done));
+        names(&done).join(" ")
+    };
+    let whole = |path: &Path| input(path, None);
+    let named = |path: &Path, name: &str| input(path, Some(name));
+    assert_eq!(made(&[whole(&one)], None), "deep/down/E");
+    assert_eq!(made(&[whole(&one)], Some("F")), "F");
+    assert_eq!(made(&[named(&one, "deep/down/E")], None), "deep/down/E");
+    assert_eq!(made(&[named(&one, "/deep/down/E;1")], None), "deep/down/E");
+    assert_eq!(made(&[whole(&one), whole(&same)], None), "deep/down/E");
+    let named_ones = [named(&one, "deep/down/E"), whole(&same)];
+    assert_eq!(made(&named_ones, None), "deep/down/E");
+    let several = [named(&one, "deep/down/E"), named(&other, "other/E")];
+    assert_eq!(made(&several, None), "E");
+    assert_eq!(made(&several, Some("x/y")), "x/y");
+}
+
+#[test]
+fn directories_of_which_everything_is_named_are_not_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = folder.path().join("both.root");
+    written(&both, &["a/E", "b/E", "b/more/F", "c/E"], &tuples());
+    let left = |names: &[&str]| -> Vec<String> {
+        let inputs: Vec<Input> = names.iter().map(|name| input(&both, Some(name))).collect();
+        let output = folder.path().join("out.root");
+        _ = std::fs::remove_file(&output);
+        let done = convert(&inputs, &output, &ConvertOptions::default(), &|_| true).unwrap();
+        let mut found: Vec<_> = (done.left_behind.iter())
+            .map(|(item, _)| item.name.clone())
+            .collect();
+        found.sort();
+        found
+    };
+    assert_eq!(left(&["a/E"]), ["b", "c"]);
+    assert_eq!(left(&["a/E", "c/E"]), ["b"]);
+    assert_eq!(left(&["a/E", "b/E"]), ["b/more", "c"]);
+    assert_eq!(left(&["b/more/F", "a/E", "c/E"]), ["b/E"]);
+    assert!(left(&["a/E", "b/E", "b/more/F", "c/E"]).is_empty());
+}
+
+#[test]
+fn conditions_on_trees_take_their_names_of_members_of_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = root().join("testdata/ttree/objects_split0.root");
+    let output = folder.path().join("out.root");
+    let skim = |condition: &str| {
+        _ = std::fs::remove_file(&output);
+        let options = MergeOptions {
+            entries: Entries::Where(Expression::parse(condition).unwrap()),
+            ..MergeOptions::default()
+        };
+        merge(&[input(&tree, None)], &output, &options, &|_| true)?;
+        Ok::<_, Error>(open(&output).n_entries())
+    };
+    assert_eq!(skim("any(map.first == 4)").unwrap(), 1);
+    let of_numbers = skim("any(map.1 == 0.5)").unwrap();
+    assert!(of_numbers > 0 && of_numbers < 30);
+    assert_eq!(skim("any(map.second == 0.5)").unwrap(), of_numbers);
+    assert_eq!(skim("any(map.second == 4)").unwrap(), 0);
+    let error = skim("any(map.third == 4)").unwrap_err();
+    assert_eq!(error.kind(), "no-such-field");
+    assert!(error.to_string().contains("converted first"), "{error}");
 }

@@ -159,7 +159,8 @@ impl Connection {
             true if !protocol.flags.has_tls() => {
                 return Err(XrootdError::Tls {
                     server: server.to_string(),
-                    why: "the server does not support it: use root:// instead of roots://".to_owned(),
+                    why: "the server does not support it: use root:// instead of roots://"
+                        .to_owned(),
                 });
             }
             true => {

@@ -9,6 +9,7 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::spec::ColumnType;
 use femtobarn_rntuple::write::{Digest, FieldModel};
+use femtobarn_rootfile::without_cycle;
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
@@ -36,18 +37,18 @@ impl Source {
         output: Format,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
-        let mut source = Self::open_part(inputs, None, output, options, &[])?;
+        let mut source = Self::open_part(inputs, (None, None), output, options, &[])?;
         match source.unmatched.pop_first() {
             None => Ok(source),
             Some((_, error)) => Err(error),
         }
     }
 
-    /// Opens files of one kind; several are one ntuple, which may be open already. Fields known as unreadable are left
-    /// out.
+    /// Opens files of one kind; several are one ntuple, which may be open already, and keeps the path instead of its name, if
+    /// there is one. What is known to be unreadable is left out.
     pub fn open_part(
         inputs: &[Input],
-        ntuple: Option<NTuple>,
+        (ntuple, path): (Option<NTuple>, Option<&str>),
         output: Format,
         options: &ConvertOptions,
         unreadable: &[(String, String)],
@@ -65,7 +66,7 @@ impl Source {
         };
         match &options.name {
             Some(name) => source.name.clone_from(name),
-            None if output == Format::Root => source.rename(),
+            None if output == Format::Root => source.rename(path),
             None => {}
         }
         Ok(source)
@@ -143,8 +144,13 @@ impl Source {
         })
     }
 
-    /// Gives it a name that an ntuple can have.
-    fn rename(&mut self) {
+    /// Gives it a name that an ntuple can have: of its path, or else of its own name.
+    fn rename(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            without_cycle(path)
+                .trim_matches('/')
+                .clone_into(&mut self.name);
+        }
         let plain = plain_ntuple_name(&self.name);
         if plain != self.name {
             let given = std::mem::replace(&mut self.name, plain);

@@ -15,7 +15,7 @@ use super::options::{ConvertOptions, Purpose};
 use super::source::{Source, has_data};
 use super::wanted::Unmatched;
 use crate::inputs::{Input, Opened, wanted};
-use crate::left_behind::{AllLeftBehind, LeftBehind, beside};
+use crate::left_behind::{AllLeftBehind, LeftBehind, beside, named_together};
 use crate::ntuple::NTuple;
 use crate::open::{RNTUPLE_CLASS, while_it_grows};
 use crate::opening::side_by_side;
@@ -32,6 +32,8 @@ pub(super) struct Part {
     readers: Vec<Arc<Reader>>,
     /// The name that it gets; none: that of its tree.
     pub name: Option<String>,
+    /// The path that it keeps instead of the name of its tree: one in a directory.
+    path: Option<String>,
     /// Its path in the file, and its class.
     object: (String, String),
 }
@@ -102,8 +104,12 @@ pub(super) fn find(
         return Ok(vec![single(inputs, Vec::new())]);
     }
     let is_whole = output == Format::Root && inputs.iter().all(|input| input.path.is_none());
-    let all = side_by_side(inputs, |_, input| look(input, is_whole, purpose))?;
-    // a merge reports itself what it leaves behind
+    let named = named_together(inputs);
+    let all = side_by_side(inputs, |at, input| {
+        let named = named.get(at).map_or(&[][..], Vec::as_slice);
+        look((input, named), is_whole, purpose)
+    })?;
+    // a merge says itself what it leaves behind
     if purpose == Purpose::Output {
         for (input, found) in inputs.iter().zip(&all) {
             for item in &found.left {
@@ -135,8 +141,13 @@ pub(super) fn find(
     Ok(parts)
 }
 
-/// Opens a file, and its parts to convert: everything, or the named part, or the only one.
-fn look(input: &Input, is_whole: bool, purpose: Purpose) -> Result<Found, RNTupleError> {
+/// Opens a file, and what is converted of it: everything, or else what is named, or the only one. `named` is what is named of
+/// the file, by all inputs.
+fn look(
+    (input, named): (&Input, &[&str]),
+    is_whole: bool,
+    purpose: Purpose,
+) -> Result<Found, RNTupleError> {
     while_it_grows(&input.url, &input.all_settings()?, |source| {
         let opened = Opened::of(source)?;
         if let Some(path) = &input.path {
@@ -144,7 +155,7 @@ fn look(input: &Input, is_whole: bool, purpose: Purpose) -> Result<Found, RNTupl
             let class = opened.file.find(path)?.class_name;
             return Ok(Found {
                 readers: vec![(reader, class)],
-                left: beside(&opened.file, path)?,
+                left: beside(&opened.file, named)?,
             });
         }
         let (found, others): (Vec<_>, Vec<_>) = wanted(&opened.file, None)?
@@ -175,16 +186,27 @@ fn is_converted(key: &Key, purpose: Purpose) -> bool {
     is_tree(&key.class_name) || key.class_name == RNTUPLE_CLASS && purpose == Purpose::Output
 }
 
-/// All inputs as one, whatever they are called.
+/// All inputs as one, whatever they are called. It keeps its path if all have it in the same directory.
 fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
     let first = opened.first();
     let object = first.map(|(reader, class)| (reader.path().to_owned(), class.clone()));
+    let directories: HashSet<_> = (opened.iter())
+        .map(|(reader, _)| directory_of(reader.path()))
+        .collect();
+    let is_kept = directories.len() == 1 && !directories.contains("");
     Part {
+        path: object.clone().map(|(path, _)| path).filter(|_| is_kept),
         inputs: inputs.to_vec(),
         readers: opened.into_iter().map(|(reader, _)| reader).collect(),
         name: None,
         object: object.unwrap_or_default(),
     }
+}
+
+/// The directory of an object.
+fn directory_of(path: &str) -> &str {
+    let path = path.trim_matches('/');
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, String)) {
@@ -202,6 +224,7 @@ fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, Stri
             inputs: vec![input],
             readers: vec![reader],
             name: None,
+            path: None,
             object: (path, class),
         }),
     }
@@ -260,7 +283,8 @@ pub(super) fn open(
         let of_part = |error| (at, error);
         let ntuple = part.ntuple().map_err(of_part)?;
         let part_options = part.options(options);
-        let opened = Source::open_part(&part.inputs, ntuple, output, &part_options, &own);
+        let given = (ntuple, part.path.as_deref());
+        let opened = Source::open_part(&part.inputs, given, output, &part_options, &own);
         let mut source = opened.map_err(of_part)?;
         let own = std::mem::take(&mut source.unmatched);
         unmatched = Some(match unmatched {
@@ -301,7 +325,8 @@ pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError>
     )?;
     let each = parts.into_iter().map(|mut part| {
         let ntuple = part.ntuple()?;
-        let source = Source::open_part(&part.inputs, ntuple, Format::Root, &options, &[])?;
+        let given = (ntuple, None);
+        let source = Source::open_part(&part.inputs, given, Format::Root, &options, &[])?;
         Ok((part.name.unwrap_or(part.object.0), source.n_entries))
     });
     each.collect()

@@ -324,6 +324,9 @@ impl<'a> Evaluator<'a> {
         let refused = |node: &Node, what: String| Err(Problem::new(&node.span, what));
         let [offsets] = list.levels() else {
             let what = match list.levels() {
+                [] if matches!(list_node.kind, Kind::Index(_)) => format!(
+                    "`{piece}` is not a list: it has no element `[{place}]`; an array of arrays of a tree is one array here, so give the index in that"
+                ),
                 [] => format!("`{piece}` is not a list: it has no element `[{place}]`"),
                 _ => format!(
                     "`{piece}` is a list of lists, which cannot be indexed: reduce it first, e.g. with max({piece})"

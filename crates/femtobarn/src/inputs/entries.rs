@@ -73,7 +73,10 @@ impl<'e> Chooser<'e> {
             }
             Entries::Where(expression) => {
                 let ntuple = Box::new(NTuple::of(vec![reader.clone()]));
-                let selection = Box::new(ntuple.select(Some(expression.columns()))?);
+                let columns = expression.columns().iter();
+                let columns: Vec<String> = columns.map(|it| numbered(it, reader)).collect();
+                let selection = ntuple.select(Some(&columns))?;
+                let selection = Box::new(selection.naming_tuples(reader.descriptor()));
                 expression.check(Arc::new(selection.arrow_schema()))?;
                 Ok(Some(Self::Where {
                     expression,
@@ -117,7 +120,34 @@ impl<'e> Chooser<'e> {
     }
 }
 
-/// Merges adjacent ranges.
+/// The path of a column, with the numbers of members of pairs: in C++ and in trees, these are called `first` and `second`.
+fn numbered(column: &str, reader: &Reader) -> String {
+    let is_known = |path: &str| reader.find_field(path).is_some();
+    if is_known(column) {
+        return column.to_owned();
+    }
+    let mut path = String::new();
+    for name in column.split('.') {
+        let below = |member: &str| match path.as_str() {
+            "" => member.to_owned(),
+            above => format!("{above}.{member}"),
+        };
+        let pair = ["0", "1"].map(below);
+        let is_pair = || pair.iter().all(|it| is_known(it)) && !is_known(&below("2"));
+        let [first, second] = &pair;
+        path = match name {
+            "first" if !is_known(&below(name)) && is_pair() => first.clone(),
+            "second" if !is_known(&below(name)) && is_pair() => second.clone(),
+            _ => below(name),
+        };
+    }
+    match is_known(&path) {
+        true => path,
+        false => column.to_owned(),
+    }
+}
+
+/// Ranges as they come, of which those that touch the one before are one with it.
 pub(crate) fn joined(ranges: impl IntoIterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {

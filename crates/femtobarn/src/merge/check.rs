@@ -10,7 +10,7 @@ use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
 use crate::inputs::no_field;
-use crate::left_behind::beside;
+use crate::left_behind::{beside, named_together};
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
 
@@ -29,8 +29,9 @@ impl Job<'_> {
         inputs: &[Input],
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
-        for (at, input) in inputs.iter().enumerate() {
-            self.check((at, input), progress)
+        let named = named_together(inputs);
+        for ((at, input), named) in inputs.iter().enumerate().zip(&named) {
+            self.check((at, input, named.as_slice()), progress)
                 .map_err(|error| told(error, inputs, &self.trees))?;
             if !progress(self.progress) {
                 return Err(RNTupleError::Interrupted);
@@ -52,7 +53,7 @@ impl Job<'_> {
 
     fn check(
         &mut self,
-        (at, input): (usize, &Input),
+        (at, input, named): (usize, &Input, &[&str]),
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
@@ -60,8 +61,8 @@ impl Job<'_> {
         self.progress.add_remote(opened.source.info());
         let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
-        if let Some(path) = &input.path {
-            merged.left = beside(&opened.file, path)?;
+        if is_named {
+            merged.left = beside(&opened.file, named)?;
         }
         let mut found = opened.objects(input.path.as_deref())?;
         let now = (self.progress, progress);
@@ -101,7 +102,9 @@ impl Job<'_> {
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
+                let is_tree = merged.converted.iter().any(|(tree, _)| *tree == path);
                 Chooser::new(&options.entries, &reader, 1)
+                    .map_err(|error| if is_tree { of_tree(error) } else { error })
                     .map_err(|error| about_one(error, &input.shown(), &path, is_named))?;
             } else if is_summed(&key) {
                 if self.taken.contains(&path) || self.known.contains_key(&path) {
@@ -144,7 +147,27 @@ fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
     telling(error, &readers)
 }
 
-/// The error of a condition with unknown columns for an ntuple, which may be meant for another ntuple.
+/// The error of a condition on a tree, of which the ntuple that it becomes has no such field.
+fn of_tree(error: RNTupleError) -> RNTupleError {
+    match error {
+        RNTupleError::NoSuchField {
+            url,
+            ntuple,
+            name,
+            hint,
+        } => RNTupleError::NoSuchField {
+            hint: format!(
+                "{hint}; the tree is converted first: the condition takes the names of the ntuple that `fb convert` makes of it"
+            ),
+            url,
+            ntuple,
+            name,
+        },
+        other => other,
+    }
+}
+
+/// The error of a condition that an ntuple knows nothing of, beside which another one may be meant.
 fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTupleError {
     match error {
         RNTupleError::NoSuchField {

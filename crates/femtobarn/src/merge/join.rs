@@ -182,7 +182,7 @@ impl OtherContent {
     ) -> Result<Self, RNTupleError> {
         let opened = Opened::new(input)?;
         if let Some(path) = &input.path {
-            let left = beside(&opened.file, path)?;
+            let left = beside(&opened.file, &[path])?;
             return Ok(Self {
                 opened,
                 objects: Vec::new(),

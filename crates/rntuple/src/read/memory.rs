@@ -315,9 +315,7 @@ fn check_limit(sizes: &[usize]) -> Result<(), RNTupleError> {
     match available() {
         Some(available) if bytes > available => Err(RNTupleError::Memory {
             bytes,
-            reason: format!(
-                "{available} are available; read fewer columns or entries, or iterate"
-            ),
+            reason: format!("{available} are available; read fewer columns or entries, or iterate"),
         }),
         _ => Ok(()),
     }
@@ -368,7 +366,9 @@ fn left_in_groups(root: &Path, groups: &str) -> Option<u64> {
             _ => return None,
         };
         let own = root.join(path.trim_start_matches('/'));
-        let around = own.ancestors().take_while(|folder| folder.starts_with(&root));
+        let around = own
+            .ancestors()
+            .take_while(|folder| folder.starts_with(&root));
         around
             .filter_map(|folder| {
                 let used = number(folder.join(used))?.saturating_sub(cached(folder, prefix));
@@ -464,11 +464,17 @@ mod tests {
         assert_eq!(left("0::/job/step\n"), None);
         put("job/memory.max", "1000\n");
         put("job/memory.current", "900\n");
-        put("job/memory.stat", "anon 600\ninactive_file 200\nactive_file 100\n");
+        put(
+            "job/memory.stat",
+            "anon 600\ninactive_file 200\nactive_file 100\n",
+        );
         assert_eq!(left("0::/job/step\n"), Some(400));
         put("memory/slurm/memory.limit_in_bytes", "500\n");
         put("memory/slurm/memory.usage_in_bytes", "450\n");
-        put("memory/slurm/memory.stat", "inactive_file 1\ntotal_inactive_file 50\n");
+        put(
+            "memory/slurm/memory.stat",
+            "inactive_file 1\ntotal_inactive_file 50\n",
+        );
         let both = "8:pids:/\n4:memory:/slurm\n0::/job\n";
         assert_eq!(left(both), Some(100));
     }
