@@ -6,7 +6,6 @@ docs/specs/event-products.md). So columns of references are columns, and C++ fol
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ __all__ = [
     "MISSING",
     "PTR",
     "Ptr",
-    "bytes_of",
     "is_same",
     "load_refs",
     "note_ptr",
@@ -49,7 +47,6 @@ _MEMBERS = [
 _ABSENT = 2**64 - 1
 _NOTHING = bytes(16) + b"\xff" * 24  # the root, which has no products
 MISSING: Any = object()  # no default was given
-_KEY, _NUMBERS = struct.Struct(">QQQ"), struct.Struct("<QQQQ")
 _MOST_DATASETS = 1000  # that are looked at to find a name for a message
 
 
@@ -292,29 +289,6 @@ def note_ptr(store: _core.Store) -> str:
     """
     store.note_class(PTR, _MEMBERS)
     return PTR
-
-
-def bytes_of(store: DataStore, ptr: Ptr) -> bytes | None:
-    """Return a reference as it is stored.
-
-    Parameters
-    ----------
-    store : DataStore
-        Where it is to be stored.
-    ptr : Ptr
-        The reference.
-
-    Returns
-    -------
-    bytes or None
-        The bytes; None if it refers into another store.
-    """
-    if ptr._store is not None and not is_same(ptr._store, store):
-        return None
-    label, kind = ptr._label.encode(), ptr._type.encode()
-    numbers = _NUMBERS.pack(*_KEY.unpack_from(ptr._key, 16), _ABSENT if ptr._index is None else ptr._index)
-    lengths = len(label).to_bytes(8, "little"), len(kind).to_bytes(8, "little")
-    return b"".join((ptr._key[:16], numbers, lengths[0], label, lengths[1], kind))
 
 
 def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
