@@ -1014,7 +1014,7 @@ def test_arrays_of_arrays_are_stored_and_loaded_as_the_slow_way_does(
     forms = [None, fb.Awkward, fb.NumPy]
     if np.ndim(value) == 1:
         forms.append(list[float] if product.type.startswith(("std::array<f", "std::array<d")) else list[int])
-    assert store._core.view(stored, product.type) is not None
+    assert store._codec.view(stored, product.type) is not None
     quick = [event.load("x", form) for form in forms]
     monkeypatch.setattr(_products, "_array", lambda *_: None)
     slow = [event.load("x", form) for form in forms]

@@ -114,6 +114,7 @@ class DataStore:
         if not isinstance(core, _core.Store):
             raise UsageError(f"a store is opened by DataStore.connect({core!r})")
         self._core = core
+        self._codec = core.codec
         self._given = given  # with what messages do not show, as passwords
         self._mode = mode
         self._threads: Threads | None = None  # for asyncio, when it is first used
@@ -372,7 +373,7 @@ class DataStore:
         >>> dataset.datastore.forget_class("Track")
         >>> dataset.store("track", make_dataclass("Track", [("pt", float), ("eta", float)])(0.5, 2.5))
         """
-        self._core.forget_class(name)
+        self._codec.forget_class(name)
 
     @property
     def root(self) -> DataSet:

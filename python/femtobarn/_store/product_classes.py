@@ -22,7 +22,6 @@ from femtobarn._writing.to_nodes import to_batches
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._core import Store
     from femtobarn._store.datastore import DataStore
 
 __all__ = ["class_of", "has_classes", "kind_of", "note_kind", "note_records"]
@@ -71,7 +70,7 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     """
     kind = inmost(kind)
     if kind is Ptr:
-        note_ptr(store._core)
+        note_ptr(store._codec)
         return
     if not is_dataclass_type(kind):
         return
@@ -88,15 +87,15 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
             members.append((member, member_type_name(hint)))
         except UsageError as error:
             raise UsageError(f"member {member!r} of {kind.__name__}: {error}") from None
-    store._core.note_class(name, members)
+    store._codec.note_class(name, members)
 
 
-def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) -> str:
+def note_records(store: DataStore, layout: Any, name: str, *, is_own: bool = False) -> str:
     """Note the classes of records in an array that say what they are, and return the name of its type.
 
     Parameters
     ----------
-    store : Store
+    store : DataStore
         Where.
     layout : ak.contents.Content
         The array.
@@ -123,11 +122,11 @@ def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) 
         within = {key: f"{own}::{_core.identifier(key)}" for key in layout.fields}
         members = [(key, note_records(store, layout.content(key), within[key])) for key in layout.fields]
         if not any("?" in kind for _, kind in members):
-            store.note_class(own, members)
+            store._codec.note_class(own, members)
         return own if not any("?" in kind for _, kind in members) else "?"
     if layout.is_unknown:
         return "?"
-    return store.describe(to_batches({name: optional("awkward", "all").Array(layout)}), name)
+    return store._core.describe(to_batches({name: optional("awkward", "all").Array(layout)}), name)
 
 
 def class_of(layout: Any) -> str | None:

@@ -40,7 +40,7 @@ from femtobarn._writing.to_nodes import to_batches, to_list
 from femtobarn.errors import ChecksumError, FormatError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._core import Batch, Batches, Encoded, Store
+    from femtobarn._core import Batch, Batches, Codec, Encoded, Store
     from femtobarn._store.datastore import DataStore
 
 __all__ = [
@@ -92,7 +92,7 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
     UsageError
         If it is nothing that can be stored.
     """
-    if (known := store._core.dump(label, value, kind)) is not None:
+    if (known := store._codec.dump(label, value, kind)) is not None:
         return known
     try:
         with of_product(label):
@@ -165,16 +165,16 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
     _check_no_names(label, value)
     if (walked := _walked(store, label, value, kind, name)) is not None:
         return walked
-    if name is None and (table := _table(store._core, label, value)) is not None:
+    if name is None and (table := _table(store._codec, label, value)) is not None:
         return table
     batches = _one(label, _without_classes(value))
     layout = _layout_of(value)
     if name is None and layout is not None and has_classes(layout):
-        found = note_records(store._core, layout, label)
+        found = note_records(store, layout, label)
         if "?" not in found:
             name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
     elif isinstance(kind, str | ColumnType) and not _has_class_of(store._core, value, str(name)):
-        _describe(store._core, batches, layout, str(name))
+        _describe(store, batches, layout, str(name))
     name = name or store._core.describe(batches, label)
     return name, _encode(store, label, batches, name)
 
@@ -186,24 +186,24 @@ def _has_class_of(core: Store, value: Any, name: str) -> bool:
 
 def _walked(store: DataStore, label: str, value: Any, kind: Any, name: str | None) -> tuple[str, bytes] | None:
     """Return a value that the core walks, when it knows what its class is; None if it is to be a column."""
-    core, own = store._core, kind_of(value)
+    codec, own = store._codec, kind_of(value)
     if own is not None and name in (None, type_name_of(own)):
         one = inmost(own)
         note_kind(store, one)
-        core.learn(one, type_name_of(one))
-        return core.dump(label, value)
+        codec.learn(one, type_name_of(one))
+        return codec.dump(label, value)
     if own is not None and isinstance(kind, str):
         note_kind(store, own, _innermost(name))
-        stored = core.write(label, value, str(name))
+        stored = codec.write(label, value, str(name))
         return None if stored is None else (str(name), stored)
     if kind is None or isinstance(kind, ColumnType) or (isinstance(kind, str) and _innermost(name) is not None):
         return None
     note_kind(store, kind)
     try:
-        core.learn(kind, str(name))
+        codec.learn(kind, str(name))
     except UsageError as error:
         raise UsageError(f"product {label!r}: {error}", kind=error.kind) from error
-    return core.dump(label, value, kind)
+    return codec.dump(label, value, kind)
 
 
 def _without_classes(value: Any) -> Any:
@@ -213,7 +213,7 @@ def _without_classes(value: Any) -> Any:
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _table(core: Store, label: str, value: Any) -> tuple[str, bytes] | None:
+def _table(codec: Codec, label: str, value: Any) -> tuple[str, bytes] | None:
     """Return an array of NumPy with fields that are numbers as it is stored; None of anything else."""
     if type(value) is not np.ndarray or value.dtype.names is None or value.ndim != 1:
         return None
@@ -221,8 +221,8 @@ def _table(core: Store, label: str, value: Any) -> tuple[str, bytes] | None:
     if not all(members) or not all(kind for _, kind in members):
         return None
     own = "::".join(map(_core.identifier, label.split("::")))
-    core.note_class(own, members)
-    places = _places(core, f"std::vector<{own}>")
+    codec.note_class(own, members)
+    places = _places(codec, f"std::vector<{own}>")
     if places is None:
         return None
     rows = np.zeros(len(value), places)
@@ -231,9 +231,9 @@ def _table(core: Store, label: str, value: Any) -> tuple[str, bytes] | None:
     return f"std::vector<{own}>", len(value).to_bytes(8, "little") + rows.tobytes()
 
 
-def _places(core: Store, type_name: str) -> np.dtype[Any] | None:
+def _places(codec: Codec, type_name: str) -> np.dtype[Any] | None:
     """Return where the numbers in lists of a class lie; None if it has something else."""
-    view = core.view(bytes(8), type_name)
+    view = codec.view(bytes(8), type_name)
     return _rows_dtype(view[1], view[2]) if view is not None and isinstance(view[1], int) else None
 
 
@@ -310,15 +310,15 @@ def _layout_of(value: Any) -> Any:
     return layout.array[layout.at : layout.at + 1] if type(layout).__name__ == "Record" else layout
 
 
-def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
+def _describe(store: DataStore, batches: Batches, layout: Any, name: str) -> None:
     """Note the class that a type's name names, as values have it; that of references is known."""
     own = _innermost(name)
     if own == PTR:
-        note_ptr(store)
+        note_ptr(store._codec)
     elif own is not None and layout is not None and has_classes(layout):
         note_records(store, layout, own, is_own=True)
     elif own is not None:
-        store.describe(batches, own)
+        store._core.describe(batches, own)
 
 
 def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches | Encoded]:
@@ -345,7 +345,7 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
 
 
 def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches | Encoded]:
-    core = store._core
+    codec = store._codec
     checked_text(label, "label")
     if values is None or isinstance(values, str | bytes | int | float | np.generic):
         raise UsageError(f"product {label!r}: {values!r} is one value, not one for each event: give a list or an array")
@@ -353,23 +353,23 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
     kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
         for name, members in kind.classes:
-            core.note_class(name, list(members))
+            codec.note_class(name, list(members))
         return kind.name, to_batches({label: values})
     if kind is not None and not isinstance(kind, str):
         note_kind(store, kind)
         name = type_name_of(kind)
         if isinstance(values, list | tuple) and (kind is Ptr or dtype_of(inmost(kind)) is None):
-            written = core.write_all(label, values, name)
+            written = codec.write_all(label, values, name)
             if written is not None:
                 return name, written
         return name, to_batches({label: values})
     batches, layout = to_batches({label: values}), _layout_of(values)
     if kind is not None:
-        _describe(core, batches, layout, type_name_of(kind))
+        _describe(store, batches, layout, type_name_of(kind))
         return type_name_of(kind), batches
-    if layout is not None and has_classes(layout) and "?" not in (found := note_records(core, layout, label)):
+    if layout is not None and has_classes(layout) and "?" not in (found := note_records(store, layout, label)):
         return found, batches
-    return core.describe(batches, label), batches
+    return store._core.describe(batches, label), batches
 
 
 def _kind_of_rows(values: Any) -> Any:
@@ -419,10 +419,10 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
         )
     try:
         if not isinstance(form, As):
-            value = store._core.read(store, label, stored, type_name, form)
+            value = store._codec.read(store, label, stored, type_name, form)
             if value is not NotImplemented:
                 return value
-        view = None if form is Arrow else store._core.view(stored, type_name)
+        view = None if form is Arrow else store._codec.view(stored, type_name)
     except (UsageError, FormatError) as error:
         raise _of_boost([(label, type_name)], error) from None
     array = None if view is None else _array(stored, view, form)

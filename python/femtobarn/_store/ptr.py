@@ -274,20 +274,20 @@ def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | Non
     return None
 
 
-def note_ptr(store: _core.Store) -> str:
+def note_ptr(codec: _core.Codec) -> str:
     """Note the members of references in a store.
 
     Parameters
     ----------
-    store : Store
-        Where.
+    codec : Codec
+        That of the store.
 
     Returns
     -------
     str
         The name of their type.
     """
-    store.note_class(PTR, _MEMBERS)
+    codec.note_class(PTR, _MEMBERS)
     return PTR
 
 

@@ -1,42 +1,40 @@
 //! Event stores. Containers are known by their keys of 40 bytes (`docs/specs/event-store.md`); users see the classes of
 //! `python/femtobarn/_datastore.py`.
 
+mod codec;
 mod events;
 mod queue;
-mod values;
 mod write_batch;
 
+pub use codec::{Codec, Encoded};
 pub use events::{Events, Loader};
 pub use queue::Queue;
-pub use values::Encoded;
 pub use write_batch::WriteBatch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
     BatchOptions, Container, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     LoadOptions, Loaded, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
 };
-use femtobarn::products::{
-    self, CLASSES_KNOWN_FOR, ClassNote, Column, Described, Form, Member, Types,
-};
+use femtobarn::products::{self, ClassNote, Column, Form, Types};
 use femtobarn::rows::Columns;
 use femtobarn::schema::DType;
 use femtobarn::write::FieldModel;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::PyBytes;
 
 use crate::batch::Batch;
 use crate::batches::Batches;
 use crate::callback::locked;
 use crate::error::{events_to_python, goes_on, to_python, usage};
 use crate::fields::Fields;
-use values::{Known, damaged};
+use codec::damaged;
 
 /// A label and a type.
 type Name = (String, String);
@@ -114,7 +112,7 @@ fn kept(py: Python<'_>, ids: Vec<ProductId>) -> Vec<(Py<PyBytes>, String, String
 pub struct Store {
     store: DataStore,
     types: Arc<Types>,
-    known: Known,
+    codec: Py<Codec>,
 }
 
 /// The name and the UUID of a dataset.
@@ -178,11 +176,11 @@ impl Store {
             _ => DataStore::connect(url, options),
         })?;
         let types = Arc::new(Types::new(&store));
-        let known = Known::new(py);
+        let codec = Py::new(py, Codec::new(py, &store, &types))?;
         Ok(Self {
             store,
             types,
-            known,
+            codec,
         })
     }
 
@@ -191,6 +189,12 @@ impl Store {
     fn compact(py: Python<'_>, url: &str) -> PyResult<(u64, u64)> {
         let done = detached(py, || femtobarn::events::compact(url))?;
         Ok((done.before, done.after))
+    }
+
+    /// What makes products of objects of Python, and these of products.
+    #[getter]
+    fn codec(&self, py: Python<'_>) -> Py<Codec> {
+        self.codec.clone_ref(py)
     }
 
     #[getter]
@@ -436,96 +440,6 @@ impl Store {
             self.types.note(&described)?;
             Ok(described.type_name)
         })
-    }
-
-    /// Notes a class of which the members are said.
-    fn note_class(&self, py: Python<'_>, name: String, members: Vec<Name>) -> PyResult<()> {
-        let member = |(name, type_name)| Member { name, type_name };
-        let class = ClassNote {
-            members: members.into_iter().map(member).collect(),
-            name: name.clone(),
-        };
-        if self.known.is_noted(&class) {
-            return Ok(());
-        }
-        let until = Instant::now() + CLASSES_KNOWN_FOR;
-        let described = Described {
-            type_name: name,
-            classes: vec![class.clone()],
-        };
-        detached(py, || self.types.note(&described))?;
-        self.known.note(class, until);
-        Ok(())
-    }
-
-    /// Forgets a class that no product has.
-    fn forget_class(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        self.known.clear(py);
-        let forgotten = detached(py, || self.types.forget(name));
-        self.known.clear(py);
-        forgotten
-    }
-
-    /// A value as it is stored, and its type's name: by itself, or by a type of Python that was learned shortly
-    /// before. None of anything else.
-    #[pyo3(signature = (label, value, kind = None))]
-    fn dump<'py>(
-        &self,
-        label: &Bound<'py, PyString>,
-        value: &Bound<'py, PyAny>,
-        kind: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Option<(Bound<'py, PyString>, Bound<'py, PyBytes>)>> {
-        self.dumped(label, value, kind)
-    }
-
-    /// Remembers for a while as what values of a type of Python are stored, of which `dump` takes them from then on.
-    fn learn(&self, kind: &Bound<'_, PyAny>, type_name: &Bound<'_, PyString>) -> PyResult<()> {
-        self.learned(kind, type_name)
-    }
-
-    /// A value of a type as it is stored; None if values of the type must be columns.
-    fn write<'py>(
-        &self,
-        label: &Bound<'py, PyString>,
-        value: &Bound<'py, PyAny>,
-        type_name: &str,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.written(label, value, type_name)
-    }
-
-    /// Values of a type as they are stored; None if values of the type must be columns.
-    fn write_all(
-        &self,
-        label: &Bound<'_, PyString>,
-        values: &Bound<'_, PyAny>,
-        type_name: &str,
-    ) -> PyResult<Option<Encoded>> {
-        self.all_written(label, values, type_name)
-    }
-
-    /// A stored value as a type of Python; `NotImplemented` if none is given, and it is an array. References refer into
-    /// `store`.
-    #[pyo3(signature = (store, label, stored, type_name, form = None))]
-    fn read<'py>(
-        &self,
-        store: &Bound<'py, PyAny>,
-        label: &Bound<'py, PyString>,
-        stored: &[u8],
-        type_name: &Bound<'py, PyString>,
-        form: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let none = store.py().None().into_bound(store.py());
-        self.read_value(store, label, stored, type_name, form.unwrap_or(&none))
-    }
-
-    /// How a stored value lies, if it does as an array of NumPy.
-    fn view<'py>(
-        &self,
-        py: Python<'py>,
-        stored: &[u8],
-        type_name: &str,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.array_view(py, stored, type_name)
     }
 
     /// The one value of a column, as it is stored.

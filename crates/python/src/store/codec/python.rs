@@ -43,6 +43,11 @@ pub fn members<'py>(kind: &Bound<'py, PyType>) -> PyResult<Option<Vec<Bound<'py,
         .map(Some)
 }
 
+/// How users write a type of Python.
+pub fn shown(form: &Bound<'_, PyAny>) -> PyResult<String> {
+    forms(form.py(), "shown")?.call1((form,))?.extract()
+}
+
 /// A function of the module that knows what types of Python stand for.
 pub fn forms<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("femtobarn._store.product_forms")?.getattr(name)

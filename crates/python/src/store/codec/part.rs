@@ -1,6 +1,6 @@
 //! The parts of a stored type, as values of Python are walked by them.
 
-use femtobarn::rows::{Fixed, Plan, RowType};
+use femtobarn::rows::{Fixed, Plan};
 use femtobarn::schema::DType;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -50,11 +50,7 @@ pub struct Member {
 
 impl Part {
     /// Those of a type.
-    pub fn of(py: Python<'_>, rows: &RowType) -> Self {
-        Self::new(py, rows.plan())
-    }
-
-    fn new(py: Python<'_>, plan: &Plan) -> Self {
+    pub fn new(py: Python<'_>, plan: &Plan) -> Self {
         let items = |item: &Plan| {
             Box::new(Items {
                 part: Self::new(py, item),
