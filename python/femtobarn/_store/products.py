@@ -64,6 +64,7 @@ __all__ = [
 ]
 
 
+_LITTLE = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
 _UNKNOWN = re.compile("described nowhere in the store|no type that is known")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
@@ -218,7 +219,7 @@ def _table(codec: Codec, label: str, value: Any) -> tuple[str, bytes] | None:
     if type(value) is not np.ndarray or value.dtype.names is None or value.ndim != 1:
         return None
     members = [(name, NUMBERS.get(value.dtype[name].name, "")) for name in value.dtype.names]
-    if not all(members) or not all(kind for _, kind in members):
+    if not members or not all(kind for _, kind in members):
         return None
     own = "::".join(map(_core.identifier, label.split("::")))
     codec.note_class(own, members)
@@ -240,7 +241,7 @@ def _places(codec: Codec, type_name: str) -> np.dtype[Any] | None:
 def _rows_dtype(size: int, members: list[tuple[str, str, int]]) -> np.dtype[Any]:
     """Return where numbers lie; that of a bool is a byte, which may be any in what C++ has stored."""
     names, dtypes, offsets = zip(*members, strict=True)
-    formats = [np.dtype(name.replace("bool", "uint8")).newbyteorder("<") for name in dtypes]
+    formats = [_LITTLE[name.replace("bool", "uint8")] for name in dtypes]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
@@ -436,7 +437,7 @@ def _array(stored: bytes, view: Any, form: As | None) -> Any:
         return _rows(stored, name, shape, rest, form)
     if name == "bool":
         return None
-    array = np.frombuffer(stored, np.dtype(name).newbyteorder("<"), offset=rest).reshape(shape)
+    array: Any = np.ndarray(shape, _LITTLE[name], stored, rest)
     if form is NumPy:
         return array
     ak = optional("awkward", "all")

@@ -36,18 +36,25 @@ impl<'a> Cursor<'a> {
     /// # Errors
     ///
     /// If there are fewer.
+    #[inline]
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Fault> {
         let end = self.at.checked_add(n);
-        let taken = end.and_then(|end| self.all.get(self.at..end));
-        let taken = taken.ok_or_else(|| {
-            let (at, length) = (self.at, self.all.len());
-            (
-                format!("{n} more bytes at byte {at}"),
-                format!("{} of {length} bytes left", self.left()),
-            )
-        })?;
-        self.at += n;
-        Ok(taken)
+        match end.and_then(|end| self.all.get(self.at..end)) {
+            Some(taken) => {
+                self.at += n;
+                Ok(taken)
+            }
+            None => Err(self.too_few(n)),
+        }
+    }
+
+    #[cold]
+    fn too_few(&self, n: usize) -> Fault {
+        let (at, left, length) = (self.at, self.left(), self.all.len());
+        (
+            format!("{n} more bytes at byte {at}"),
+            format!("{left} of {length} bytes left"),
+        )
     }
 
     /// How many items follow, of which each has `least` bytes or more.

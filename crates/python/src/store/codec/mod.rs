@@ -369,6 +369,19 @@ impl Codec {
         part: &Part,
         value: &Value<'py>,
     ) -> Result<Bound<'py, PyBytes>, write::Misfit> {
+        if let Part::List(items) = part
+            && value.is_exact_instance(python::ndarray(py)?)
+            && let Some((n, numbers)) = write::array_bytes(&items.part, value)?
+        {
+            let numbers = numbers.as_bytes();
+            return Ok(PyBytes::new_with(py, 8 + numbers.len(), |out| {
+                if let Some((head, rest)) = out.split_at_mut_checked(8) {
+                    head.copy_from_slice(&(n as u64).to_le_bytes());
+                    rest.copy_from_slice(numbers);
+                }
+                Ok(())
+            })?);
+        }
         let mut out = Vec::with_capacity(64);
         Writer(&self.store).put(part, value, &mut out)?;
         Ok(PyBytes::new(py, &out))

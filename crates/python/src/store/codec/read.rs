@@ -296,14 +296,22 @@ impl Many {
             let expected = format!("at most {most} items at byte {at}");
             return Err(Misfit::Damaged(expected, format!("{n} items")));
         }
-        let mut items = Vec::with_capacity(n);
-        for _ in 0..n {
-            items.push(self.item.value(store, from)?);
-        }
-        Ok(match self.is_tuple {
+        let mut failed = None;
+        let items = (0..n).map(|_| {
+            let value = match failed {
+                None => self.item.value(store, from),
+                Some(_) => Ok(py.None().into_bound(py)),
+            };
+            value.unwrap_or_else(|misfit| {
+                failed = Some(misfit);
+                py.None().into_bound(py)
+            })
+        });
+        let made = match self.is_tuple {
             true => PyTuple::new(py, items)?.into_any(),
             false => PyList::new(py, items)?.into_any(),
-        })
+        };
+        failed.map_or(Ok(made), Err)
     }
 }
 

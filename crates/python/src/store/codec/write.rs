@@ -341,7 +341,7 @@ pub fn number_of_numpy(value: &Value<'_>) -> PyResult<Option<(DType, bool)>> {
 }
 
 /// The bytes of an array of NumPy with such items, and how many these are; none if it has others.
-fn array_bytes<'py>(
+pub fn array_bytes<'py>(
     mut item: &Part,
     array: &Value<'py>,
 ) -> PyResult<Option<(usize, Bound<'py, PyBytes>)>> {
