@@ -23,7 +23,6 @@ import pyarrow as pa
 import pytest
 
 import femtobarn as fb
-from femtobarn._store import product_write as _product_write
 from femtobarn._store import products as _products
 
 
@@ -936,6 +935,9 @@ class Wide:
     small: np.int8
 
 
+WIDE = [("good", "?"), ("pt", "f4"), ("n", "i2"), ("e", "f8"), ("key", "u8"), ("small", "i1")]
+
+
 @dataclasses.dataclass
 class Loose:
     """What may be missing, and what is in lists."""
@@ -961,9 +963,9 @@ def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore
         typename = list[Wide]
         event.store("rows", rows, typename=typename)
         quick = event.load("rows", bytes)
-        slow = _products._encoded_as(store, "rows", typename, rows, "std::vector<Wide>")
+        columns = np.array([dataclasses.astuple(row) for row in rows], WIDE)
+        slow = store._core.encode(_products.to_list("rows", columns), "std::vector<Wide>")
         assert quick == slow
-        assert _product_write.stored_bytes(store, typename, rows) == quick
         found, other = event.load("rows", list[Wide]), event.load("rows").tolist()
         assert str([dataclasses.asdict(row) for row in found]) == str(other)
         if rows:
@@ -1012,12 +1014,9 @@ def test_arrays_of_arrays_are_stored_and_loaded_as_the_slow_way_does(
     forms = [None, fb.Awkward, fb.NumPy]
     if np.ndim(value) == 1:
         forms.append(list[float] if product.type.startswith(("std::array<f", "std::array<d")) else list[int])
-    assert (
-        product.type.endswith("bool,3>>")
-        or _products._quick_loaded(store, "x", stored, product.type, fb.NumPy) is not _products.NOTHING
-    )
+    assert store._codec.view(stored, product.type) is not None
     quick = [event.load("x", form) for form in forms]
-    monkeypatch.setattr(_products, "_quick_loaded", lambda *_: _products.NOTHING)
+    monkeypatch.setattr(_products, "_array", lambda *_: None)
     slow = [event.load("x", form) for form in forms]
     for one, other in zip(quick, slow, strict=True):
         assert type(one) is type(other)

@@ -502,13 +502,13 @@ def test_any_values_come_back(tmp_path_factory: pytest.TempPathFactory, data: An
 def test_what_may_be_missing_in_several_ways_is_kept_apart(
     dataset: fb.DataSet, tmp_path: Path, kind: str, values: list[bytes | None]
 ) -> None:
-    core = dataset.datastore._core
-    core.note_class("Box<float>", [("x", "float")])
-    core.note_class("Box<std::pair<float,double>>", [("x", "std::pair<float,double>")])
-    core.note_class("Empty", [])
-    core.note_class("Dotted", [("a.b", "float")])
-    core.note_class("Base", [("a", "float")])
-    core.note_class("Derived", [(":_0", "Base"), ("b", "float")])
+    codec = dataset.datastore._codec
+    codec.note_class("Box<float>", [("x", "float")])
+    codec.note_class("Box<std::pair<float,double>>", [("x", "std::pair<float,double>")])
+    codec.note_class("Empty", [])
+    codec.note_class("Dotted", [("a.b", "float")])
+    codec.note_class("Base", [("a", "float")])
+    codec.note_class("Derived", [(":_0", "Base"), ("b", "float")])
     subrun = dataset.create_run(1).create_subrun(1)
     for n, value in enumerate(values):
         event = subrun.create_event(n)
@@ -519,7 +519,7 @@ def test_what_may_be_missing_in_several_ways_is_kept_apart(
     assert everything(copy) == everything(dataset)
     for name in ("Box<float>", "Dotted"):
         if name in kind:
-            assert copy.datastore._core.classes(kind) == core.classes(kind)
+            assert copy.datastore._core.classes(kind) == dataset.datastore._core.classes(kind)
 
 
 # -- real files, and other readers ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import InitVar, field
 from typing import Any, ClassVar
@@ -421,3 +422,65 @@ def test_what_masks_hide_is_missing(store: fb.DataStore) -> None:
         event.store("x", Inherited(1.0, hits=masked))
     event.store("x", Inherited(1.0, hits=np.array([1, 2], object)))  # type: ignore[arg-type]
     assert event.load("x", Inherited).hits == [1.0, 2.0]
+
+
+@dataclasses.dataclass
+class Ring:
+    """What a list of it takes in each way that members have."""
+
+    name: str
+    hits: list[Hit]
+    best: Hit | None
+    tables: list[list[np.float32]]
+    raw: bytes
+    seen: fb.Ptr
+
+
+@pytest.mark.parametrize(
+    ("typename", "form"),
+    [
+        ("std::vector<Ring>", list[Ring]),
+        ("std::vector<Ring>", list[dict]),
+        ("Hit", Hit),
+        ("std::vector<Hit>", fb.NumPy),
+        ("std::optional<std::string>", str),
+        ("std::variant<std::string,std::vector<bool>,Hit>", object),
+        ("std::map<std::string,std::int32_t>", list),
+        ("std::array<std::vector<std::uint16_t>,3>", list[list[int]]),
+        ("std::array<std::array<double,0>,1000000000000>", list),
+        ("fb::Ptr", None),
+    ],
+)
+def test_no_bytes_break_a_load(store: fb.DataStore, typename: str, form: Any) -> None:
+    """They are a value, or an error says that they are none."""
+    event = store.root.create_dataset("a").create_run(1)
+    hits, ptr = [HIT, HIT], event.ref("hits", typename="std::vector<Hit>", index=1)
+    ring = Ring("é", hits, HIT, [[1.5], []], b"ab", ptr)
+    event.store("rings", [ring, dataclasses.replace(ring, best=None, seen=fb.Ptr())])
+    good, random = event.load("rings", bytes), np.random.default_rng(1)
+    stored = [good[:n] for n in range(0, len(good), 7)] + [good + b"\0"]
+    for _ in range(200):
+        damaged = bytearray(good[: random.integers(len(good))] if random.random() < 0.7 else bytes(random.integers(60)))
+        for at in random.integers(len(damaged) or 1, size=3):
+            damaged[at : at + 1] = bytes([random.choice([0, 1, 2, 3, 255])])
+        stored.append(bytes(damaged))
+    for value in stored:
+        store._core.store(event._key, ("x", typename), value, True)
+        with contextlib.suppress(fb.FormatError, fb.UsageError):
+            event.load("x", form, typename=typename)
+
+
+@pytest.mark.parametrize(
+    "value", [[[1.5], []], [[1], [2, 3]], [[True]], ["a", ""], [["é"], []], [[[1.5]], []], [[], [[]], [[2]]]]
+)
+def test_lists_are_stored_as_columns_of_them_are(store: fb.DataStore, value: Any) -> None:
+    """They took 100 times as long, as Awkward Arrays were made of them."""
+    run = store.root.create_dataset("a").create_run(1)
+    run.store("one", value)
+    [product] = run.products()
+    subrun = run.create_subrun(1)
+    with store.write_batch() as batch:
+        batch.store_arrays(run.dataset, {"one": [value]}, run=1, subrun=1, event=[1])
+    assert subrun[1].products() == [product]
+    assert run.load("one", bytes) == subrun[1].load("one", bytes)
+    assert run.load("one", list) == run.load("one").to_list() == value

@@ -85,7 +85,7 @@ pub mod read {
 
 /// Single values as bytes.
 pub mod rows {
-    pub use femtobarn_rntuple::rows::Columns;
+    pub use femtobarn_rntuple::rows::{Columns, Cursor, Fixed, Plan, Record, RowType, Rows};
 }
 
 /// The schema of an ntuple.

@@ -22,7 +22,6 @@ from femtobarn._shared.steps import num_bytes
 from femtobarn._store.containers import Container, DataSet, at_least, true_or_false
 from femtobarn._store.prefetch import Prefetcher
 from femtobarn._store.product_names import listed
-from femtobarn._store.product_rows import forget_class
 from femtobarn._store.product_types import BYTES, DTYPES, MSGPACK, PICKLE
 from femtobarn._store.products import ColumnType, column, encoded, form_of, loaded, told_how, type_name_of
 from femtobarn._store.ptr import MISSING, is_same, load_refs
@@ -115,6 +114,7 @@ class DataStore:
         if not isinstance(core, _core.Store):
             raise UsageError(f"open a store with DataStore.connect({core!r})")
         self._core = core
+        self._codec = core.codec
         self._given = given  # including passwords, which messages do not show
         self._mode = mode
         self._threads: Threads | None = None  # for asyncio, created at first use
@@ -375,7 +375,7 @@ class DataStore:
         >>> dataset.datastore.forget_class("Track")
         >>> dataset.store("track", make_dataclass("Track", [("pt", float), ("eta", float)])(0.5, 2.5))
         """
-        forget_class(self, name)
+        self._codec.forget_class(name)
 
     @property
     def root(self) -> DataSet:

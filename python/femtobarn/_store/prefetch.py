@@ -61,7 +61,7 @@ class PrefetchedEvent(Event):
             if default is not MISSING:
                 return default
             return super().load(label, form, typename=typename, unpickle=unpickle)  # its error lists the products
-        if form is not bytes and (column := self._batch._column(at)) is not None:
+        if (form is None or isinstance(form, As)) and (column := self._batch._column(at)) is not None:
             return column.at(self._at, form)
         return loaded(self._store, label, self._batch._names[at][1], stored, form, unpickle=unpickle)
 

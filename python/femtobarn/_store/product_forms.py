@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from femtobarn._store.product_types import dtype_of, inmost, is_dataclass_type, item_of, optional_of
+from femtobarn._store.product_types import (
+    defaults_of,
+    dtype_of,
+    hints_of,
+    inmost,
+    is_dataclass_type,
+    item_of,
+    maker_of,
+    optional_of,
+)
 from femtobarn._store.ptr import Ptr
 from femtobarn.errors import UsageError
 
-__all__ = ["Arrow", "As", "Awkward", "NumPy", "check_form", "form_of", "is_made", "shown"]
+__all__ = ["Arrow", "As", "Awkward", "NumPy", "check_form", "form_of", "is_made", "outline", "shown"]
 
 _PLAIN = frozenset({bool, int, float, str, list, dict, object})
 _MEANT = {
@@ -115,6 +124,45 @@ def shown(form: Any) -> str:
     if (inner := optional_of(form)) is not None:
         return f"{shown(inner)} | None"
     return str(getattr(form, "__name__", form))
+
+
+def outline(form: Any) -> tuple[Any, ...]:
+    """Return what a type of Python is, for the core, which compares it with what is stored.
+
+    Parameters
+    ----------
+    form : object
+        The type.
+
+    Returns
+    -------
+    tuple
+        What it is. Of lists, the type of the items follows, and whether they are tuples; of what may be missing, what
+        it is else; of numbers, the name of the dtype, and whether it is Python's `int` or `float`; of dataclasses, the
+        name, the types of the members, those that have defaults, and how it is made. A type of which nothing is known
+        is anything.
+    """
+    if form in _OUTLINES:
+        return _OUTLINES[form]
+    if (item := item_of(form)) is not None:
+        return "list", item, typing.get_origin(form) is tuple
+    if (inner := optional_of(form)) is not None:
+        return "optional", inner
+    if is_dataclass_type(form):
+        return "class", form.__name__, hints_of(form), defaults_of(form), *maker_of(form)
+    if (dtype := dtype_of(form)) is not None:
+        return "number", dtype.name, form is int or form is float
+    is_number = isinstance(form, type) and issubclass(form, np.generic)
+    return ("nothing",) if is_number or form in (complex, np.ndarray) else ("any",)
+
+
+_OUTLINES: dict[Any, tuple[Any, ...]] = {
+    str: ("str",),
+    bytes: ("bytes",),
+    dict: ("dict",),
+    list: ("list", None, False),
+    Ptr: ("ptr",),
+}
 
 
 def is_made(form: Any) -> bool:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import math
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -26,7 +25,6 @@ __all__ = [
     "PICKLE",
     "SCALARS",
     "ColumnType",
-    "Numbers",
     "checked_text",
     "defaults_of",
     "dtype_of",
@@ -36,11 +34,8 @@ __all__ = [
     "is_dataclass_type",
     "is_opaque",
     "item_of",
-    "length_of",
     "maker_of",
     "member_type_name",
-    "numbers_name",
-    "numbers_of",
     "optional_of",
     "type_name_of",
 ]
@@ -254,100 +249,6 @@ def optional_of(kind: Any) -> Any:
     return rest[0] if len(rest) == 1 and len(args) == 2 else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Numbers:
-    """A `std::vector` or `std::array` of numbers, or of arrays of them, with the memory layout of NumPy.
-
-    Attributes
-    ----------
-    is_list : bool
-        Whether it is a `std::vector`, which is preceded by its length.
-    shape : tuple of int
-        The sizes of the arrays.
-    dtype : dtype
-        The dtype of the numbers.
-    """
-
-    is_list: bool
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return self.is_list + len(self.shape)
-
-    @functools.cached_property
-    def n_bytes(self) -> int:
-        """Size in bytes of an item of the vector, or of the whole array."""
-        return self.dtype.itemsize * math.prod(self.shape)
-
-
-@functools.lru_cache(maxsize=1024)
-def numbers_of(type_name: str) -> Numbers | None:
-    """Parse the name of a vector or array of numbers; None for other types.
-
-    Parameters
-    ----------
-    type_name : str
-        The name.
-
-    Returns
-    -------
-    Numbers or None
-        What it is.
-    """
-    is_list = type_name.startswith("std::vector<")
-    inner, shape = type_name[12:-1] if is_list else type_name, []
-    while inner.startswith("std::array<"):
-        inner, _, size = inner[11:-1].rpartition(",")
-        if not size.isdecimal() or int(size) == 0:
-            return None
-        shape.append(int(size))
-    dtype = DTYPES.get(inner)
-    return None if dtype is None or not (is_list or shape) else Numbers(is_list, tuple(shape), dtype)
-
-
-def length_of(stored: bytes, n_bytes: int) -> int | None:
-    """Return the number of elements of a stored `std::vector`, which begins with its length.
-
-    Parameters
-    ----------
-    stored : bytes
-        The stored bytes.
-    n_bytes : int
-        Size of an element in bytes.
-
-    Returns
-    -------
-    int or None
-        The length; None if the number of bytes does not match.
-    """
-    n = int.from_bytes(stored[:8], "little")
-    return n if len(stored) == 8 + n * n_bytes else None
-
-
-def numbers_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Return the type name of a NumPy array: the first dimension is a vector, the others are arrays.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Its dtype.
-    shape : tuple of int
-        Its shape.
-
-    Returns
-    -------
-    str
-        The name.
-    """
-    name = NUMBERS[dtype.name]
-    for size in reversed(shape[1:]):
-        name = f"std::array<{name},{size}>"
-    return f"std::vector<{name}>"
-
-
 def inmost(kind: Any) -> Any:
     """Return the innermost item type of nested lists.
 
@@ -457,9 +358,17 @@ _SETATTR: Any = object.__setattr__
 _PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
 
 
+class Maker(typing.NamedTuple):
+    """How a dataclass is made of its members."""
+
+    make: Callable[..., Any]
+    takes_members: bool  # as they are; else a dict of them
+    takes_places: bool  # also without their names
+
+
 @functools.lru_cache(maxsize=1024)
-def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
-    """Return a function that makes a dataclass from stored members.
+def maker_of(kind: type) -> Maker:
+    """Return how a dataclass is made of members that were stored.
 
     Members keep their stored values, even if the constructor would change them. If the constructor needs other
     arguments (an ``InitVar`` without a default, or a custom constructor), it is not called, as for copies.
@@ -471,20 +380,20 @@ def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
 
     Returns
     -------
-    callable
-        Takes a dict of members; members with defaults may be missing.
+    Maker
+        How it is made; members that have defaults may be missing.
     """
     fields = dataclasses.fields(kind)
     given = {one.name for one in fields if one.init}
     parameters = inspect.signature(kind).parameters.values()
     wanted = {one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
     if not wanted <= given <= {one.name for one in parameters}:
-        return functools.partial(_made_without_init, kind)
-    own = vars(kind).get("__dataclass_params__")  # none if its constructor may differ from its base's
+        return Maker(functools.partial(_made_without_init, kind), False, False)
+    own = vars(kind).get("__dataclass_params__")  # none if its constructor may be another than its base's
     is_plain = own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__")
     sets_plainly = own is not None and (own.frozen or getattr(kind, "__setattr__", None) is _SETATTR)
     if is_plain and sets_plainly and _is_generated(getattr(kind, "__init__", None)):
-        return lambda members: kind(**members)
+        return Maker(kind, True, not any(one.kw_only for one in fields))
 
     def make(members: dict[str, Any]) -> Any:
         made = kind(**{name: _copied(value) for name, value in members.items() if name in given})
@@ -493,7 +402,7 @@ def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
                 object.__setattr__(made, name, value)  # also for a frozen one
         return made
 
-    return make
+    return Maker(make, False, False)
 
 
 def _is_generated(init: Any) -> bool:

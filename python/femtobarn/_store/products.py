@@ -7,6 +7,7 @@ programs can load them, and products of many events become columns.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import pickle
 import re
@@ -16,48 +17,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from femtobarn import _core
 from femtobarn._files.numpy_arrays import layout_to_numpy
 from femtobarn._shared.optional import optional
-from femtobarn._store.product_forms import Arrow, As, Awkward, NumPy, check_form, form_of, shown
-from femtobarn._store.product_made import NotMadeError, maker_for
-from femtobarn._store.product_read import NOTHING
-from femtobarn._store.product_rows import (
-    has_classes,
-    kind_of,
-    layout_of,
-    note_kind,
-    note_records,
-    note_table,
-    numbers_bytes,
-    plain_array,
-    table_bytes,
-)
+from femtobarn._store.product_classes import has_classes, kind_of, note_kind, note_records
+from femtobarn._store.product_forms import Arrow, As, Awkward, NumPy, check_form, form_of
 from femtobarn._store.product_types import (
     BYTES,
     DTYPES,
     MSGPACK,
     NUMBERS,
     PICKLE,
-    SCALARS,
     ColumnType,
-    Numbers,
     checked_text,
     dtype_of,
     inmost,
     is_opaque,
-    length_of,
-    numbers_name,
-    numbers_of,
     type_name_of,
 )
-from femtobarn._store.product_walk import kind_in, walked
-from femtobarn._store.product_write import stored_bytes
 from femtobarn._store.ptr import PTR, Ptr, note_ptr
 from femtobarn._writing.to_nodes import to_batches, to_list
 from femtobarn.errors import ChecksumError, FormatError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._core import Batch, Batches, Store
+    from femtobarn._core import Batch, Batches, Codec, Encoded, Store
     from femtobarn._store.datastore import DataStore
 
 __all__ = [
@@ -81,8 +64,8 @@ __all__ = [
 ]
 
 
-_NATURAL = {"std::string": str, PTR: Ptr}
-_UNKNOWN = re.compile("no description of class|no type that is known")
+_LITTLE = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
+_UNKNOWN = re.compile("described nowhere in the store|no type that is known")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
@@ -110,6 +93,8 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
     UsageError
         If it cannot be stored.
     """
+    if (known := store._codec.dump(label, value, kind)) is not None:
+        return known
     try:
         with of_product(label):
             return _encoded(store, label, value, kind)
@@ -179,54 +164,85 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
     if name is not None and isinstance(value, bytes | bytearray | memoryview):
         return name, _bytes_within(label, bytes(value), name)
     _check_no_names(label, value)
-    quick = _quick(label, value, name)
-    if quick is not None:
-        return quick
-    own = kind_of(value)
-    if own is not None:
-        own_name = type_name_of(own)
-        if kind is None or name == own_name:
-            note_kind(store, own)
-            plain = stored_bytes(store, own, value)
-            if plain is not None:
-                return own_name, plain
-        kind, name = (own, own_name) if kind is None else (kind, name)
-    if kind is not None and not isinstance(kind, str | ColumnType):
-        note_kind(store, kind)
-        name = type_name_of(kind)
-        if (plain := stored_bytes(store, kind, value)) is not None:
-            return name, plain
-        if own is not None or not _is_array(value):
-            return name, _encoded_as(store, label, kind, value, name)
-        return name, _encode(store, label, _one(label, value), name)
-    if own is not None and name is not None:
-        note_kind(store, own, _innermost(name))
-        return name, _encoded_as(store, label, own, value, name)
-    if name is None and isinstance(value, list | tuple) and set(map(type, value)) == {str}:
-        plain = stored_bytes(store, list[str], value)
-        if plain is not None:
-            return type_name_of(list[str]), plain
-    if name is None and (quick := table_bytes(store, label, value)) is not None:
-        return quick
-    batches = _one(label, value)
+    if (walked := _walked(store, label, value, kind, name)) is not None:
+        return walked
+    if name is None and (table := _table(store._codec, label, value)) is not None:
+        return table
+    batches = _one(label, _without_classes(value))
     layout = _layout_of(value)
-    is_described = name is not None
-    if name is not None:
-        if not (_is_empty(value) and _innermost(name) in dict(store._core.classes(name))):
-            _describe(store._core, batches, layout, name)
-    elif layout is not None and has_classes(layout) and "?" not in (found := note_records(store._core, layout, label)):
-        name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
+    if name is None and layout is not None and has_classes(layout):
+        found = note_records(store, layout, label)
+        if "?" not in found:
+            name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
+    elif isinstance(kind, str | ColumnType) and not _has_class_of(store._core, value, str(name)):
+        _describe(store, batches, layout, str(name))
     name = name or store._core.describe(batches, label)
-    stored = _encode(store, label, batches, name)
-    if not is_described:
-        note_table(store, label, value, name)
-    return name, stored
+    return name, _encode(store, label, batches, name)
 
 
-def _encoded_as(store: DataStore, label: str, kind: Any, value: Any, name: str) -> bytes:
-    """Return the stored form of a value of a Python type."""
-    layout = layout_of(store, kind, [value], f"product {label!r}")
-    return _encode(store, label, to_batches({label: optional("awkward", "all").Array(layout)}), name)
+def _has_class_of(core: Store, value: Any, name: str) -> bool:
+    """Return whether values are none, and a store knows the class in a type's name, of which they say nothing."""
+    return _is_empty(value) and _innermost(name) in dict(core.classes(name))
+
+
+def _walked(store: DataStore, label: str, value: Any, kind: Any, name: str | None) -> tuple[str, bytes] | None:
+    """Return a value that the core walks, when it knows what its class is; None if it is to be a column."""
+    codec, own = store._codec, kind_of(value)
+    if own is not None and name in (None, type_name_of(own)):
+        one = inmost(own)
+        note_kind(store, one)
+        codec.learn(one, type_name_of(one))
+        return codec.dump(label, value)
+    if own is not None and isinstance(kind, str):
+        note_kind(store, own, _innermost(name))
+        stored = codec.write(label, value, str(name))
+        return None if stored is None else (str(name), stored)
+    if kind is None or isinstance(kind, ColumnType) or (isinstance(kind, str) and _innermost(name) is not None):
+        return None
+    note_kind(store, kind)
+    try:
+        codec.learn(kind, str(name))
+    except UsageError as error:
+        raise UsageError(f"product {label!r}: {error}", kind=error.kind) from error
+    return codec.dump(label, value, kind)
+
+
+def _without_classes(value: Any) -> Any:
+    """Return dataclasses, or a list of them, as dicts."""
+    if isinstance(value, list | tuple):
+        return [_without_classes(one) for one in value] if kind_of(value) is not None else value
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _table(codec: Codec, label: str, value: Any) -> tuple[str, bytes] | None:
+    """Return an array of NumPy with fields that are numbers as it is stored; None of anything else."""
+    if type(value) is not np.ndarray or value.dtype.names is None or value.ndim != 1:
+        return None
+    members = [(name, NUMBERS.get(value.dtype[name].name, "")) for name in value.dtype.names]
+    if not members or not all(kind for _, kind in members):
+        return None
+    own = "::".join(map(_core.identifier, label.split("::")))
+    codec.note_class(own, members)
+    places = _places(codec, f"std::vector<{own}>")
+    if places is None:
+        return None
+    rows = np.zeros(len(value), places)
+    for name in value.dtype.names:
+        rows[name] = value[name]
+    return f"std::vector<{own}>", len(value).to_bytes(8, "little") + rows.tobytes()
+
+
+def _places(codec: Codec, type_name: str) -> np.dtype[Any] | None:
+    """Return where the numbers in lists of a class lie; None if it has something else."""
+    view = codec.view(bytes(8), type_name)
+    return _rows_dtype(view[1], view[2]) if view is not None and isinstance(view[1], int) else None
+
+
+def _rows_dtype(size: int, members: list[tuple[str, str, int]]) -> np.dtype[Any]:
+    """Return where numbers lie; that of a bool is a byte, which may be any in what C++ has stored."""
+    names, dtypes, offsets = zip(*members, strict=True)
+    formats = [_LITTLE[name.replace("bool", "uint8")] for name in dtypes]
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
 def _encode(store: DataStore, label: str, batches: Batches, name: str) -> bytes:
@@ -287,10 +303,6 @@ def _check_no_names(label: str, values: Any) -> None:
         )
 
 
-def _is_array(value: Any) -> bool:
-    return not isinstance(value, list | tuple | Mapping | str | int | float | np.generic | None)
-
-
 def _is_empty(value: Any) -> bool:
     return hasattr(value, "__len__") and len(value) == 0
 
@@ -303,19 +315,19 @@ def _layout_of(value: Any) -> Any:
     return layout.array[layout.at : layout.at + 1] if type(layout).__name__ == "Record" else layout
 
 
-def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
-    """Store the description of the class in a type's name, from the values; the class of references is known."""
+def _describe(store: DataStore, batches: Batches, layout: Any, name: str) -> None:
+    """Note the class that a type's name names, as values have it; that of references is known."""
     own = _innermost(name)
     if own == PTR:
-        note_ptr(store)
+        note_ptr(store._codec)
     elif own is not None and layout is not None and has_classes(layout):
         note_records(store, layout, own, is_own=True)
     elif own is not None:
-        store.describe(batches, own)
+        store._core.describe(batches, own)
 
 
-def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
-    """Return the type name of many values, and the values in the core's form.
+def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches | Encoded]:
+    """Return the name of the type of many values, and the values as the core takes them.
 
     Parameters
     ----------
@@ -330,15 +342,15 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
 
     Returns
     -------
-    tuple of str and Batches
+    tuple of str and Batches or Encoded
         The name and the values.
     """
     with of_product(label):
         return _column(store, label, values, kind)
 
 
-def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
-    core = store._core
+def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches | Encoded]:
+    codec = store._codec
     checked_text(label, "label")
     if values is None or isinstance(values, str | bytes | int | float | np.generic):
         raise UsageError(
@@ -348,20 +360,23 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
     kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
         for name, members in kind.classes:
-            core.note_class(name, list(members))
+            codec.note_class(name, list(members))
         return kind.name, to_batches({label: values})
     if kind is not None and not isinstance(kind, str):
         note_kind(store, kind)
+        name = type_name_of(kind)
         if isinstance(values, list | tuple) and (kind is Ptr or dtype_of(inmost(kind)) is None):
-            values = optional("awkward", "all").Array(layout_of(store, kind, values, f"product {label!r}"))
-        return type_name_of(kind), to_batches({label: values})
+            written = codec.write_all(label, values, name)
+            if written is not None:
+                return name, written
+        return name, to_batches({label: values})
     batches, layout = to_batches({label: values}), _layout_of(values)
     if kind is not None:
-        _describe(core, batches, layout, type_name_of(kind))
+        _describe(store, batches, layout, type_name_of(kind))
         return type_name_of(kind), batches
-    if layout is not None and has_classes(layout) and "?" not in (found := note_records(core, layout, label)):
+    if layout is not None and has_classes(layout) and "?" not in (found := note_records(store, layout, label)):
         return found, batches
-    return core.describe(batches, label), batches
+    return store._core.describe(batches, label), batches
 
 
 def _kind_of_rows(values: Any) -> Any:
@@ -409,9 +424,46 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
         raise UsageError(
             f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it without a form"
         )
-    if (quick := _quick_loaded(store, label, stored, type_name, form)) is not NOTHING:
-        return quick
-    return decoded(store, label, type_name, [stored]).at(0, form)
+    try:
+        if not isinstance(form, As):
+            value = store._codec.read(store, label, stored, type_name, form)
+            if value is not NotImplemented:
+                return value
+        view = None if form is Arrow else store._codec.view(stored, type_name)
+    except (UsageError, FormatError) as error:
+        raise _of_boost([(label, type_name)], error) from None
+    array = None if view is None else _array(stored, view, form)
+    return decoded(store, label, type_name, [stored]).at(0, form) if array is None else array
+
+
+def _array(stored: bytes, view: Any, form: As | None) -> Any:
+    """Return what lies as an array of NumPy does; None of booleans, whose bytes may be any."""
+    name, shape, rest = view
+    if isinstance(shape, int):
+        return _rows(stored, name, shape, rest, form)
+    if name == "bool":
+        return None
+    array: Any = np.ndarray(shape, _LITTLE[name], stored, rest)
+    if form is NumPy:
+        return array
+    ak = optional("awkward", "all")
+    return ak.Array(ak.contents.NumpyArray(array))  # what it would make of it, without looking what it is
+
+
+def _rows(stored: bytes, name: str, size: int, members: list[tuple[str, str, int]], form: As | None) -> Any:
+    """Return a list of a class of numbers: as an array of NumPy with fields, or as an Awkward Array of records."""
+    rows = np.frombuffer(stored, _rows_dtype(size, members), offset=8)
+    dtypes = [(member, np.dtype(dtype)) for member, dtype, _ in members]
+    columns = [rows[member] != 0 if dtype.kind == "b" else rows[member].astype(dtype) for member, dtype in dtypes]
+    if form is NumPy:
+        array = np.empty(len(rows), dtypes)
+        for (member, _), column in zip(dtypes, columns, strict=True):
+            array[member] = column
+        return array
+    ak = optional("awkward", "all")
+    contents = [ak.contents.NumpyArray(column) for column in columns]
+    names = [member for member, _ in dtypes]
+    return ak.Array(ak.contents.RecordArray(contents, names, len(rows), parameters={"__record__": name}))
 
 
 def element(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, index: int) -> Any:
@@ -447,7 +499,13 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
     if is_opaque(type_name) or form is bytes:
         what = "an element cannot be loaded as bytes" if form is bytes else "it has no elements to refer to"
         raise UsageError(f"product {label!r} is a {type_name}: {what}")
-    return decoded(store, label, type_name, [stored]).elements(0).at(index, form)
+    if form is None or isinstance(form, As):
+        return decoded(store, label, type_name, [stored]).elements(0).at(index, form)
+    check_form(label, form)
+    elements = loaded(store, label, type_name, stored, list[form])
+    if index >= len(elements):
+        raise IndexError(f"it has {len(elements)} elements")
+    return elements[index]
 
 
 def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | None]) -> Column:
@@ -496,33 +554,45 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
         If only C++ can read one.
     """
     names = list(names)
-    for label, type_name in names:
-        if _OF_BOOST.search(type_name):
-            raise UsageError(
-                f"product {label!r} is a {type_name}, which HEPnOS's classes store with Boost: only C++ can read it; "
-                "load it as bytes"
-            )
+    for name in names:
+        if _OF_BOOST.search(name[1]):
+            raise _only_boost(*name)
     try:
         yield
-    except UsageError as error:
+    except (UsageError, FormatError) as error:
+        raise _of_boost(names, error) from None
+
+
+def _only_boost(label: str, type_name: str) -> UsageError:
+    return UsageError(
+        f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
+        "bytes"
+    )
+
+
+def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> UsageError | FormatError:
+    """Return an error of reading products as one that says so where Boost may have written them."""
+    for name in names:
+        if _OF_BOOST.search(name[1]):
+            return _only_boost(*name)
+    if isinstance(error, UsageError):
         is_unknown = _UNKNOWN.search(str(error)) is not None and "did you mean" not in str(error)
         if error.kind != "product-type" or not is_unknown:
-            raise
-        raise UsageError(
-            f"{error}; C++ may have stored it with Boost, which only C++ can read: load it as bytes", kind=error.kind
-        ) from None
-    except FormatError as error:
-        if isinstance(error, ChecksumError) or error._object is not None:
-            raise  # it is damaged, whichever program has stored it
-        others = [label for label, kind in names if may_be_of_boost(kind)]
-        if not others:
-            raise
-        which = f"product {others[0]!r}: " if len(names) == 1 else ""
-        raise FormatError(
-            f"{which}{error}; or hepnos.hpp has stored it: except for numbers, plain structs and vectors of them, it "
-            "uses Boost, which only C++ can read; load it as bytes",
-            kind=error.kind,
-        ) from None
+            return error
+        return UsageError(
+            f"{error}; C++ may have stored it by Boost, which only C++ reads: load it as bytes", kind=error.kind
+        )
+    if isinstance(error, ChecksumError) or error._object is not None:
+        return error  # it is not what was stored, whoever has
+    others = [label for label, kind in names if may_be_of_boost(kind)]
+    if not others:
+        return error
+    which = f"product {others[0]!r}: " if len(names) == 1 else ""
+    return FormatError(
+        f"{which}{error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and vectors of them "
+        "by Boost: only C++ reads that; load it as bytes",
+        kind=error.kind,
+    )
 
 
 def may_be_of_boost(type_name: str) -> bool:
@@ -539,38 +609,6 @@ def may_be_of_boost(type_name: str) -> bool:
         Whether it may.
     """
     return type_name.removeprefix("std::vector<").removesuffix(">") not in DTYPES
-
-
-def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, form: Any) -> Any:
-    """Return a value that can be read directly; `NOTHING` for other values, or if it is damaged."""
-    dtype, numbers = DTYPES.get(type_name), numbers_of(type_name)
-    if form is None and (type_name in ("std::string", PTR) or dtype is not None):
-        form = _NATURAL.get(type_name, object)
-    if form is not None and not isinstance(form, As):
-        check_form(label, form)
-        try:
-            return walked(store, stored, type_name, form)
-        except NotMadeError as error:
-            raise _is_none(label, type_name, form, error) from None
-    if numbers is None:
-        array = None if dtype is not None else plain_array(stored, kind_in(store, type_name), form)
-        return NOTHING if array is None else array
-    if numbers.dtype.kind == "b" or form is Arrow:
-        return NOTHING
-    n = length_of(stored, numbers.n_bytes) if numbers.is_list else 1 if len(stored) == numbers.n_bytes else None
-    if n is None:
-        return NOTHING
-    array = np.frombuffer(stored, numbers.dtype.newbyteorder("<"), offset=8 if numbers.is_list else 0)
-    array = array.reshape(*((n,) if numbers.is_list else ()), *numbers.shape)
-    if form is NumPy:
-        return array
-    ak = optional("awkward", "all")
-    return ak.Array(ak.contents.NumpyArray(array))  # the same result as ak.Array, without inspecting the argument
-
-
-def _is_none(label: str, type_name: str, form: Any, error: NotMadeError) -> UsageError:
-    why = f": {error}" if str(error) else ""
-    return UsageError(f"product {label!r} has type {type_name} and cannot be loaded as {shown(form)}{why}")
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
@@ -593,49 +631,6 @@ def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool
             )
         return pickle.loads(stored)
     return stored
-
-
-def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None:
-    """Return the stored form of simple numbers and strings; None for other values."""
-    if type(value) in SCALARS and name in (None, SCALARS[type(value)]):
-        own = SCALARS[type(value)]
-        if isinstance(value, str):
-            text = checked_text(value, "value").encode()
-            return own, len(text).to_bytes(8, "little") + text
-        if own == "std::int64_t" and not -(2**63) <= value < 2**63:
-            if not 0 <= value < 2**64 or name is not None:
-                raise UsageError(f"product {label!r}: {value} is out of range for {name or 'integer'}")
-            own = "std::uint64_t"
-        return own, np.asarray(value, DTYPES[own]).astype(DTYPES[own].newbyteorder("<")).tobytes()
-    if isinstance(value, np.generic) and value.dtype.name in NUMBERS:
-        own = NUMBERS[value.dtype.name]
-        if name in (None, own):
-            return own, value.astype(value.dtype.newbyteorder("<")).tobytes()
-    if isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.name in NUMBERS and 0 not in value.shape[1:]:
-        return None if isinstance(value, np.ma.MaskedArray) else _quick_array(value, name)
-    return _quick_list(value, name) if isinstance(value, list | tuple) else None
-
-
-def _quick_array(value: np.ndarray[Any, Any], name: str | None) -> tuple[str, bytes] | None:
-    """Return the stored form of a NumPy array of numbers; None if the type has other numbers."""
-    own = numbers_name(value.dtype, value.shape)
-    if name in (None, own):
-        return own, len(value).to_bytes(8, "little") + value.astype(value.dtype.newbyteorder("<")).tobytes()
-    if numbers_of(name) == Numbers(False, value.shape, DTYPES[NUMBERS[value.dtype.name]]):
-        return name, value.astype(value.dtype.newbyteorder("<")).tobytes()
-    return None
-
-
-def _quick_list(value: list[Any] | tuple[Any, ...], name: str | None) -> tuple[str, bytes] | None:
-    """Return the stored form of a list of numbers; None for other lists."""
-    wanted = None if name is None else numbers_of(name)
-    if name is None or wanted is None or wanted.ndim != 1:
-        quick = numbers_bytes(value, None) if name is None else None
-        return None if quick is None else (f"std::vector<{NUMBERS[quick[0]]}>", quick[1])
-    quick = numbers_bytes(value, wanted.dtype.name)
-    if quick is None or (not wanted.is_list and wanted.shape != (len(value),)):
-        return None
-    return name, quick[1] if wanted.is_list else quick[1][8:]
 
 
 def _one(label: str, value: Any) -> Batches:
@@ -738,15 +733,15 @@ class Column:
         item = self._type_name.removeprefix("std::vector<").removesuffix(">")
         return Column(self._store, self._label, item, self._array[n])
 
-    def at(self, n: int, form: Any) -> Any:
-        """Return an existing value.
+    def at(self, n: int, form: As | None) -> Any:
+        """Return one of the values, which is there.
 
         Parameters
         ----------
         n : int
-            Index of the value.
-        form : As, type or None
-            The requested form; None for the natural one of the type.
+            Which.
+        form : As or None
+            What the user wants; None for what is natural for the type.
 
         Returns
         -------
@@ -764,8 +759,6 @@ class Column:
             raise IndexError(f"it has {len(self._array)} elements")
         if form is NumPy:
             return self._arrays[n]
-        if form is not None and not isinstance(form, As):
-            return _as_python(self._store, self._values[n], self._label, self._type_name, form)
         if form is None and self._array.ndim == 1 and not self._array.fields:
             return self._values[n]
         value = self._array[n]
@@ -777,13 +770,3 @@ class Column:
         if isinstance(value, ak.Array):
             return ak.to_arrow(value, extensionarray=False)
         return arrow.scalar(value.tolist() if hasattr(value, "tolist") else value)
-
-
-def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
-    """Return a value as a Python type: a number, a string, a dataclass, or a list of these."""
-    check_form(label, form)
-    try:
-        make = maker_for(kind_in(store, type_name), form)
-        return plain if make is None else make(store, plain)
-    except NotMadeError as error:
-        raise _is_none(label, type_name, form, error) from None

@@ -6,7 +6,6 @@ docs/specs/event-products.md). So references can be columns, and C++ can follow 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ __all__ = [
     "MISSING",
     "PTR",
     "Ptr",
-    "bytes_of",
     "is_same",
     "load_refs",
     "note_ptr",
@@ -49,7 +47,6 @@ _MEMBERS = [
 _ABSENT = 2**64 - 1
 _NOTHING = bytes(16) + b"\xff" * 24  # the root, which has no products
 MISSING: Any = object()  # no default was given
-_KEY, _NUMBERS = struct.Struct(">QQQ"), struct.Struct("<QQQQ")
 _MOST_DATASETS = 1000  # datasets that are searched to find a name for a message
 
 
@@ -277,44 +274,21 @@ def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | Non
     return None
 
 
-def note_ptr(store: _core.Store) -> str:
-    """Store the description of references in a store.
+def note_ptr(codec: _core.Codec) -> str:
+    """Note the members of references in a store.
 
     Parameters
     ----------
-    store : Store
-        Where.
+    codec : Codec
+        That of the store.
 
     Returns
     -------
     str
         The name of their type.
     """
-    store.note_class(PTR, _MEMBERS)
+    codec.note_class(PTR, _MEMBERS)
     return PTR
-
-
-def bytes_of(store: DataStore, ptr: Ptr) -> bytes | None:
-    """Return the stored form of a reference.
-
-    Parameters
-    ----------
-    store : DataStore
-        The store that gets it.
-    ptr : Ptr
-        The reference.
-
-    Returns
-    -------
-    bytes or None
-        The bytes; None if it refers into another store.
-    """
-    if ptr._store is not None and not is_same(ptr._store, store):
-        return None
-    label, kind = ptr._label.encode(), ptr._type.encode()
-    numbers = _NUMBERS.pack(*_KEY.unpack_from(ptr._key, 16), _ABSENT if ptr._index is None else ptr._index)
-    lengths = len(label).to_bytes(8, "little"), len(kind).to_bytes(8, "little")
-    return b"".join((ptr._key[:16], numbers, lengths[0], label, lengths[1], kind))
 
 
 def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:

@@ -1,10 +1,12 @@
 //! Event stores. Containers are identified by their keys of 40 bytes (`docs/specs/event-store.md`); users see the
 //classes in ! `python/femtobarn/_store`.
 
+mod codec;
 mod events;
 mod queue;
 mod write_batch;
 
+pub use codec::{Codec, Encoded};
 pub use events::{Events, Loader};
 pub use queue::Queue;
 pub use write_batch::WriteBatch;
@@ -19,7 +21,7 @@ use femtobarn::events::{
     BatchOptions, Container, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     LoadOptions, Loaded, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
 };
-use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
+use femtobarn::products::{self, ClassNote, Column, Form, Types};
 use femtobarn::rows::Columns;
 use femtobarn::schema::DType;
 use femtobarn::write::FieldModel;
@@ -32,6 +34,7 @@ use crate::batches::Batches;
 use crate::callback::locked;
 use crate::error::{events_to_python, goes_on, to_python, usage};
 use crate::fields::Fields;
+use codec::damaged;
 
 /// A label and a type.
 type Name = (String, String);
@@ -110,6 +113,7 @@ fn kept(py: Python<'_>, ids: Vec<ProductId>) -> Vec<(Py<PyBytes>, String, String
 pub struct Store {
     store: DataStore,
     types: Arc<Types>,
+    codec: Py<Codec>,
 }
 
 /// The name and the UUID of a dataset.
@@ -173,7 +177,12 @@ impl Store {
             _ => DataStore::connect(url, options),
         })?;
         let types = Arc::new(Types::new(&store));
-        Ok(Self { store, types })
+        let codec = Py::new(py, Codec::new(py, &store, &types))?;
+        Ok(Self {
+            store,
+            types,
+            codec,
+        })
     }
 
     /// Compacts the file of a store in a directory; returns its size before and after, in bytes.
@@ -181,6 +190,12 @@ impl Store {
     fn compact(py: Python<'_>, url: &str) -> PyResult<(u64, u64)> {
         let done = detached(py, || femtobarn::events::compact(url))?;
         Ok((done.before, done.after))
+    }
+
+    /// What makes products of objects of Python, and these of products.
+    #[getter]
+    fn codec(&self, py: Python<'_>) -> Py<Codec> {
+        self.codec.clone_ref(py)
     }
 
     #[getter]
@@ -429,26 +444,7 @@ impl Store {
         })
     }
 
-    /// Notes a class with the given members.
-    fn note_class(&self, py: Python<'_>, name: String, members: Vec<Name>) -> PyResult<()> {
-        let member = |(name, type_name)| Member { name, type_name };
-        let class = ClassNote {
-            members: members.into_iter().map(member).collect(),
-            name: name.clone(),
-        };
-        let described = Described {
-            type_name: name,
-            classes: vec![class],
-        };
-        detached(py, || self.types.note(&described))
-    }
-
-    /// Forgets a class that no product has.
-    fn forget_class(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        detached(py, || self.types.forget(name))
-    }
-
-    /// The only value of a column, as it is stored.
+    /// The one value of a column, as it is stored.
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -474,13 +470,8 @@ impl Store {
     ) -> PyResult<Batch> {
         let rows = detached(py, || self.types.of(type_name, column))?;
         let each = values.iter().map(|value| value.as_deref());
-        let arrays = rows.decode(each).map_err(|fault| {
-            let message = format!(
-                "a value is not a valid {type_name}: expected {}, found {}",
-                fault.expected, fault.found
-            );
-            crate::error::new("FormatError", "product-damaged", message)
-        })?;
+        let arrays = rows.decode(each);
+        let arrays = arrays.map_err(|fault| damaged(type_name, &fault.expected, &fault.found))?;
         Ok(Batch::plain(arrays, self.store.url()))
     }
 

@@ -1,5 +1,7 @@
 //! Write batches.
 
+use femtobarn::rows::Rows;
+
 use super::*;
 
 /// Collects containers and products, and writes them.
@@ -22,6 +24,32 @@ impl WriteBatch {
             None => Err(usage("the batch is closed")),
         }
     }
+
+    /// Stores encoded values, without the first bytes of each, as products of those containers that have one.
+    fn store_each(
+        &self,
+        py: Python<'_>,
+        keys: &[u8],
+        product: &ProductName,
+        encoded: &Rows,
+        there: Option<&[bool]>,
+        head: usize,
+    ) -> PyResult<()> {
+        let events = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let events = events.collect::<PyResult<Vec<_>>>()?;
+        let store = |batch: &mut femtobarn::events::WriteBatch| {
+            let is_there = |at: &usize| there.is_none_or(|all| all.get(*at) == Some(&true));
+            let having = (0..events.len())
+                .filter(is_there)
+                .filter_map(|at| events.get(at));
+            for (at, event) in having.enumerate() {
+                let value = encoded.get(at).and_then(|value| value.get(head..));
+                batch.store(*event, product, value.unwrap_or_default())?;
+            }
+            Ok(())
+        };
+        py.detach(|| self.with(store))
+    }
 }
 
 #[pymethods]
@@ -36,19 +64,22 @@ impl WriteBatch {
         py.detach(|| self.with(|batch| batch.store(container, &name, value)))
     }
 
-    /// Stores the values of a column in a form as products of those containers that have one.
+    /// Stores the values of a column of a form as products of containers, of those that have one; or values as they are.
     #[pyo3(signature = (keys, name, values, form = "value"))]
     fn store_rows(
         &self,
         py: Python<'_>,
         keys: &[u8],
         name: Name,
-        values: &Batches,
+        values: &Bound<'_, PyAny>,
         form: &str,
     ) -> PyResult<()> {
         let product = product_name(&name)?;
+        if let Ok(encoded) = values.cast::<Encoded>() {
+            return self.store_each(py, keys, &product, &encoded.get().rows, None, 0);
+        }
         let form: Form = form.parse().map_err(to_python)?;
-        let (array, _) = values.single()?;
+        let (array, _) = values.cast::<Batches>()?.get().single()?;
         let n = keys.len() / Descriptor::LENGTH;
         if array.len() != n {
             let message = format!("{} values for {n} events", array.len());
@@ -65,19 +96,7 @@ impl WriteBatch {
             Ok((rows.encode(&array)?, there))
         };
         let (encoded, there) = py.detach(encode).map_err(to_python)?;
-        let events = keys.chunks(Descriptor::LENGTH).map(descriptor);
-        let events = events.collect::<PyResult<Vec<_>>>()?;
-        let store = |batch: &mut femtobarn::events::WriteBatch| {
-            let is_there =
-                |at: &usize| there.as_ref().is_none_or(|all| all.get(*at) == Some(&true));
-            let having = (0..n).filter(is_there).filter_map(|at| events.get(at));
-            for (at, event) in having.enumerate() {
-                let value = encoded.get(at).and_then(|value| value.get(head..));
-                batch.store(*event, &product, value.unwrap_or_default())?;
-            }
-            Ok(())
-        };
-        py.detach(|| self.with(store))
+        self.store_each(py, keys, &product, &encoded, there.as_deref(), head)
     }
 
     /// Creates containers, given by their concatenated keys, and their parents.

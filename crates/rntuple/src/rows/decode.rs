@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::cursor::{Cursor, Fault};
 use super::plan::{Fixed, Plan, Record};
 use super::{RowFault, RowType};
 use crate::array::{Arrays, SlotData};
@@ -151,56 +152,6 @@ impl Columns {
     }
 }
 
-/// What was expected, and what was found.
-type Fault = (String, String);
-
-/// What is left of a value.
-struct Cursor<'a> {
-    all: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], Fault> {
-        let end = self.at.checked_add(n);
-        let taken = end.and_then(|end| self.all.get(self.at..end));
-        let taken = taken.ok_or_else(|| {
-            let (at, length) = (self.at, self.all.len());
-            (
-                format!("{n} more bytes at byte {at}"),
-                format!("{} of {length} bytes left", length.saturating_sub(at)),
-            )
-        })?;
-        self.at += n;
-        Ok(taken)
-    }
-
-    /// How many items follow, of which each has `least` bytes or more.
-    fn count(&mut self, least: usize) -> Result<usize, Fault> {
-        let at = self.at;
-        let head = self.take(8)?.try_into().unwrap_or([0; 8]);
-        let n = u64::from_le_bytes(head);
-        let most = (self.all.len() - self.at) / least.max(1);
-        match usize::try_from(n) {
-            Ok(n) if n <= most => Ok(n),
-            _ => Err((
-                format!("at most {most} items at byte {at}"),
-                format!("{n} items"),
-            )),
-        }
-    }
-
-    /// A byte that is `most` at most.
-    fn tag(&mut self, most: usize, what: &str) -> Result<usize, Fault> {
-        let at = self.at;
-        let tag = usize::from(self.take(1)?.first().copied().unwrap_or_default());
-        match tag <= most {
-            true => Ok(tag),
-            false => Err((format!("{what} at byte {at}"), tag.to_string())),
-        }
-    }
-}
-
 /// The values of a part.
 enum Column {
     Leaf(Vec<u8>),
@@ -236,15 +187,9 @@ impl Column {
 
     /// Adds a value that is all of these bytes.
     fn add(&mut self, plan: &Plan, value: &[u8]) -> Result<(), Fault> {
-        let mut rest = Cursor { all: value, at: 0 };
+        let mut rest = Cursor::new(value);
         self.take(plan, &mut rest, 1)?;
-        match rest.at == value.len() {
-            true => Ok(()),
-            false => {
-                let bytes = |n: usize| format!("{n} bytes");
-                Err((bytes(rest.at), bytes(value.len())))
-            }
-        }
+        rest.finish()
     }
 
     /// Takes `n` values.

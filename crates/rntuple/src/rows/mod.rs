@@ -3,6 +3,7 @@
 //! Products of an event store are such values: what a program of C++ holds in memory, where that is plain, is stored as it
 //! is there, and comes back as columns.
 
+mod cursor;
 mod decode;
 mod encode;
 mod plan;
@@ -15,8 +16,9 @@ use arrow_array::ArrayRef;
 use crate::RNTupleError;
 use crate::array::Arrays;
 use crate::write::{FieldModel, Layout, Shape, conform, ordered};
+pub use cursor::{Cursor, Fault};
 pub use decode::Columns;
-use plan::Plan;
+pub use plan::{Fixed, Plan, Record};
 
 /// How the values of a type are stored.
 #[derive(Debug, Clone)]
@@ -77,6 +79,17 @@ impl RowType {
     /// The field.
     pub fn model(&self) -> &FieldModel {
         &self.model
+    }
+
+    /// Where the parts of a value lie.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether all numbers, in any order, are values: there are no sets, maps or variants in it, and no numbers that are kept
+    /// with less than their precision.
+    pub fn takes_all(&self) -> bool {
+        self.shape.takes_all()
     }
 
     /// How many bytes each value has, if that is the same for all.

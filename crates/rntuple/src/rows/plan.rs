@@ -47,7 +47,7 @@ pub struct Fixed {
 
 impl Plan {
     /// That of a shape. `path` names it in messages.
-    pub fn new(shape: &Shape, path: &str) -> Result<Self, RNTupleError> {
+    pub(super) fn new(shape: &Shape, path: &str) -> Result<Self, RNTupleError> {
         Ok(match shape {
             Shape::Leaf { dtype, .. } => Self::Leaf(*dtype),
             Shape::List { text: true, .. } => Self::Text,

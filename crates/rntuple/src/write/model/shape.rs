@@ -101,6 +101,17 @@ impl Shape {
         }
     }
 
+    /// Whether all numbers, in any order, are values of it.
+    pub fn takes_all(&self) -> bool {
+        match self {
+            Self::Leaf { limits, .. } => *limits == Limits::None,
+            Self::List { item, order, .. } => *order == Order::default() && item.takes_all(),
+            Self::Optional { item, .. } | Self::Array { item, .. } => item.takes_all(),
+            Self::Record { members, .. } => members.iter().all(|(_, shape)| shape.takes_all()),
+            Self::Variant { .. } => false,
+        }
+    }
+
     /// Adds the types of the elements that are given for each column below.
     pub fn element_types(&self, types: &mut HashMap<usize, DType>) {
         match self {

@@ -1,0 +1,107 @@
+//! Where in the bytes of a value one reads.
+
+/// What was expected, and what was found.
+pub type Fault = (String, String);
+
+/// A place in the bytes of a value.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    all: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The beginning of a value.
+    pub fn new(all: &'a [u8]) -> Self {
+        Self { all, at: 0 }
+    }
+
+    /// How many bytes are before it.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// How many bytes are behind it.
+    pub fn left(&self) -> usize {
+        self.all.len().saturating_sub(self.at)
+    }
+
+    /// Goes to another place.
+    pub fn go_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// The next `n` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer.
+    #[inline]
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], Fault> {
+        let end = self.at.checked_add(n);
+        match end.and_then(|end| self.all.get(self.at..end)) {
+            Some(taken) => {
+                self.at += n;
+                Ok(taken)
+            }
+            None => Err(self.too_few(n)),
+        }
+    }
+
+    #[cold]
+    fn too_few(&self, n: usize) -> Fault {
+        let (at, left, length) = (self.at, self.left(), self.all.len());
+        (
+            format!("{n} more bytes at byte {at}"),
+            format!("{left} of {length} bytes left"),
+        )
+    }
+
+    /// How many items follow, of which each has `least` bytes or more.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer bytes than these have.
+    pub fn count(&mut self, least: usize) -> Result<usize, Fault> {
+        let at = self.at;
+        let head = self.take(8)?.try_into().unwrap_or([0; 8]);
+        let n = u64::from_le_bytes(head);
+        let most = self.left() / least.max(1);
+        match usize::try_from(n) {
+            Ok(n) if n <= most => Ok(n),
+            _ => Err((
+                format!("at most {most} items at byte {at}"),
+                format!("{n} items"),
+            )),
+        }
+    }
+
+    /// A byte that is `most` at most.
+    ///
+    /// # Errors
+    ///
+    /// If it is more, or there is none.
+    pub fn tag(&mut self, most: usize, what: &str) -> Result<usize, Fault> {
+        let at = self.at;
+        let tag = usize::from(self.take(1)?.first().copied().unwrap_or_default());
+        match tag <= most {
+            true => Ok(tag),
+            false => Err((format!("{what} at byte {at}"), tag.to_string())),
+        }
+    }
+
+    /// Ends at the end of the value.
+    ///
+    /// # Errors
+    ///
+    /// If there is more of it.
+    pub fn finish(self) -> Result<(), Fault> {
+        match self.at == self.all.len() {
+            true => Ok(()),
+            false => {
+                let bytes = |n: usize| format!("{n} bytes");
+                Err((bytes(self.at), bytes(self.all.len())))
+            }
+        }
+    }
+}
