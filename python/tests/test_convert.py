@@ -694,7 +694,10 @@ def test_all_bad_columns_are_told_at_once(need, tmp_path):
         fb.write(tmp_path / "out.root", {"x": [None], "ok": [1], "y": [[]]})
     for i, more in enumerate(({"a": [1], "c": ["x"]}, {"a": [1.5], "d": ["x"]})):
         parquet.write_table(pa.table({"b": [1.5], **more}), tmp_path / f"{i}.parquet")
-    message = r'1\.parquet differ from the first table: "a" is float64 here, but int64 .*; column "c" is missing; "d" is not in the first table$'
+    message = (
+        r'1\.parquet differ from the first table: "a" is float64 here, but int64 .*; column "c" is missing; '
+        r'"d" is not in the first table$'
+    )
     with pytest.raises(fb.UsageError, match=message):
         fb.convert([tmp_path / "0.parquet", tmp_path / "1.parquet"], tmp_path / "out.root")
     assert not (tmp_path / "out.root").exists()

@@ -45,7 +45,7 @@ def test_what_is_no_filter_is_refused(wanted):
         compile_filter(wanted)
 
 
-def test_a_invalid regular expression_expression_is_reported():
+def test_a_malformed_expression_is_reported():
     with pytest.raises(fb.UsageError, match="invalid regular expression"):
         compile_filter("/(/")
 

@@ -30,6 +30,7 @@ __all__ = ["Checkpoint", "State", "function_identity", "noted_identity"]
 
 _EVERY = 5.0  # seconds
 _MOST = 0.05  # of the time that may go into writing it
+_TRIES = 3
 _MAGIC = b"femtobarn checkpoint 4\n"
 
 
@@ -226,10 +227,14 @@ def _source(function: Any, arguments: list[Any]) -> bytes:
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):  # not set yet
                 arguments.append(cell.cell_contents)
-    try:
-        return inspect.getsource(function).encode()
-    except (OSError, TypeError):  # builtins, and code that was not in a file
-        return _code(getattr(function, "__code__", None))
+    for _ in range(_TRIES):
+        try:
+            return inspect.getsource(function).encode()
+        except SystemError:  # two threads that parse at the same time disturb each other: python/cpython#106905
+            continue
+        except (OSError, TypeError):  # builtins, and code that was not in a file
+            break
+    return _code(getattr(function, "__code__", None))
 
 
 def _flat(named: dict[str, Any]) -> Iterator[Any]:
