@@ -347,7 +347,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
                     self.held.insert(address, connection);
                 }
                 Err(ConnectionError::Refused(error)) => {
-                    let doing = "ask replicas for what was written";
+                    let doing = "check that replicas have the writes";
                     return Err(self.client.refused(&address, doing, error));
                 }
                 Err(_) => self.has_lost = true,

@@ -157,7 +157,7 @@ impl Connection {
             match work(self) {
                 Err(ConnectionError::Quiet) if Instant::now() < until => {}
                 Err(ConnectionError::Quiet) => {
-                    return Err(ConnectionError::Broken("it does not answer".into()));
+                    return Err(ConnectionError::Broken("no answer".into()));
                 }
                 done => return done,
             }
@@ -207,7 +207,9 @@ impl Connection {
             self.make_room();
             let room = self.input.get_mut(self.end..).unwrap_or_default();
             let read = match self.way.read(room) {
-                Ok(0) => Err(ConnectionError::Broken("it closed the connection".into())),
+                Ok(0) => Err(ConnectionError::Broken(
+                    "the server closed the connection".into(),
+                )),
                 read => read,
             };
             self.end += read.map_err(|trouble| self.explained(trouble))?;
@@ -243,7 +245,7 @@ impl Connection {
                 Err(ConnectionError::Broken(SPEAKS_TLS.into()))
             }
             Err(found) => Err(ConnectionError::Broken(format!(
-                "it is no Redis, or damaged: it says {}",
+                "not a Redis server, or damaged data: it sent {}",
                 found.0
             ))),
         }
@@ -258,7 +260,9 @@ impl Connection {
         let whole = self.scan.whole(bytes).ok().flatten();
         let reply = whole.and_then(|whole| Some((Reply::of(bytes.get(..whole)?)?, whole)));
         let Some((reply, whole)) = reply else {
-            return Err(ConnectionError::Broken("it is no Redis, or damaged".into()));
+            return Err(ConnectionError::Broken(
+                "not a Redis server, or damaged data".into(),
+            ));
         };
         let taken = take(reply);
         self.scan = Scan::default();
@@ -298,7 +302,7 @@ impl Transport {
                 Self::Tls(stream) => stream.write(bytes),
             };
             match written {
-                Ok(0) => return Err(ConnectionError::Broken("it takes nothing".into())),
+                Ok(0) => return Err(ConnectionError::Broken("the server accepts no data".into())),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 written => return written.map_err(trouble),
             }

@@ -53,7 +53,7 @@ pub enum ConnectionError {
 impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Quiet => f.write_str("it does not answer"),
+            Self::Quiet => f.write_str("no answer"),
             Self::Broken(why) | Self::Refused(why) => f.write_str(why),
         }
     }

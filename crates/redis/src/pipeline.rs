@@ -143,7 +143,7 @@ impl Pipeline {
         loop {
             let Some(task) = self.flying.pop_front() else {
                 return Ok(Err(ConnectionError::Broken(
-                    "it says more than it was asked".into(),
+                    "more replies than requests".into(),
                 )));
             };
             let address = &self.address;

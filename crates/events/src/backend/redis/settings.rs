@@ -97,10 +97,9 @@ impl Settings {
         };
         for host in hosts.split(',') {
             let seed = Address::parse(host);
-            settings
-                .options
-                .seeds
-                .push(seed.ok_or_else(|| bad(format!("{host:?} is no host:port")))?);
+            settings.options.seeds.push(
+                seed.ok_or_else(|| bad(format!("invalid host {host:?}: expected host:port")))?,
+            );
         }
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -172,7 +171,8 @@ impl Settings {
             "write_concern" => self.replicas = replicas(value)?,
             "connections" => {
                 let n = value.parse();
-                self.options.connections = n.map_err(|_| format!("{name}={value} is no number"))?;
+                self.options.connections =
+                    n.map_err(|_| format!("invalid {name}={value}: expected an integer"))?;
             }
             "ca" => self.options.ca = path(),
             "cert" => self.options.identity.0 = path(),
