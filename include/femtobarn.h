@@ -172,7 +172,8 @@ fb_products *fb_write_batch_take_kept(fb_write_batch *batch);
 
 // Writes everything collected and frees the batch, also if writing fails: items that could not be written are then
 // lost.
-bool fb_write_batch_close(fb_write_batch *batch, fb_error **error);
+bool fb_write_batch_close(fb_write_batch *batch,
+                          fb_error **error);
 
 // Writes everything collected and frees the batch. Errors go to standard error; call fb_write_batch_flush before to
 // handle them.

@@ -30,7 +30,7 @@ _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re
 
 
 def kind_of(value: Any) -> Any:
-    """Return the type of a dataclass, a reference, or a list of these; None of other values.
+    """Return the type of a dataclass, a reference, or a list of these; None for other values.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def kind_of(value: Any) -> Any:
 
 
 def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple[type, ...] = ()) -> None:
-    """Note the classes of a type, with the members that annotations say.
+    """Store descriptions of the classes of a type, with members from annotations.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     kind : type
         The type.
     name : str, optional
-        The name of the dataclass that it is a list of, if it is not its own.
+        The name for the dataclass of its items, if it differs from its own.
     above : tuple of type
-        The classes that it is in.
+        The classes that contain it.
 
     Raises
     ------
     UsageError
-        If an annotation is no type of a product, or the store has a class of this name with other members.
+        If an annotation is not supported in products, or the store has a class of this name with other members.
     """
     kind = inmost(kind)
     if kind is Ptr:
@@ -79,7 +79,7 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     for member, hint in hints_of(kind).items():
         if inmost(hint) in (*above, kind):
             raise UsageError(
-                f"member {member!r} of {kind.__name__}: a class cannot contain itself, {inmost(hint).__name__} here: "
+                f"member {member!r} of {kind.__name__}: a class cannot contain itself, here {inmost(hint).__name__}: "
                 "store a flat list of them, with the indices of their children"
             )
         note_kind(store, hint, above=(*above, kind))
@@ -91,7 +91,7 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
 
 
 def note_records(store: DataStore, layout: Any, name: str, *, is_own: bool = False) -> str:
-    """Note the classes of records in an array that say what they are, and return the name of its type.
+    """Store descriptions of the named records in an array, and return the name of its type.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ def note_records(store: DataStore, layout: Any, name: str, *, is_own: bool = Fal
     layout : ak.contents.Content
         The array.
     name : str
-        The class of records that have no name; those in them get ``class::member``.
+        The class of records without a name; nested ones get ``class::member``.
     is_own : bool
-        Whether the outermost records get this name, whatever their own is.
+        Whether the outermost records get this name even if they have their own.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def note_records(store: DataStore, layout: Any, name: str, *, is_own: bool = Fal
 
 
 def class_of(layout: Any) -> str | None:
-    """Return the name of the class that records say they are; None if they say none.
+    """Return the class name of records; None if they have none.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def class_of(layout: Any) -> str | None:
 
 
 def has_classes(layout: Any) -> bool:
-    """Return whether there are records in an array that say what they are.
+    """Return whether an array contains named records.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def has_classes(layout: Any) -> bool:
     Returns
     -------
     bool
-        Whether there are.
+        True if it does.
     """
     if layout.is_record:
         is_named = not layout.is_tuple and class_of(layout) is not None

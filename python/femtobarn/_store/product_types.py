@@ -389,7 +389,7 @@ def maker_of(kind: type) -> Maker:
     wanted = {one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
     if not wanted <= given <= {one.name for one in parameters}:
         return Maker(functools.partial(_made_without_init, kind), False, False)
-    own = vars(kind).get("__dataclass_params__")  # none if its constructor may be another than its base's
+    own = vars(kind).get("__dataclass_params__")  # none if its constructor may differ from its base's
     is_plain = own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__")
     sets_plainly = own is not None and (own.frozen or getattr(kind, "__setattr__", None) is _SETATTR)
     if is_plain and sets_plainly and _is_generated(getattr(kind, "__init__", None)):

@@ -65,7 +65,7 @@ __all__ = [
 
 
 _LITTLE = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
-_UNKNOWN = re.compile("described nowhere in the store|no type that is known")
+_UNKNOWN = re.compile("no description of class|no type that is known")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
@@ -316,7 +316,7 @@ def _layout_of(value: Any) -> Any:
 
 
 def _describe(store: DataStore, batches: Batches, layout: Any, name: str) -> None:
-    """Note the class that a type's name names, as values have it; that of references is known."""
+    """Store the description of the class in a type's name, from the values; the class of references is known."""
     own = _innermost(name)
     if own == PTR:
         note_ptr(store._codec)
@@ -327,7 +327,7 @@ def _describe(store: DataStore, batches: Batches, layout: Any, name: str) -> Non
 
 
 def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches | Encoded]:
-    """Return the name of the type of many values, and the values as the core takes them.
+    """Return the type name of many values, and the values in the core's form.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ def _array(stored: bytes, view: Any, form: As | None) -> Any:
     if form is NumPy:
         return array
     ak = optional("awkward", "all")
-    return ak.Array(ak.contents.NumpyArray(array))  # what it would make of it, without looking what it is
+    return ak.Array(ak.contents.NumpyArray(array))  # the same result as ak.Array, without inspecting the argument
 
 
 def _rows(stored: bytes, name: str, size: int, members: list[tuple[str, str, int]], form: As | None) -> Any:
@@ -565,7 +565,7 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
 
 def _only_boost(label: str, type_name: str) -> UsageError:
     return UsageError(
-        f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
+        f"product {label!r} is a {type_name}, which HEPnOS's classes store with Boost: only C++ can read it; load it as "
         "bytes"
     )
 
@@ -580,7 +580,7 @@ def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> 
         if error.kind != "product-type" or not is_unknown:
             return error
         return UsageError(
-            f"{error}; C++ may have stored it by Boost, which only C++ reads: load it as bytes", kind=error.kind
+            f"{error}; C++ may have stored it with Boost, which only C++ can read: load it as bytes", kind=error.kind
         )
     if isinstance(error, ChecksumError) or error._object is not None:
         return error  # it is not what was stored, whoever has
@@ -589,8 +589,8 @@ def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> 
         return error
     which = f"product {others[0]!r}: " if len(names) == 1 else ""
     return FormatError(
-        f"{which}{error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and vectors of them "
-        "by Boost: only C++ reads that; load it as bytes",
+        f"{which}{error}; or hepnos.hpp has stored it: except for numbers, plain structs and vectors of them, it uses "
+        "Boost, which only C++ can read; load it as bytes",
         kind=error.kind,
     )
 
@@ -734,14 +734,14 @@ class Column:
         return Column(self._store, self._label, item, self._array[n])
 
     def at(self, n: int, form: As | None) -> Any:
-        """Return one of the values, which is there.
+        """Return an existing value.
 
         Parameters
         ----------
         n : int
             Which.
         form : As or None
-            What the user wants; None for what is natural for the type.
+            The requested form; None for the natural one of the type.
 
         Returns
         -------

@@ -275,7 +275,7 @@ def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | Non
 
 
 def note_ptr(codec: _core.Codec) -> str:
-    """Note the members of references in a store.
+    """Store the description of references in a store.
 
     Parameters
     ----------

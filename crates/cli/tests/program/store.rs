@@ -176,7 +176,9 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     .concat();
     let message = failure(&none, 3)["message"].as_str().unwrap().to_owned();
     assert!(
-        message.contains("no product \"x\" of fermilab/nova, run 3, subrun 1, event 2; it has y"),
+        message.contains(
+            "no product \"x\" of fermilab/nova, run 3, subrun 1, event 2; existing products: y"
+        ),
         "{message}"
     );
     // Of two types of a label, one.

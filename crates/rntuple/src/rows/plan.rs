@@ -54,7 +54,7 @@ impl Plan {
             Shape::List { item, .. } => {
                 let item = Self::new(item, path)?;
                 if item.least() == 0 {
-                    let reason = "lists of what has no bytes cannot be stored as a product";
+                    let reason = "lists of items without bytes cannot be stored as a product";
                     return Err(unwritable(path, reason));
                 }
                 Self::List(Box::new(item))

@@ -130,7 +130,7 @@ mod tests {
             (
                 unreachable,
                 "store-unreachable",
-                "redis://a/: cannot write: no server did it: a:6379: it does not answer",
+                "redis://a/: cannot write: no server answered: a:6379: it does not answer",
             ),
             (
                 refused("NOAUTH Authentication required."),
@@ -160,7 +160,11 @@ mod tests {
                 "store-evicts",
                 "noeviction",
             ),
-            (refused("EMPTIED {store}h"), "store-emptied", "begin anew"),
+            (
+                refused("EMPTIED {store}h"),
+                "store-emptied",
+                "start with an empty store",
+            ),
             (
                 refused("ERR max number of clients reached"),
                 "store-full",

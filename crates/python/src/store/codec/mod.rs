@@ -184,7 +184,7 @@ impl Codec {
                     };
                     let label = write::shown(label);
                     usage(format!(
-                        "product {label} is a {type_name}, which is no {form}{why}"
+                        "product {label} has type {type_name} and cannot be loaded as {form}{why}"
                     ))
                 }
                 Err(error) => error,

@@ -243,7 +243,9 @@ impl Read {
                 let real = PyFloat::new(py, integer.extract()?).into_any();
                 match real.eq(&integer)? {
                     true => Ok(real),
-                    false => not_made(format!("no float is {integer}")),
+                    false => not_made(format!(
+                        "{integer} cannot be represented exactly as a float"
+                    )),
                 }
             }
             Self::Text => {
@@ -265,7 +267,7 @@ impl Read {
                 _ => item.value(store, from),
             },
             Self::Present(item, form) => match from.tag(1, "0 or 1")? {
-                0 => not_made(format!("a value is missing; what may be is {form} | None")),
+                0 => not_made(format!("a value is missing; annotate it as {form} | None")),
                 _ => item.value(store, from),
             },
             Self::Members(members) => members.value(store, from),
@@ -451,7 +453,7 @@ fn of_class(class: &Class, dataclass: &Bound<'_, PyTuple>) -> Result<Read, Misfi
         let advice = match there.is_empty() {
             true => String::new(),
             false => {
-                format!("; a default of {first} in {own} would stand for what is not there")
+                format!("; to load it anyway, give {first} in {own} a default")
             }
         };
         return not_made(format!("it has no {}{advice}", missing.join(", ")));
@@ -466,7 +468,7 @@ fn of_class(class: &Class, dataclass: &Bound<'_, PyTuple>) -> Result<Read, Misfi
             });
         };
         let (stored, wanted) = (member.part.type_name(), python::shown(&hint)?);
-        let is_none = format!("is stored as {stored}, which is no {wanted}");
+        let is_none = format!("is stored as {stored} and cannot be loaded as {wanted}");
         let told = Some((format!("member {} of {own}", shown(name)), is_none));
         match Read::as_form(&member.part, &hint) {
             Ok(read) => Ok(Step {

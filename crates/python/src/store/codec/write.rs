@@ -75,18 +75,14 @@ fn class_of(value: &Value<'_>) -> String {
 fn none_of(value: &Value<'_>, part: &Part) -> Misfit {
     let (value, name) = (shown(value), part.python_name());
     let advice = match value == "None" {
-        true => format!("; what may be missing is {name} | None"),
+        true => format!("; for values that may be missing, use {name} | None"),
         false => String::new(),
     };
-    Misfit::of("usage", format!("{value} is no {name}{advice}"))
+    Misfit::of("usage", format!("{value} is not of type {name}{advice}"))
 }
 
 fn not_held(kind: &'static str, value: &Value<'_>, dtype: DType) -> Misfit {
-    let why = format!(
-        "{} is no number that a {} holds",
-        shown(value),
-        dtype.name()
-    );
+    let why = format!("{} does not fit into {}", shown(value), dtype.name());
     Misfit::of(kind, why)
 }
 
@@ -223,7 +219,7 @@ impl Writer<'_> {
             let own = own.map_err(|error| match error.is_instance_of::<PyAttributeError>(py) {
                 true => {
                     let (name, class) = (shown(name), class_of(value));
-                    let why = format!("member {name} of this {class} was never given a value");
+                    let why = format!("member {name} of this {class} has no value");
                     Misfit::of("usage", why)
                 }
                 false => Misfit::Raised(error),
@@ -380,10 +376,7 @@ fn put_text(part: &Part, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Mis
             .getattr("reason")
             .map(|reason| reason.to_string());
         let (value, reason) = (shown(value), reason.unwrap_or_default());
-        Misfit::of(
-            "usage",
-            format!("{value} is no text that UTF-8 has ({reason})"),
-        )
+        Misfit::of("usage", format!("{value} is not valid UTF-8 ({reason})"))
     })?;
     out.extend_from_slice(&(text.len() as u64).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
@@ -489,7 +482,7 @@ fn put_number(
     number.append(dtype, out).ok_or_else(|| match number {
         Number::Float(_) if !matches!(dtype, DType::Float32 | DType::Float16) => {
             let why = format!(
-                "{} is no {}: a float is never converted to one, whatever its value is; convert it first, as with int()",
+                "{} is not of type {}: floats are not converted to integers; convert it first, as with int()",
                 shown(value),
                 part.python_name()
             );
