@@ -406,6 +406,11 @@ impl<'o> Job<'o> {
             if let Some(sets) = self.attributes.get(&path) {
                 sets.write(&mut self.file, &mut ntuple)?;
             }
+            let inputs = self.report.inputs.iter_mut();
+            let added = inputs.flat_map(|input| &mut input.ntuples);
+            for (_, merged) in added.filter(|(own, _)| *own == path) {
+                merged.missing = ntuple.missing_in(merged);
+            }
             let n_before = self.n_before(&path);
             let n_entries = ntuple.finish(&mut self.file)?;
             let merged = MergedNTuple {
