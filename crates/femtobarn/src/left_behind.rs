@@ -2,11 +2,16 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::{RootFile, RootFileError, without_cycle};
+use femtobarn_rootfile::{Directory, Key, RootFile, RootFileError, without_cycle};
 use serde_json::{Value, json};
+
+use crate::objects::holds_entries;
 
 /// Why objects beside one that is named are not in the output.
 const NOT_NAMED: &str = "not named";
+/// Why other cycles of an object are not.
+const OLDER: &str = "an older cycle of it";
+const NEWER: &str = "a newer cycle of it";
 
 /// An object of the inputs, or a field of one, that is not in the output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,6 +35,11 @@ impl LeftBehind {
             field: None,
             reason: reason.to_owned(),
         }
+    }
+
+    /// A cycle of an object whose newest one is in the output.
+    pub(crate) fn older(path: &str, key: &Key) -> Self {
+        Self::object(&format!("{path};{}", key.cycle), &key.class_name, OLDER)
     }
 
     /// A field of an ntuple or a tree.
@@ -64,12 +74,39 @@ pub(crate) fn beside(file: &RootFile, path: &str) -> Result<Vec<LeftBehind>, Roo
             }
         }
         if own.len() == rest.len() || directory.get(rest).is_some() {
+            out.extend(other_cycles(&directory, rest));
             return Ok(out);
         }
         above = path
             .get(..path.len() - rest.len() + own.len())
             .unwrap_or(path);
     }
+}
+
+/// The other cycles of an object of a directory.
+fn other_cycles(directory: &Directory, name: &str) -> Vec<LeftBehind> {
+    let meant = directory.get_wanted(name, &holds_entries);
+    let Some(meant) = meant.or_else(|| directory.get(name)) else {
+        return Vec::new();
+    };
+    let place = directory.path();
+    let slash = if place.is_empty() { "" } else { "/" };
+    let path = format!("{place}{slash}{}", meant.name);
+    let same = directory.keys().iter();
+    let is_other = |key: &&Key| match key.cycle < meant.cycle {
+        true => true,
+        // a later object of the same name need not be one of the same kind
+        false => key.cycle > meant.cycle && holds_entries(key) == holds_entries(meant),
+    };
+    let others = same.filter(|key| key.name == meant.name).filter(is_other);
+    let other = others.map(|key| {
+        let older = LeftBehind::older(&path, key);
+        match key.cycle < meant.cycle {
+            true => older,
+            false => LeftBehind::object(&older.name, &key.class_name, NEWER),
+        }
+    });
+    other.collect()
 }
 
 /// All that is left behind, each with the files that have it.

@@ -14,7 +14,7 @@ use super::names::plain_ntuple_name;
 use super::options::{ConvertOptions, Purpose};
 use super::source::{Source, has_data};
 use super::wanted::Unmatched;
-use crate::inputs::{Input, Opened, wanted};
+use crate::inputs::{Input, Opened};
 use crate::left_behind::{AllLeftBehind, LeftBehind, beside};
 use crate::ntuple::NTuple;
 use crate::open::{RNTUPLE_CLASS, while_it_grows};
@@ -147,13 +147,16 @@ fn look(input: &Input, is_whole: bool, purpose: Purpose) -> Result<Found, RNTupl
                 left: beside(&opened.file, path)?,
             });
         }
-        let (found, others): (Vec<_>, Vec<_>) = wanted(&opened.file, None)?
+        let (newest, older) = opened.objects_and_older(None)?;
+        let (found, others): (Vec<_>, Vec<_>) = newest
             .into_iter()
             .filter(|(_, key)| !key.is_directory())
             .partition(|(_, key)| is_converted(key, purpose));
         let others = others.iter();
         let left = others.map(|(path, key)| LeftBehind::object(path, &key.class_name, NO_TREE));
-        let left = left.collect();
+        let older = older.iter();
+        let older = older.map(|(path, key)| LeftBehind::older(path, key));
+        let left = left.chain(older).collect();
         let open = |path: Option<&str>| {
             let reader = opened.entries(path)?;
             let key = found.iter().find(|(path, _)| path == reader.path());

@@ -43,7 +43,27 @@ impl Opened {
 
     /// The newest cycle of all that is in the file, or of one object of it; trees are the ntuples that they were converted to.
     pub fn objects(&self, path: Option<&str>) -> Result<Vec<(String, Key)>, RNTupleError> {
-        let found = wanted(&self.file, path)?;
+        self.objects_and_older(path).map(|(objects, _)| objects)
+    }
+
+    /// The same, and older cycles of what is not named.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    pub fn objects_and_older(
+        &self,
+        path: Option<&str>,
+    ) -> Result<(Vec<(String, Key)>, Vec<(String, Key)>), RNTupleError> {
+        let (found, older) = match path {
+            Some(_) => (wanted(&self.file, path)?, Vec::new()),
+            None => objects::newest_and_older(&self.file)?,
+        };
+        Ok((self.with_converted(found)?, older))
+    }
+
+    /// Objects, with the ntuples that trees were converted to in place of these.
+    fn with_converted(
+        &self,
+        found: Vec<(String, Key)>,
+    ) -> Result<Vec<(String, Key)>, RNTupleError> {
         let Some(ntuples) = &self.ntuples else {
             return Ok(found);
         };

@@ -10,7 +10,7 @@ use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
 use crate::inputs::no_field;
-use crate::left_behind::beside;
+use crate::left_behind::{LeftBehind, beside};
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
 
@@ -63,7 +63,10 @@ impl Job<'_> {
         if let Some(path) = &input.path {
             merged.left = beside(&opened.file, path)?;
         }
-        let mut found = opened.objects(input.path.as_deref())?;
+        let (mut found, older) = opened.objects_and_older(input.path.as_deref())?;
+        let older = older.iter();
+        let older = older.map(|(path, key)| LeftBehind::older(path, key));
+        merged.left.extend(older);
         let now = (self.progress, progress);
         self.trees
             .convert((at, input), &found, options, &mut merged, now)?;

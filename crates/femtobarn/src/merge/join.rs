@@ -22,7 +22,7 @@ use super::proven::{prove_staged, staged_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnProgress, Progress};
 use crate::inputs::{
     Input, JoinOptions, Opened, OtherObjects, check_apart, check_inputs, check_joined, chosen,
-    counted, matched, open_joined, wanted,
+    counted, matched, open_joined,
 };
 use crate::left_behind::{LeftBehind, beside};
 use crate::open::RNTUPLE_CLASS;
@@ -189,7 +189,10 @@ impl OtherContent {
                 left,
             });
         }
-        let mut objects = wanted(&opened.file, None)?;
+        let (mut objects, older) = opened.objects_and_older(None)?;
+        let older = older.iter();
+        let left = older.map(|(path, key)| LeftBehind::older(path, key));
+        let left = left.collect();
         let is_joined =
             |path: &str, key: &Key| path == reader.path() && key.class_name == RNTUPLE_CLASS;
         objects.retain(|(path, key)| !key.is_directory() && !is_joined(path, key));
@@ -207,7 +210,7 @@ impl OtherContent {
         Ok(Self {
             opened,
             objects,
-            left: Vec::new(),
+            left,
         })
     }
 
