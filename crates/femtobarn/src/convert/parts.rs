@@ -1,6 +1,5 @@
 //! The ntuples and trees of the inputs: each becomes an ntuple of the output.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use femtobarn_rootfile::{Key, without_cycle};
 use femtobarn_ttree::is_tree;
 
 use super::format::Format;
-use super::names::plain_ntuple_name;
+use super::names::{FieldNames, TreeNames};
 use super::options::{ConvertOptions, Purpose};
 use super::source::{Source, has_data};
 use super::wanted::Unmatched;
@@ -34,6 +33,8 @@ pub(super) struct Part {
     pub name: Option<String>,
     /// Its path in the file, and its class.
     object: (String, String),
+    /// The names that other files have given to its fields.
+    names: FieldNames,
 }
 
 impl Part {
@@ -49,6 +50,11 @@ impl Part {
         for item in fields.chain(source.left_behind.iter().cloned()) {
             left.add(item, file.as_deref());
         }
+    }
+
+    /// Its path in the file.
+    pub fn path(&self) -> &str {
+        &self.object.0
     }
 
     fn left(&self, reason: &str, left: &mut AllLeftBehind) {
@@ -131,7 +137,7 @@ pub(super) fn find(
     if let Some(name) = &options.name {
         return Err(one_name_for_many(inputs, &parts, name));
     }
-    give_names(&mut parts);
+    give_names(&mut parts, &mut TreeNames::default());
     Ok(parts)
 }
 
@@ -187,6 +193,7 @@ fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
         readers: opened.into_iter().map(|(reader, _)| reader).collect(),
         name: None,
         object: object.unwrap_or_default(),
+        names: FieldNames::default(),
     }
 }
 
@@ -206,22 +213,16 @@ fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, Stri
             readers: vec![reader],
             name: None,
             object: (path, class),
+            names: FieldNames::default(),
         }),
     }
 }
 
-/// Names that ntuples can have, each of one.
-fn give_names(parts: &mut [Part]) {
-    let mut known: HashSet<String> = HashSet::new();
+/// Names that ntuples can have, each of one, and those that other files have given.
+pub(super) fn give_names(parts: &mut [Part], names: &mut TreeNames) {
     for part in parts {
-        let plain = plain_ntuple_name(&part.object.0);
-        let mut name = plain.clone();
-        let mut number = 2;
-        while !known.insert(name.clone()) {
-            name = format!("{plain}_{number}");
-            number += 1;
-        }
-        part.name = Some(name);
+        part.name = Some(names.give(&part.object.0));
+        part.names = names.of(&part.object.0);
     }
 }
 
@@ -262,7 +263,8 @@ pub(super) fn open(
         let of_part = |error| (at, error);
         let ntuple = part.ntuple().map_err(of_part)?;
         let part_options = part.options(options);
-        let opened = Source::open_part(&part.inputs, ntuple, output, &part_options, &own);
+        let how = (&part_options, &part.names);
+        let opened = Source::open_part(&part.inputs, ntuple, output, how, &own);
         let mut source = opened.map_err(of_part)?;
         let own = std::mem::take(&mut source.unmatched);
         unmatched = Some(match unmatched {
@@ -303,7 +305,8 @@ pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError>
     )?;
     let each = parts.into_iter().map(|mut part| {
         let ntuple = part.ntuple()?;
-        let source = Source::open_part(&part.inputs, ntuple, Format::Root, &options, &[])?;
+        let how = (&options, &part.names);
+        let source = Source::open_part(&part.inputs, ntuple, Format::Root, how, &[])?;
         Ok((part.name.unwrap_or(part.object.0), source.n_entries))
     });
     each.collect()

@@ -14,12 +14,33 @@ use super::Input;
 use crate::objects;
 use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader_of};
 
+/// What the trees of an input were converted to: ntuples of a file that has those of other inputs, too.
+pub(crate) struct ConvertedTrees {
+    /// The file, by the name of the input.
+    pub source: Arc<dyn ByteSource>,
+    pub file: Arc<Opened>,
+    /// By their paths in the output.
+    pub ntuples: Vec<(String, Key)>,
+}
+
+impl ConvertedTrees {
+    /// Opens an ntuple; none if no tree was converted to one of this path.
+    pub fn reader(&self, path: &str) -> Result<Option<Reader>, RNTupleError> {
+        let found = self.ntuples.iter().find(|(own, _)| own == path);
+        let open = |(_, key): &(String, Key)| {
+            let options = ReaderOptions::default();
+            reader_of(self.source.clone(), &self.file.file, (path, key), options)
+        };
+        found.map(open).transpose()
+    }
+}
+
 /// An input that is open.
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
     pub file: RootFile,
-    /// What has the ntuples, if trees are among them.
-    pub ntuples: Option<Box<Opened>>,
+    /// What its trees were converted to.
+    pub converted: Option<ConvertedTrees>,
     infos: OnceCell<Arc<Infos>>,
     /// Whether the output has its descriptions of classes.
     is_described: Cell<bool>,
@@ -35,7 +56,7 @@ impl Opened {
         Ok(Self {
             file: RootFile::open(metadata)?,
             source,
-            ntuples: None,
+            converted: None,
             infos: OnceCell::new(),
             is_described: Cell::new(false),
         })
@@ -64,19 +85,16 @@ impl Opened {
         &self,
         found: Vec<(String, Key)>,
     ) -> Result<Vec<(String, Key)>, RNTupleError> {
-        let Some(ntuples) = &self.ntuples else {
+        let Some(converted) = &self.converted else {
             return Ok(found);
         };
         let others = found
             .into_iter()
             .filter(|(_, key)| !is_tree(&key.class_name));
         let mut out: Vec<(String, Key)> = others.collect();
-        for (path, key) in wanted(&ntuples.file, None)? {
-            if key.is_directory() {
-                continue;
-            }
+        for (path, key) in &converted.ntuples {
             let is_ntuple =
-                |(other, key): &(String, Key)| *other == path && key.class_name == RNTUPLE_CLASS;
+                |(other, key): &(String, Key)| other == path && key.class_name == RNTUPLE_CLASS;
             if out.iter().any(is_ntuple) {
                 let url = self.source.url();
                 return Err(RNTupleError::Usage {
@@ -85,17 +103,22 @@ impl Opened {
                     ),
                 });
             }
-            out.push((path, key));
+            out.push((path.clone(), key.clone()));
         }
         Ok(out)
     }
 
+    /// Whether the ntuple of a path is what a tree was converted to.
+    pub fn is_converted(&self, path: &str) -> bool {
+        let converted = self.converted.iter().flat_map(|it| &it.ntuples);
+        converted.into_iter().any(|(own, _)| own == path)
+    }
+
     /// Opens an ntuple.
     pub fn reader(&self, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        if let Some(ntuples) = &self.ntuples
-            && ntuples.file.find(path).is_ok()
-        {
-            return ntuples.reader(path, key);
+        let converted = self.converted.as_ref().map(|it| it.reader(path));
+        if let Some(reader) = converted.transpose()?.flatten() {
+            return Ok(reader);
         }
         let options = ReaderOptions::default();
         reader_of(self.source.clone(), &self.file, (path, key), options)

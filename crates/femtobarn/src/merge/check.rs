@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_ttree::is_tree;
 
 use super::others::{check_named, taken};
 use super::trees::Trees;
@@ -30,12 +31,13 @@ impl Job<'_> {
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         for (at, input) in inputs.iter().enumerate() {
-            self.check((at, input), progress)
+            self.check((at, input), inputs, progress)
                 .map_err(|error| told(error, inputs, &self.trees))?;
             if !progress(self.progress) {
                 return Err(RNTupleError::Interrupted);
             }
         }
+        self.check_existing_names()?;
         self.check_names(inputs)
     }
 
@@ -53,6 +55,7 @@ impl Job<'_> {
     fn check(
         &mut self,
         (at, input): (usize, &Input),
+        inputs: &[Input],
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
@@ -68,9 +71,9 @@ impl Job<'_> {
         let older = older.map(|(path, key)| LeftBehind::older(path, key));
         merged.left.extend(older);
         let now = (self.progress, progress);
-        self.trees
-            .convert((at, input), &found, options, &mut merged, now)?;
-        if !merged.converted.is_empty() {
+        if found.iter().any(|(_, key)| is_tree(&key.class_name)) {
+            self.trees.convert(at, inputs, options, now)?;
+            self.trees.tell(at, &mut merged);
             self.trees.give(at, &mut opened)?;
             found = opened.objects(input.path.as_deref())?;
         }

@@ -26,7 +26,7 @@ use crate::inputs::{
 };
 use crate::left_behind::{LeftBehind, beside};
 use crate::open::RNTUPLE_CLASS;
-use crate::proof::ProofOptions;
+use crate::proof::{ProofOptions, find_meant};
 use crate::staged::{StagedOutput, shown};
 use crate::writable::create_beside;
 
@@ -121,7 +121,9 @@ pub fn join(
             ..ProofOptions::default()
         };
         let output = staged_ntuple(&staged, Some(name));
-        report.proof = Some(prove_staged(&output, files, proof, begun, progress)?);
+        let finder = |(_, input): (usize, &Input), path: &str| find_meant(&output, input, path);
+        let proof = prove_staged(&output, files, &finder, proof, begun, progress)?;
+        report.proof = Some(proof);
     }
     let n_bytes = report.bytes_out;
     let tick = |done| progress(begun.sending(done, n_bytes));

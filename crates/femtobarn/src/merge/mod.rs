@@ -155,13 +155,15 @@ fn make(
         report.proof = Some(match report.ntuples.is_empty() {
             true => ProofReport::default(),
             false => {
+                trees.prove(inputs, options, all, progress)?;
                 let proof = ProofOptions {
                     entries: options.entries.clone(),
                     threads: options.write.threads,
                     ..ProofOptions::default()
                 };
                 let output = proven::staged_ntuple(staged, None);
-                proven::prove_staged(&output, &trees.inputs(inputs), proof, all, progress)?
+                let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
+                proven::prove_staged(&output, inputs, &finder, proof, all, progress)?
             }
         });
     }
@@ -283,6 +285,9 @@ impl<'o> Job<'o> {
     ) -> Result<(), RNTupleError> {
         let options = self.options;
         let reader = Arc::new(self.reader(opened, path, key)?);
+        if !opened.is_converted(path) {
+            self.trees.check_names(&reader)?;
+        }
         let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
             return Err(RNTupleError::internal("an ntuple that was not begun"));
