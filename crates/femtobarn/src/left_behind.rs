@@ -2,13 +2,17 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use femtobarn_rootfile::{RootFile, RootFileError, without_cycle};
+use femtobarn_rootfile::{Directory, Key, RootFile, RootFileError, without_cycle};
 use serde_json::{Value, json};
 
 use crate::inputs::Input;
+use crate::objects::holds_entries;
 
 /// Why objects beside one that is named are not in the output.
 const NOT_NAMED: &str = "not named";
+/// Why other cycles of an object are not.
+const OLDER: &str = "an older cycle of it";
+const NEWER: &str = "a newer cycle of it";
 
 /// An object of the inputs, or a field of one, that is not in the output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,6 +36,11 @@ impl LeftBehind {
             field: None,
             reason: reason.to_owned(),
         }
+    }
+
+    /// A cycle of an object whose newest one is in the output.
+    pub(crate) fn older(path: &str, key: &Key) -> Self {
+        Self::object(&format!("{path};{}", key.cycle), &key.class_name, OLDER)
     }
 
     /// A field of an ntuple or a tree.
@@ -75,11 +84,13 @@ pub(crate) fn beside(file: &RootFile, paths: &[&str]) -> Result<Vec<LeftBehind>,
         let mut below: Vec<(&str, Vec<&str>)> = Vec::new();
         for path in paths {
             let Some((own, rest)) = path.split_once('/') else {
+                out.extend(other_cycles(&directory, path));
                 continue;
             };
             known.insert(without_cycle(own));
             // keys may have slashes in their names
             if directory.get(path).is_some() {
+                out.extend(other_cycles(&directory, path));
                 continue;
             }
             let rest = rest.trim_start_matches('/');
@@ -101,6 +112,32 @@ pub(crate) fn beside(file: &RootFile, paths: &[&str]) -> Result<Vec<LeftBehind>,
         pending.extend(below.map(|(own, paths)| (format!("{above}{slash}{own}"), paths)));
     }
     Ok(out)
+}
+
+/// The other cycles of an object of a directory.
+fn other_cycles(directory: &Directory, name: &str) -> Vec<LeftBehind> {
+    let meant = directory.get_wanted(name, &holds_entries);
+    let Some(meant) = meant.or_else(|| directory.get(name)) else {
+        return Vec::new();
+    };
+    let place = directory.path();
+    let slash = if place.is_empty() { "" } else { "/" };
+    let path = format!("{place}{slash}{}", meant.name);
+    let same = directory.keys().iter();
+    let is_other = |key: &&Key| match key.cycle < meant.cycle {
+        true => true,
+        // a later object of the same name need not be one of the same kind
+        false => key.cycle > meant.cycle && holds_entries(key) == holds_entries(meant),
+    };
+    let others = same.filter(|key| key.name == meant.name).filter(is_other);
+    let other = others.map(|key| {
+        let older = LeftBehind::older(&path, key);
+        match key.cycle < meant.cycle {
+            true => older,
+            false => LeftBehind::object(&older.name, &key.class_name, NEWER),
+        }
+    });
+    other.collect()
 }
 
 /// All objects that are left behind, each with its files.

@@ -52,13 +52,24 @@ pub fn ntuples(file: &RootFile) -> Result<Vec<String>, RNTupleError> {
 /// The newest objects of a file by their paths: of each path the newest RNTuple or tree, and the newest other object if that
 /// is newer.
 pub(crate) fn newest(file: &RootFile) -> Result<Vec<(String, Key)>, RNTupleError> {
+    newest_and_older(file).map(|(newest, _)| newest)
+}
+
+/// The newest objects of a file as [`newest`] gives them, and the others.
+#[expect(clippy::type_complexity, reason = "used twice")]
+pub(crate) fn newest_and_older(
+    file: &RootFile,
+) -> Result<(Vec<(String, Key)>, Vec<(String, Key)>), RNTupleError> {
+    let mut older = Vec::new();
     let mut places: HashMap<(String, bool), usize> = HashMap::new();
     let mut out: Vec<(String, Key)> = Vec::new();
     for entry in file.walk()? {
         let place = (entry.path.clone(), holds_entries(&entry.key));
         match places.get(&place).and_then(|&at| out.get_mut(at)) {
-            Some((_, known)) if known.cycle < entry.key.cycle => *known = entry.key,
-            Some(_) => {}
+            Some((_, known)) if known.cycle < entry.key.cycle => {
+                older.push((entry.path, std::mem::replace(known, entry.key)));
+            }
+            Some(_) => older.push((entry.path, entry.key)),
             None => {
                 places.insert(place, out.len());
                 out.push((entry.path, entry.key));
@@ -74,6 +85,15 @@ pub(crate) fn newest(file: &RootFile) -> Result<Vec<(String, Key)>, RNTupleError
         holds_entries(key) || cycle.is_none_or(|&cycle| cycle < key.cycle)
     };
     let shown: Vec<bool> = out.iter().map(|(path, key)| is_shown(path, key)).collect();
-    let shown = out.into_iter().zip(shown).filter(|(_, shown)| *shown);
-    Ok(shown.map(|(object, _)| object).collect())
+    let (mut newest, mut others) = (Vec::new(), Vec::new());
+    for (object, shown) in out.into_iter().zip(shown) {
+        if shown {
+            newest.push(object);
+        } else {
+            others.push(object);
+        }
+    }
+    older.append(&mut others);
+    older.retain(|(_, key)| !key.is_directory());
+    Ok((newest, older))
 }

@@ -355,3 +355,28 @@ fn histograms_of_one_path_are_added_up() {
     let report = merged(&[histograms.clone(), histograms], &output, &options).unwrap();
     assert!(report.histograms > 0, "{}", report.histograms);
 }
+
+#[test]
+fn fields_of_later_inputs_are_told_as_missing_in_the_first() {
+    let folder = TempDir::new().unwrap();
+    let few = written(&folder, "few.root", &[("x", &[1])]);
+    let more = written(&folder, "more.root", &[("x", &[2]), ("y", &[3])]);
+    let output = folder.path().join("out.root");
+    let options = MergeOptions {
+        mode: Mode::Union,
+        overwrite: true,
+        ..verified()
+    };
+    for (inputs, lacking) in [
+        ([&few, &more, &few], [1, 0, 1]),
+        ([&more, &few, &more], [0, 1, 0]),
+    ] {
+        let inputs = inputs.map(|path| input(path));
+        let report = merged(&inputs, &output, &options).unwrap();
+        for (input, n) in report.inputs.iter().zip(lacking) {
+            let missing = &input.ntuples[0].1.missing;
+            assert_eq!(missing.len(), n, "{missing:?}");
+            assert!(missing.iter().all(|name| name == "y"));
+        }
+    }
+}

@@ -106,7 +106,8 @@ impl Directory {
     }
 
     /// The same of the keys that are wanted alone.
-    pub(crate) fn get_wanted(&self, name: &str, is_wanted: &dyn Fn(&Key) -> bool) -> Option<&Key> {
+    #[must_use]
+    pub fn get_wanted(&self, name: &str, is_wanted: &dyn Fn(&Key) -> bool) -> Option<&Key> {
         let with_cycle = split_cycle(name).and_then(|(base, cycle)| {
             let mut keys = self.keys.iter();
             keys.find(|key| key.name == base && key.cycle == cycle)

@@ -57,8 +57,7 @@ impl Certificate {
 pub(super) fn verify(
     source: &Source,
     given: Vec<ColumnDigest>,
-    format: Format,
-    output: &Path,
+    (format, output): (Format, &Path),
     options: &ConvertOptions,
     now: &mut Progress,
     progress: OnProgress<'_>,

@@ -16,7 +16,7 @@ use femtobarn_ttree::model::TreeModel;
 use super::attributes::{self};
 use super::fit::Fit;
 use super::format::Format;
-use super::names::plain_ntuple_name;
+use super::names::{FieldNames, plain_ntuple_name};
 use super::options::ConvertOptions;
 use super::origins::Origin;
 use super::reshape::reshape;
@@ -37,20 +37,22 @@ impl Source {
         output: Format,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
-        let mut source = Self::open_part(inputs, (None, None), output, options, &[])?;
+        let how = (options, &FieldNames::default());
+        let mut source = Self::open_part(inputs, (None, None), output, how, &[])?;
         match source.unmatched.pop_first() {
             None => Ok(source),
             Some((_, error)) => Err(error),
         }
     }
 
-    /// Opens files of one kind; several are one ntuple, which may be open already, and keeps the path instead of its name, if
-    /// there is one. What is known to be unreadable is left out.
+    /// Opens files of one format; several are one ntuple, which may be open already. The ntuple keeps the path instead of its
+    /// name, if a path is given. Branches that are known as unreadable are left out, and names that other files have given
+    /// to fields of a tree are given again.
     pub fn open_part(
         inputs: &[Input],
         (ntuple, path): (Option<NTuple>, Option<&str>),
         output: Format,
-        options: &ConvertOptions,
+        (options, names): (&ConvertOptions, &FieldNames),
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let [first, ..] = inputs else {
@@ -60,7 +62,7 @@ impl Source {
         let mut source = match Format::of(Path::new(&first.url)) {
             Format::Root => {
                 let ntuple = ntuple.map_or_else(|| open_together(inputs), Ok)?;
-                Self::ntuple(Arc::new(ntuple), output, options, unreadable)?
+                Self::ntuple(Arc::new(ntuple), output, (options, names), unreadable)?
             }
             format => tables::open(inputs, format, output, options)?,
         };
@@ -75,7 +77,7 @@ impl Source {
     fn ntuple(
         ntuple: Arc<NTuple>,
         output: Format,
-        options: &ConvertOptions,
+        (options, names): (&ConvertOptions, &FieldNames),
         unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let Some(reader) = ntuple.readers().first().cloned() else {
@@ -85,7 +87,7 @@ impl Source {
             ntuple.leave_out(name, reason);
         }
         if let (Some(model), Format::Root) = (Tree::model(&reader), output) {
-            return Self::tree(&ntuple, model, options);
+            return Self::tree(&ntuple, model, (options, names));
         }
         let descriptor = reader.descriptor();
         let all = 0..ntuple.n_entries();
@@ -139,6 +141,8 @@ impl Source {
             unmatched,
             left_behind,
             attributes,
+            names: FieldNames::default(),
+            origins: Vec::new(),
             batches: steps(ntuple, selection, &meant, options.write.threads)?,
             fields,
         })
@@ -163,26 +167,27 @@ impl Source {
     fn tree(
         ntuple: &Arc<NTuple>,
         model: &TreeModel,
-        options: &ConvertOptions,
+        how: (&ConvertOptions, &FieldNames),
     ) -> Result<Self, RNTupleError> {
         let Some(reader) = ntuple.readers().first() else {
             return Err(refused("", "nothing to convert"));
         };
         let mut fit = Fit::default();
-        let mut shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+        let mut shaped = tree::shape(model, ntuple, reader, &fit, how)?;
         let mut selection = ntuple.select(Some(&shaped.columns()))?;
         if ntuple.find_unreadable(&selection, &(0..ntuple.n_entries())) {
-            shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+            shaped = tree::shape(model, ntuple, reader, &fit, how)?;
             selection = ntuple.select(Some(&shaped.columns()))?;
         }
         fit = Fit::new(ntuple, reader, &selection);
         if !fit.is_empty() {
-            shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+            shaped = tree::shape(model, ntuple, reader, &fit, how)?;
         }
         let selection = selection.telling();
+        let origins = shaped.origins(model);
         let meant = shaped.read.into_iter();
         let meant: Vec<_> = meant.map(|(name, id)| (name, Origin::Branch(id))).collect();
-        let batches = steps(ntuple.clone(), selection, &meant, options.write.threads)?;
+        let batches = steps(ntuple.clone(), selection, &meant, how.0.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
             // objects may have lost the name that their key has
@@ -204,6 +209,8 @@ impl Source {
             unmatched: shaped.unmatched,
             left_behind: Vec::new(),
             attributes: Vec::new(),
+            names: shaped.names,
+            origins,
             batches: Box::new(batches.map(move |batch| reshape(&batch?, &pieces))),
             fields: shaped.fields,
         })

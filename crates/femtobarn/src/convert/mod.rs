@@ -29,6 +29,7 @@ mod replace;
 mod report;
 mod reshape;
 mod source;
+mod staged_trees;
 mod steps;
 mod table_file;
 mod tables;
@@ -49,8 +50,10 @@ pub(crate) use attributes::{Attributes, left_set};
 pub use certificate::{Certificate, ComparedColumn};
 pub use format::Format;
 pub use many::{Batch, FileReport, Outcome, convert_many};
+pub(crate) use names::TreeNames;
 pub use options::{ConvertOptions, OnProgress, Progress, Replace};
 pub use report::{Converted, ConvertedNTuple};
+pub(crate) use staged_trees::{Origins, StagedTrees, TreesOf};
 
 use crate::inputs::{check_apart, check_inputs, share};
 use crate::left_behind::AllLeftBehind;
@@ -59,19 +62,6 @@ use options::Purpose;
 use output::Sink;
 use parts::{OfPart, Part};
 use source::{Batches, Source, has_data};
-
-/// Converts the trees and ntuples of a file for a merge, under their paths, into a temporary local file. Fields that
-/// are asked for may be in none.
-pub(crate) fn convert_staged(
-    input: &Input,
-    output: &Path,
-    options: &ConvertOptions,
-    progress: OnProgress<'_>,
-) -> Result<(Converted, StagedOutput), RNTupleError> {
-    let inputs = std::slice::from_ref(input);
-    let made = make(inputs, output, options, Purpose::Merge, progress);
-    made.map_err(|failed| failed.error)
-}
 
 /// Converts files into one: each of their trees and ntuples, or the named one; those with the same path become one
 /// ntuple. The file appears when it is complete, and verified if requested.
@@ -161,7 +151,8 @@ pub(super) fn convert_or_failed(
     progress: OnProgress<'_>,
 ) -> Result<Converted, Failed> {
     let start = Instant::now();
-    let (mut done, mut staged) = make(inputs, output, options, Purpose::Output, progress)?;
+    let attempt = |unreadable: &Unreadable| attempt(inputs, output, options, unreadable, progress);
+    let (mut done, mut staged) = without_unreadable(&mut Vec::new(), attempt)?;
     let n_bytes = done.bytes_out;
     let now = Progress {
         entries: done.n_entries(),
@@ -181,17 +172,16 @@ pub(super) fn convert_or_failed(
     Ok(done)
 }
 
+/// Fields that turned out to be unreadable: numbers of the ntuples, names, and reasons.
+type Unreadable = Vec<(usize, String, String)>;
+
 /// Begins again without a field that turns out to be unreadable: nothing has appeared until then.
-fn make(
-    inputs: &[Input],
-    output: &Path,
-    options: &ConvertOptions,
-    purpose: Purpose,
-    progress: OnProgress<'_>,
-) -> Result<(Converted, StagedOutput), Failed> {
-    let mut unreadable: Vec<(usize, String, String)> = Vec::new();
+fn without_unreadable<T>(
+    unreadable: &mut Unreadable,
+    mut attempt: impl FnMut(&Unreadable) -> Result<T, Failed>,
+) -> Result<T, Failed> {
     loop {
-        let failed = match attempt(inputs, output, options, (purpose, &unreadable), progress) {
+        let failed = match attempt(unreadable) {
             Ok(done) => return Ok(done),
             Err(failed) => failed,
         };
@@ -212,7 +202,7 @@ fn attempt(
     inputs: &[Input],
     output: &Path,
     options: &ConvertOptions,
-    (purpose, unreadable): (Purpose, &[(usize, String, String)]),
+    unreadable: &Unreadable,
     progress: OnProgress<'_>,
 ) -> Result<(Converted, StagedOutput), Failed> {
     let format = Format::of_output(output)?;
@@ -220,13 +210,11 @@ fn attempt(
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
     let mut left_behind = AllLeftBehind::default();
-    let how = (purpose, options);
+    let how = (Purpose::Output, options);
     let parts = parts::find(inputs, format, how, &mut left_behind).map_err(Failed::opening)?;
     let opened = parts::open(parts, format, how, unreadable, &mut left_behind);
     let mut sources = opened.map_err(Failed::opening_part)?;
-    if purpose == Purpose::Output {
-        check_something(&sources, inputs, options)?;
-    }
+    check_something(&sources, inputs, options)?;
     let names: Vec<&str> = sources.iter().map(|(.., source)| &*source.name).collect();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
     let settings = settings.map_err(RNTupleError::from)?;
@@ -262,8 +250,8 @@ fn attempt(
     let mut ntuples = Vec::with_capacity(sources.len());
     for ((_, part, source), digest) in sources.into_iter().zip(digests) {
         let verified = digest.map(|digest| {
-            let path = staged.path();
-            certificate::verify(&source, digest, format, path, options, &mut now, progress)
+            let place = (format, staged.path());
+            certificate::verify(&source, digest, place, options, &mut now, progress)
         });
         let certificate = verified.transpose()?;
         part.leaves(&source, &mut left_behind);

@@ -1,4 +1,124 @@
-//! Names of fields, derived from names of branches and columns.
+//! Names of fields, made of those of branches and columns. Those of ROOT have fewer characters than branches may have: several
+//! branches, and several trees, may come to the same name, and then get numbers.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+
+/// What of a tree a field is made of, by its names in the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Meant {
+    /// The branch that is read by this name; of several that are, with a number.
+    Branch(String, usize),
+    /// The arrays with a counter, by the names of its leaf and its branch.
+    Arrays(String, String),
+    /// This counter.
+    Counter(String, String),
+}
+
+/// Names that were given, each to one thing.
+#[derive(Debug, Clone)]
+struct Given<K> {
+    names: HashMap<K, String>,
+    taken: HashSet<String>,
+    /// Names that several would have had.
+    shared: BTreeSet<String>,
+}
+
+impl<K> Default for Given<K> {
+    fn default() -> Self {
+        Self {
+            names: HashMap::new(),
+            taken: HashSet::new(),
+            shared: BTreeSet::new(),
+        }
+    }
+}
+
+impl<K: Eq + Hash> Given<K> {
+    /// The name that it has, or gets now: this one, with a number if something else has it.
+    fn give(&mut self, meant: K, plain: &str) -> String {
+        if let Some(known) = self.names.get(&meant) {
+            return known.clone();
+        }
+        let mut name = plain.to_owned();
+        let mut number = 2;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{plain}_{number}");
+            number += 1;
+        }
+        if name != plain {
+            self.shared.extend([plain.to_owned(), name.clone()]);
+        }
+        self.names.insert(meant, name.clone());
+        name
+    }
+}
+
+/// The names of the fields that a tree becomes. Trees of one path that are converted one by one have them together: what has
+/// the same names in two files gets the same name, and nothing else does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FieldNames {
+    given: Given<Meant>,
+    n_collections: usize,
+}
+
+impl FieldNames {
+    pub(super) fn give(&mut self, meant: Meant, plain: &str) -> String {
+        self.given.give(meant, plain)
+    }
+
+    /// The name of the arrays with a counter, as the importer numbers them.
+    pub(super) fn give_collection(&mut self, meant: Meant) -> String {
+        if let Some(known) = self.given.names.get(&meant) {
+            return known.clone();
+        }
+        let plain = format!("_collection{}", self.n_collections);
+        self.n_collections += 1;
+        self.given.give(meant, &plain)
+    }
+
+    /// Takes a name, if it is free.
+    pub(super) fn take(&mut self, name: &str) -> bool {
+        self.given.taken.insert(name.to_owned())
+    }
+}
+
+/// The names of trees that are converted one by one, and of their fields.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TreeNames {
+    given: Given<String>,
+    /// By the path of the tree.
+    fields: HashMap<String, FieldNames>,
+}
+
+impl TreeNames {
+    /// The path of the ntuple that the tree of a path becomes.
+    pub(super) fn give(&mut self, path: &str) -> String {
+        self.given.give(path.to_owned(), &plain_ntuple_name(path))
+    }
+
+    /// The names of the fields of a tree.
+    pub(super) fn of(&self, path: &str) -> FieldNames {
+        self.fields.get(path).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn keep(&mut self, path: &str, names: FieldNames) {
+        self.fields.insert(path.to_owned(), names);
+    }
+
+    /// Whether an ntuple of this path can be that of several trees.
+    pub(crate) fn is_shared(&self, ntuple: &str) -> bool {
+        self.given.shared.contains(ntuple)
+    }
+
+    /// Names of fields of an ntuple, each of which can be that of several branches.
+    pub(crate) fn shared_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
+        let trees = self.given.names.iter();
+        let trees = trees.filter(move |(_, name)| *name == ntuple);
+        let fields = trees.filter_map(|(tree, _)| self.fields.get(tree));
+        fields.flat_map(|fields| fields.given.shared.iter().map(String::as_str))
+    }
+}
 
 /// The name of a branch or a column without dimensions, and without what ROOT does not take in names of fields.
 pub(super) fn plain_name(branch: &str) -> String {

@@ -10,11 +10,11 @@ use femtobarn_rootfile::{Key, without_cycle};
 use femtobarn_ttree::is_tree;
 
 use super::format::Format;
-use super::names::plain_ntuple_name;
+use super::names::{FieldNames, TreeNames};
 use super::options::{ConvertOptions, Purpose};
 use super::source::{Source, has_data};
 use super::wanted::Unmatched;
-use crate::inputs::{Input, Opened, wanted};
+use crate::inputs::{Input, Opened};
 use crate::left_behind::{AllLeftBehind, LeftBehind, beside, named_together};
 use crate::ntuple::NTuple;
 use crate::open::{RNTUPLE_CLASS, while_it_grows};
@@ -36,6 +36,8 @@ pub(super) struct Part {
     path: Option<String>,
     /// Its path in the file, and its class.
     object: (String, String),
+    /// The names that other files have given to its fields.
+    names: FieldNames,
 }
 
 impl Part {
@@ -51,6 +53,11 @@ impl Part {
         for item in fields.chain(source.left_behind.iter().cloned()) {
             left.add(item, file.as_deref());
         }
+    }
+
+    /// Its path in the file.
+    pub fn path(&self) -> &str {
+        &self.object.0
     }
 
     fn left(&self, reason: &str, left: &mut AllLeftBehind) {
@@ -137,7 +144,7 @@ pub(super) fn find(
     if let Some(name) = &options.name {
         return Err(one_name_for_many(inputs, &parts, name));
     }
-    give_names(&mut parts);
+    give_names(&mut parts, &mut TreeNames::default());
     Ok(parts)
 }
 
@@ -158,13 +165,16 @@ fn look(
                 left: beside(&opened.file, named)?,
             });
         }
-        let (found, others): (Vec<_>, Vec<_>) = wanted(&opened.file, None)?
+        let (newest, older) = opened.objects_and_older(None)?;
+        let (found, others): (Vec<_>, Vec<_>) = newest
             .into_iter()
             .filter(|(_, key)| !key.is_directory())
             .partition(|(_, key)| is_converted(key, purpose));
         let others = others.iter();
         let left = others.map(|(path, key)| LeftBehind::object(path, &key.class_name, NO_TREE));
-        let left = left.collect();
+        let older = older.iter();
+        let older = older.map(|(path, key)| LeftBehind::older(path, key));
+        let left = left.chain(older).collect();
         let open = |path: Option<&str>| {
             let reader = opened.entries(path)?;
             let key = found.iter().find(|(path, _)| path == reader.path());
@@ -200,6 +210,7 @@ fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
         readers: opened.into_iter().map(|(reader, _)| reader).collect(),
         name: None,
         object: object.unwrap_or_default(),
+        names: FieldNames::default(),
     }
 }
 
@@ -226,22 +237,16 @@ fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, Stri
             name: None,
             path: None,
             object: (path, class),
+            names: FieldNames::default(),
         }),
     }
 }
 
-/// Names that ntuples can have, each of one.
-fn give_names(parts: &mut [Part]) {
-    let mut known: HashSet<String> = HashSet::new();
+/// Names that ntuples can have, each of one, and those that other files have given.
+pub(super) fn give_names(parts: &mut [Part], names: &mut TreeNames) {
     for part in parts {
-        let plain = plain_ntuple_name(&part.object.0);
-        let mut name = plain.clone();
-        let mut number = 2;
-        while !known.insert(name.clone()) {
-            name = format!("{plain}_{number}");
-            number += 1;
-        }
-        part.name = Some(name);
+        part.name = Some(names.give(&part.object.0));
+        part.names = names.of(&part.object.0);
     }
 }
 
@@ -284,7 +289,8 @@ pub(super) fn open(
         let ntuple = part.ntuple().map_err(of_part)?;
         let part_options = part.options(options);
         let given = (ntuple, part.path.as_deref());
-        let opened = Source::open_part(&part.inputs, given, output, &part_options, &own);
+        let how = (&part_options, &part.names);
+        let opened = Source::open_part(&part.inputs, given, output, how, &own);
         let mut source = opened.map_err(of_part)?;
         let own = std::mem::take(&mut source.unmatched);
         unmatched = Some(match unmatched {
@@ -325,8 +331,8 @@ pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError>
     )?;
     let each = parts.into_iter().map(|mut part| {
         let ntuple = part.ntuple()?;
-        let given = (ntuple, None);
-        let source = Source::open_part(&part.inputs, given, Format::Root, &options, &[])?;
+        let how = (&options, &part.names);
+        let source = Source::open_part(&part.inputs, (ntuple, None), Format::Root, how, &[])?;
         Ok((part.name.unwrap_or(part.object.0), source.n_entries))
     });
     each.collect()

@@ -35,6 +35,22 @@ pub(super) enum Piece {
     Count(String),
 }
 
+impl Piece {
+    /// The columns that it is made of, each with what it becomes.
+    pub fn columns<'p>(&'p self, path: &str, out: &mut Vec<(String, &'p str)>) {
+        match self {
+            Self::Column(name) | Self::Flat(name) | Self::Levels(name, _) | Self::Count(name) => {
+                out.push((path.to_owned(), name));
+            }
+            Self::Record(members) | Self::Zip(members) => {
+                for (name, piece) in members {
+                    piece.columns(&format!("{path}.{name}"), out);
+                }
+            }
+        }
+    }
+}
+
 /// A batch in its new shape.
 pub(super) fn reshape(
     batch: &RecordBatch,

@@ -12,6 +12,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
 use super::attributes::Attributes;
+use super::names::FieldNames;
 use super::wanted::{Names, Unmatched, Wanted};
 use crate::common::SkippedFields;
 use crate::left_behind::LeftBehind;
@@ -39,6 +40,9 @@ pub(super) struct Source {
     pub left_behind: Vec<LeftBehind>,
     /// Attributes of ranges of its entries.
     pub attributes: Vec<Attributes>,
+    /// Of a tree, the names of its fields, and from which branches they are read.
+    pub names: FieldNames,
+    pub origins: Vec<(String, String)>,
     pub batches: Batches,
 }
 

@@ -10,6 +10,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use super::contained::{Contained, contained};
 use super::format::Format;
 use super::ipc::{self, MAGIC};
+use super::names::FieldNames;
 use super::options::ConvertOptions;
 use super::plain::Columns;
 use super::source::{Batches, Source, refused};
@@ -65,6 +66,8 @@ pub(super) fn open(
     Ok(Source {
         fields,
         type_infos: Vec::new(),
+        names: FieldNames::default(),
+        origins: Vec::new(),
         name: "Events".into(),
         description: String::new(),
         n_entries,

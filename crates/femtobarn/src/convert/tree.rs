@@ -5,7 +5,7 @@
 //! the cardinality. Lists of leaves are records, split objects records with the members that were split, and split
 //! collections, which the importer does not take, collections of such records.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
@@ -19,7 +19,7 @@ use super::counters::{Counted, CountedArray, why_apart};
 use super::fit::Fit;
 use super::levels::Levels;
 use super::members::Members;
-use super::names::{common_beginning, plain_name};
+use super::names::{FieldNames, Meant, common_beginning, plain_name};
 use super::natural::{flattened, map, natural, view};
 use super::options::ConvertOptions;
 use super::reshape::Piece;
@@ -42,9 +42,39 @@ pub(super) struct Shaped {
     pub notes: Vec<(String, String)>,
     /// Names and patterns that no branch fits.
     pub unmatched: Unmatched,
+    /// The names of the fields, with those of other files.
+    pub names: FieldNames,
 }
 
 impl Shaped {
+    /// Which field, or array of a collection, is read from which top-level branch.
+    pub fn origins(&self, tree: &TreeModel) -> Vec<(String, String)> {
+        let read = self.read.iter();
+        let read: HashMap<&str, BranchId> = read.map(|(name, id)| (name.as_str(), *id)).collect();
+        let mut out = Vec::new();
+        for (field, piece) in &self.pieces {
+            let mut columns = Vec::new();
+            piece.columns(field, &mut columns);
+            for (path, column) in columns {
+                let top = read.get(column).map(|&id| tree.top_of(id));
+                let Some(branch) = top.and_then(|id| tree.branch(id)) else {
+                    continue;
+                };
+                let is_counted = branch.leaves.iter().any(|leaf| leaf.count.is_some());
+                let own = match is_counted {
+                    true => path.rsplit('.').next().unwrap_or(&path),
+                    false => field,
+                };
+                let name = branch.name.split('[').next().unwrap_or_default();
+                let pair = (own.to_owned(), name.trim_end_matches('.').to_owned());
+                if out.last() != Some(&pair) {
+                    out.push(pair);
+                }
+            }
+        }
+        out
+    }
+
     /// The columns to read.
     pub fn columns(&self) -> Vec<String> {
         self.read.iter().map(|(column, _)| column.clone()).collect()
@@ -59,7 +89,8 @@ struct Shaper<'a> {
     wanted: Wanted<'a>,
     group: bool,
     out: Shaped,
-    names: HashSet<String>,
+    /// How many branches had a name so far.
+    n_named: HashMap<String, usize>,
     /// The arrays of each counter, by the name of its leaf and its branch.
     counted: BTreeMap<(String, BranchId), Counted>,
     /// Counters of arrays that are asked for.
@@ -69,7 +100,8 @@ struct Shaper<'a> {
     views: Vec<FieldModel>,
 }
 
-/// The layout of a tree, without branches known as unreadable. `fit` has the differences of other files.
+/// The layout of a tree, without branches known as unreadable. `fit` has the differences of other files, `names` the names
+/// that other files have given.
 ///
 /// # Errors
 /// If a selected branch cannot be read.
@@ -78,7 +110,7 @@ pub(super) fn shape(
     ntuple: &NTuple,
     reader: &Reader,
     fit: &Fit,
-    options: &ConvertOptions,
+    (options, given): (&ConvertOptions, &FieldNames),
 ) -> Result<Shaped, RNTupleError> {
     let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
     let names = names.map(|branch| branch.name.as_str());
@@ -89,8 +121,11 @@ pub(super) fn shape(
         reader,
         wanted: Wanted::new(options, names).with_below(top_branches(tree, reader)),
         group: options.group,
-        out: Shaped::default(),
-        names: HashSet::new(),
+        out: Shaped {
+            names: given.clone(),
+            ..Shaped::default()
+        },
+        n_named: HashMap::new(),
         counted: BTreeMap::new(),
         counters: HashSet::new(),
         apart: BTreeMap::new(),
@@ -189,7 +224,7 @@ impl Shaper<'_> {
             (Some(counter), Some((column, model)))
                 if branch.children.is_empty() && self.left_out.reason(&column).is_none() =>
             {
-                let name = self.free_name(&branch.name);
+                let name = self.branch_name(id);
                 if let Some(counted) = self.counted.get_mut(&counter) {
                     counted.members.push(CountedArray {
                         branch: id,
@@ -201,7 +236,7 @@ impl Shaper<'_> {
             }
             _ => {
                 let n_notes = self.out.notes.len();
-                let name = self.free_name(&branch.name);
+                let name = self.branch_name(id);
                 if let Some((model, piece)) = self.any(id, &name) {
                     self.out.fields.push(model.named(name.as_str()));
                     self.out.pieces.push((name, piece));
@@ -363,15 +398,22 @@ impl Shaper<'_> {
         checked.err().map(|error| error.to_string())
     }
 
-    /// A name for a field that ROOT takes and that no other has.
-    fn free_name(&mut self, branch: &str) -> String {
-        let plain = plain_name(branch);
-        let mut name = plain.clone();
-        let mut number = 2;
-        while !self.names.insert(name.clone()) {
-            name = format!("{plain}_{number}");
-            number += 1;
-        }
+    /// A name for the field that a branch becomes. Branches of several files are the same if they are read by the same name.
+    fn branch_name(&mut self, id: BranchId) -> String {
+        let descriptor = self.reader.descriptor();
+        let field = Tree::field(self.reader, id);
+        let field = field.filter(|field| descriptor.top_level.contains(field));
+        let branch = self.tree.branch(id).map_or("", |branch| &branch.name);
+        let own = field.map_or(branch.trim_end_matches('.'), |id| descriptor.field_name(id));
+        let number = self.n_named.entry(own.to_owned()).or_default();
+        *number += 1;
+        let meant = Meant::Branch(own.to_owned(), *number);
+        self.free_name(meant, branch)
+    }
+
+    /// A name for a field that ROOT takes and that nothing else has.
+    fn free_name(&mut self, meant: Meant, branch: &str) -> String {
+        let name = self.out.names.give(meant, &plain_name(branch));
         if name != branch {
             self.out
                 .notes
@@ -391,8 +433,11 @@ impl Shaper<'_> {
                 self.out.pieces.push((array.name, piece));
             }
         }
-        for (number, ((counter, _), counted)) in counted.into_iter().enumerate() {
-            let (name, cut) = self.collection_name(number, &counter, &counted);
+        for ((counter, _), counted) in counted {
+            let branch = self.tree.branch(counted.branch);
+            let branch = branch.map_or(String::new(), |branch| branch.name.to_string());
+            let (name, cut) = self.collection_name((&counter, &branch), &counted);
+            let own_counter = Meant::Counter(counter.clone(), branch);
             let Counted {
                 branch,
                 is_wanted,
@@ -426,7 +471,7 @@ impl Shaper<'_> {
                 .push(FieldModel::vector(name.as_str(), item));
             self.out.pieces.push((name.clone(), piece));
             if is_wanted {
-                let counter = self.free_name(&counter);
+                let counter = self.free_name(own_counter, &counter);
                 self.views
                     .push(FieldModel::cardinality(counter, name, false));
             }
@@ -437,11 +482,11 @@ impl Shaper<'_> {
     /// that is.
     fn collection_name(
         &mut self,
-        number: usize,
-        counter: &str,
+        (counter, branch): (&str, &str),
         counted: &Counted,
     ) -> (String, Option<usize>) {
-        let imported = self.free_name(&format!("_collection{number}"));
+        let meant = Meant::Arrays(counter.to_owned(), branch.to_owned());
+        let imported = self.out.names.give_collection(meant);
         if !self.group {
             return (imported, None);
         }
@@ -456,10 +501,9 @@ impl Shaper<'_> {
             ("", _) => counter,
             (common, _) => common,
         };
-        if own.is_empty() || own == counter || self.names.contains(own) {
+        if own.is_empty() || own == counter || !self.out.names.take(own) {
             return (imported, None);
         }
-        self.names.insert(own.to_owned());
         (own.to_owned(), Some(common.len()))
     }
 }

@@ -19,7 +19,7 @@ pub use joined::{JoinOptions, Unmatched};
 pub(crate) use entries::{Chooser, joined};
 pub(crate) use joined::{check_joined, chosen, matched, open_joined};
 pub(crate) use names::{Chosen, counted, no_field};
-pub(crate) use opened::{Opened, wanted};
+pub(crate) use opened::{ConvertedTrees, Opened, wanted};
 
 use crate::open::open_source_with;
 use crate::staged::shown;

@@ -14,12 +14,33 @@ use super::Input;
 use crate::objects;
 use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader_of};
 
+/// What the trees of an input were converted to: ntuples of a file that has those of other inputs, too.
+pub(crate) struct ConvertedTrees {
+    /// The file, by the name of the input.
+    pub source: Arc<dyn ByteSource>,
+    pub file: Arc<Opened>,
+    /// By their paths in the output.
+    pub ntuples: Vec<(String, Key)>,
+}
+
+impl ConvertedTrees {
+    /// Opens an ntuple; none if no tree was converted to one of this path.
+    pub fn reader(&self, path: &str) -> Result<Option<Reader>, RNTupleError> {
+        let found = self.ntuples.iter().find(|(own, _)| own == path);
+        let open = |(_, key): &(String, Key)| {
+            let options = ReaderOptions::default();
+            reader_of(self.source.clone(), &self.file.file, (path, key), options)
+        };
+        found.map(open).transpose()
+    }
+}
+
 /// An input that is open.
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
     pub file: RootFile,
-    /// The file with the ntuples, if it has trees.
-    pub ntuples: Option<Box<Opened>>,
+    /// What its trees were converted to.
+    pub converted: Option<ConvertedTrees>,
     infos: OnceCell<Arc<Infos>>,
     /// Whether the output has its descriptions of classes.
     is_described: Cell<bool>,
@@ -35,7 +56,7 @@ impl Opened {
         Ok(Self {
             file: RootFile::open(metadata)?,
             source,
-            ntuples: None,
+            converted: None,
             infos: OnceCell::new(),
             is_described: Cell::new(false),
         })
@@ -43,20 +64,37 @@ impl Opened {
 
     /// The newest cycle of all that is in the file, or of one object of it; trees are the ntuples that they were converted to.
     pub fn objects(&self, path: Option<&str>) -> Result<Vec<(String, Key)>, RNTupleError> {
-        let found = wanted(&self.file, path)?;
-        let Some(ntuples) = &self.ntuples else {
+        self.objects_and_older(path).map(|(objects, _)| objects)
+    }
+
+    /// The same, and older cycles of what is not named.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    pub fn objects_and_older(
+        &self,
+        path: Option<&str>,
+    ) -> Result<(Vec<(String, Key)>, Vec<(String, Key)>), RNTupleError> {
+        let (found, older) = match path {
+            Some(_) => (wanted(&self.file, path)?, Vec::new()),
+            None => objects::newest_and_older(&self.file)?,
+        };
+        Ok((self.with_converted(found)?, older))
+    }
+
+    /// Objects, with the ntuples that trees were converted to in place of these.
+    fn with_converted(
+        &self,
+        found: Vec<(String, Key)>,
+    ) -> Result<Vec<(String, Key)>, RNTupleError> {
+        let Some(converted) = &self.converted else {
             return Ok(found);
         };
         let others = found
             .into_iter()
             .filter(|(_, key)| !is_tree(&key.class_name));
         let mut out: Vec<(String, Key)> = others.collect();
-        for (path, key) in wanted(&ntuples.file, None)? {
-            if key.is_directory() {
-                continue;
-            }
+        for (path, key) in &converted.ntuples {
             let is_ntuple =
-                |(other, key): &(String, Key)| *other == path && key.class_name == RNTUPLE_CLASS;
+                |(other, key): &(String, Key)| other == path && key.class_name == RNTUPLE_CLASS;
             if out.iter().any(is_ntuple) {
                 let url = self.source.url();
                 return Err(RNTupleError::Usage {
@@ -66,17 +104,22 @@ impl Opened {
                     ),
                 });
             }
-            out.push((path, key));
+            out.push((path.clone(), key.clone()));
         }
         Ok(out)
     }
 
+    /// Whether the ntuple of a path is what a tree was converted to.
+    pub fn is_converted(&self, path: &str) -> bool {
+        let converted = self.converted.iter().flat_map(|it| &it.ntuples);
+        converted.into_iter().any(|(own, _)| own == path)
+    }
+
     /// Opens an ntuple.
     pub fn reader(&self, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        if let Some(ntuples) = &self.ntuples
-            && ntuples.file.find(path).is_ok()
-        {
-            return ntuples.reader(path, key);
+        let converted = self.converted.as_ref().map(|it| it.reader(path));
+        if let Some(reader) = converted.transpose()?.flatten() {
+            return Ok(reader);
         }
         let options = ReaderOptions::default();
         reader_of(self.source.clone(), &self.file, (path, key), options)

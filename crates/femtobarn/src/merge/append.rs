@@ -63,6 +63,22 @@ impl Job<'_> {
         existing.is_some_and(|existing| existing.keys.contains_key(path))
     }
 
+    /// Insists that names of fields that are there mean one branch each of the trees that are added.
+    pub(super) fn check_existing_names(&self) -> Result<(), RNTupleError> {
+        let Some(existing) = &self.existing else {
+            return Ok(());
+        };
+        for path in existing.n_entries.keys() {
+            if let Some(key) = existing.keys.get(path)
+                && self.trees.has_names_of(path)
+            {
+                self.trees
+                    .check_names(&existing.opened.reader(path, key)?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Number of entries of an ntuple before.
     pub(super) fn n_before(&self, path: &str) -> u64 {
         let existing = self.existing.as_ref();

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_ttree::is_tree;
 
 use super::others::{check_named, taken};
 use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
 use crate::inputs::no_field;
-use crate::left_behind::{beside, named_together};
+use crate::left_behind::{LeftBehind, beside, named_together};
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
 
@@ -31,12 +32,13 @@ impl Job<'_> {
     ) -> Result<(), RNTupleError> {
         let named = named_together(inputs);
         for ((at, input), named) in inputs.iter().enumerate().zip(&named) {
-            self.check((at, input, named.as_slice()), progress)
+            self.check((at, input, named.as_slice()), inputs, progress)
                 .map_err(|error| told(error, inputs, &self.trees))?;
             if !progress(self.progress) {
                 return Err(RNTupleError::Interrupted);
             }
         }
+        self.check_existing_names()?;
         self.check_names(inputs)
     }
 
@@ -54,6 +56,7 @@ impl Job<'_> {
     fn check(
         &mut self,
         (at, input, named): (usize, &Input, &[&str]),
+        inputs: &[Input],
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
@@ -64,11 +67,14 @@ impl Job<'_> {
         if is_named {
             merged.left = beside(&opened.file, named)?;
         }
-        let mut found = opened.objects(input.path.as_deref())?;
+        let (mut found, older) = opened.objects_and_older(input.path.as_deref())?;
+        let older = older.iter();
+        let older = older.map(|(path, key)| LeftBehind::older(path, key));
+        merged.left.extend(older);
         let now = (self.progress, progress);
-        self.trees
-            .convert((at, input), &found, options, &mut merged, now)?;
-        if !merged.converted.is_empty() {
+        if found.iter().any(|(_, key)| is_tree(&key.class_name)) {
+            self.trees.convert(at, inputs, options, now)?;
+            self.trees.tell(at, &mut merged);
             self.trees.give(at, &mut opened)?;
             found = opened.objects(input.path.as_deref())?;
         }

@@ -22,11 +22,11 @@ use super::proven::{prove_staged, staged_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnProgress, Progress};
 use crate::inputs::{
     Input, JoinOptions, Opened, OtherObjects, check_apart, check_inputs, check_joined, chosen,
-    counted, matched, open_joined, wanted,
+    counted, matched, open_joined,
 };
 use crate::left_behind::{LeftBehind, beside};
 use crate::open::RNTUPLE_CLASS;
-use crate::proof::ProofOptions;
+use crate::proof::{ProofOptions, find_meant};
 use crate::staged::{StagedOutput, shown};
 use crate::writable::create_beside;
 
@@ -121,7 +121,9 @@ pub fn join(
             ..ProofOptions::default()
         };
         let output = staged_ntuple(&staged, Some(name));
-        report.proof = Some(prove_staged(&output, files, proof, begun, progress)?);
+        let finder = |(_, input): (usize, &Input), path: &str| find_meant(&output, input, path);
+        let proof = prove_staged(&output, files, &finder, proof, begun, progress)?;
+        report.proof = Some(proof);
     }
     let n_bytes = report.bytes_out;
     let tick = |done| progress(begun.sending(done, n_bytes));
@@ -189,7 +191,10 @@ impl OtherContent {
                 left,
             });
         }
-        let mut objects = wanted(&opened.file, None)?;
+        let (mut objects, older) = opened.objects_and_older(None)?;
+        let older = older.iter();
+        let left = older.map(|(path, key)| LeftBehind::older(path, key));
+        let left = left.collect();
         let is_joined =
             |path: &str, key: &Key| path == reader.path() && key.class_name == RNTUPLE_CLASS;
         objects.retain(|(path, key)| !key.is_directory() && !is_joined(path, key));
@@ -207,7 +212,7 @@ impl OtherContent {
         Ok(Self {
             opened,
             objects,
-            left: Vec::new(),
+            left,
         })
     }
 

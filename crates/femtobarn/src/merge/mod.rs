@@ -156,13 +156,15 @@ fn make(
         report.proof = Some(match report.ntuples.is_empty() {
             true => ProofReport::default(),
             false => {
+                trees.prove(inputs, options, all, progress)?;
                 let proof = ProofOptions {
                     entries: options.entries.clone(),
                     threads: options.write.threads,
                     ..ProofOptions::default()
                 };
                 let output = proven::staged_ntuple(staged, None);
-                proven::prove_staged(&output, &trees.inputs(inputs), proof, all, progress)?
+                let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
+                proven::prove_staged(&output, inputs, &finder, proof, all, progress)?
             }
         });
     }
@@ -284,6 +286,9 @@ impl<'o> Job<'o> {
     ) -> Result<(), RNTupleError> {
         let options = self.options;
         let reader = Arc::new(self.reader(opened, path, key)?);
+        if !opened.is_converted(path) {
+            self.trees.check_names(&reader)?;
+        }
         let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
             return Err(RNTupleError::internal(
@@ -411,6 +416,11 @@ impl<'o> Job<'o> {
         for (path, mut ntuple) in std::mem::take(&mut self.ntuples) {
             if let Some(sets) = self.attributes.get(&path) {
                 sets.write(&mut self.file, &mut ntuple)?;
+            }
+            let inputs = self.report.inputs.iter_mut();
+            let added = inputs.flat_map(|input| &mut input.ntuples);
+            for (_, merged) in added.filter(|(own, _)| *own == path) {
+                merged.missing = ntuple.missing_in(merged);
             }
             let n_before = self.n_before(&path);
             let n_entries = ntuple.finish(&mut self.file)?;

@@ -9,7 +9,7 @@ use super::{MergeOptions, OnProgress, Progress};
 use crate::inputs::{Input, share};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};
+use crate::proof::{Finder, NTupleProof, ProofOptions, ProofReport, prove_found};
 use crate::staged::StagedOutput;
 
 /// Insists that the output is new, and to have the values of the inputs.
@@ -44,6 +44,7 @@ pub(super) fn staged_ntuple(staged: &StagedOutput, path: Option<&str>) -> Input 
 pub(super) fn prove_staged(
     output: &Input,
     inputs: &[Input],
+    finder: Finder<'_>,
     options: ProofOptions,
     all: Progress,
     progress: OnProgress<'_>,
@@ -56,7 +57,7 @@ pub(super) fn prove_staged(
             ..all
         })
     };
-    let report = prove_found(output, inputs, &options, Some(&tick))?;
+    let report = prove_found(output, inputs, finder, &options, Some(&tick))?;
     let refused = |ntuple: &str, what: &str| {
         RNTupleError::internal(format!(
             "the written {ntuple:?} differs from the inputs ({what}), and the output was discarded"

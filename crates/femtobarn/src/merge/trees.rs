@@ -1,33 +1,56 @@
-//! Trees among the inputs: they are converted into ntuples of a temporary file, whose pages are merged like those of
-//! any other input.
+//! Trees among the inputs: they are converted into ntuples of temporary files, whose pages are merged like those of any
+//! other input.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use femtobarn_io::{LocalSource, Settings, is_remote};
+use femtobarn_io::{ByteSource, LocalSource, Settings, is_remote};
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
 use femtobarn_rootfile::Key;
 use femtobarn_ttree::is_tree;
 
+use super::histograms::is_summed;
+use super::others::check_other;
 use super::{Entries, MergeOptions, MergedInput, OnProgress, Opened, Progress};
-use crate::convert::{ConvertOptions, Replace, convert_staged};
-use crate::inputs::Input;
+use crate::convert::{ConvertOptions, Origins, Replace, StagedTrees, TreeNames, TreesOf};
+use crate::inputs::{ConvertedTrees, Input};
+use crate::objects;
 use crate::open::RNTUPLE_CLASS;
+use crate::proof::find_meant;
 use crate::staged::StagedOutput;
 use crate::writable::local;
 
-/// The files with what the trees of inputs were converted to, by the numbers of the inputs.
+/// What the trees of inputs were converted to.
 #[derive(Default)]
 pub(super) struct Trees {
-    /// What their names begin with.
+    /// What the names of the files begin with.
     place: PathBuf,
-    files: HashMap<usize, Converted>,
+    /// Few: each has the trees of as many inputs as all before it.
+    files: Vec<StagedFile>,
+    /// By the numbers of the inputs.
+    inputs: BTreeMap<usize, Converted>,
+    /// The names of the ntuples and fields, by those of trees and branches: the same for all inputs.
+    names: TreeNames,
 }
 
-/// What the trees of a file were converted to.
+/// A file that nobody sees.
+struct StagedFile {
+    staged: StagedOutput,
+    opened: Arc<Opened>,
+    /// Its ntuples by their paths.
+    keys: HashMap<String, Key>,
+}
+
+/// What the trees of an input were converted to.
 struct Converted {
-    file: StagedOutput,
-    /// Other objects that are taken from the file itself: its ntuples.
+    /// The number of the file.
+    file: usize,
+    made: TreesOf,
+    /// The paths and classes of the trees.
+    trees: Vec<(String, String)>,
+    /// What is taken from the input itself besides: its ntuples.
     ntuples: Vec<String>,
 }
 
@@ -39,54 +62,79 @@ impl Trees {
             true => settings.spool_folder()?.join("merge"),
             false => local(&url).into_owned(),
         };
-        let files = HashMap::new();
-        Ok(Self { place, files })
+        Ok(Self {
+            place,
+            ..Self::default()
+        })
     }
 
-    /// Converts the trees of an input, if it has any, with the fields that are asked for.
+    /// Converts the trees of an input, with the fields that are asked for, if that was not done; and those of some inputs
+    /// behind it, at most as many as were converted before: so there are few files, and inputs that do not fit are noticed
+    /// early.
     ///
     /// # Errors
-    /// If a tree cannot be read, or the disk is full.
+    /// If a tree cannot be read, an object beside it cannot be brought, or the disk is full.
     pub fn convert(
         &mut self,
-        (at, input): (usize, &Input),
-        found: &[(String, Key)],
+        first: usize,
+        inputs: &[Input],
         options: &MergeOptions,
-        merged: &mut MergedInput,
         (now, progress): (Progress, OnProgress<'_>),
     ) -> Result<(), RNTupleError> {
-        let trees = found.iter().filter(|(_, key)| is_tree(&key.class_name));
-        let trees: Vec<(String, String)> = trees
-            .map(|(path, key)| (path.clone(), key.class_name.clone()))
-            .collect();
-        if trees.is_empty() {
+        if self.inputs.contains_key(&first) {
             return Ok(());
         }
         let mut name = self.place.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".trees-{at}"));
-        let output = self.place.with_file_name(name);
-        let how = ConvertOptions {
-            fields: columns(options),
-            write: options.write.clone(),
-            verify: options.verify,
-            replace: Replace::Anything,
-            ..ConvertOptions::default()
-        };
+        name.push(format!(".trees-{}", self.files.len()));
+        let how = how(options);
         let tick = |_| progress(now);
-        let (done, staged) = convert_staged(input, &output, &how, &tick)?;
-        let left = done.left_behind.iter();
-        merged.left.extend(left.map(|(item, _)| item.clone()));
-        let notes = done.notes().map(|(name, note)| (name, note.to_owned()));
-        merged.notes.extend(notes);
-        merged.converted = trees;
-        let mut ntuples = found.to_vec();
-        ntuples.retain(|(_, key)| key.class_name == RNTUPLE_CLASS);
-        let converted = Converted {
-            file: staged,
-            ntuples: ntuples.into_iter().map(|(path, _)| path).collect(),
-        };
-        self.files.insert(at, converted);
+        let mut staged = StagedTrees::create(&self.place.with_file_name(name), &how)?;
+        let n_inputs = self.inputs.len().max(1);
+        for (at, input) in inputs.iter().enumerate().skip(first).take(n_inputs) {
+            let opened = Opened::new(input)?;
+            let found = opened.objects(input.path.as_deref())?;
+            let trees = found.iter().filter(|(_, key)| is_tree(&key.class_name));
+            let trees: Vec<(String, String)> = trees
+                .map(|(path, key)| (path.clone(), key.class_name.clone()))
+                .collect();
+            if trees.is_empty() {
+                continue;
+            }
+            let others = found.iter().filter(|(_, key)| is_other(key));
+            for (path, key) in others {
+                check_other(&opened, path, key, options.others)?;
+            }
+            let ntuples = found.iter();
+            let ntuples = ntuples.filter(|(_, key)| key.class_name == RNTUPLE_CLASS);
+            let converted = Converted {
+                file: self.files.len(),
+                made: staged.add(input, &how, &mut self.names, &tick)?,
+                trees,
+                ntuples: ntuples.map(|(path, _)| path.clone()).collect(),
+            };
+            self.inputs.insert(at, converted);
+        }
+        let staged = staged.finish()?;
+        let opened = Opened::of(LocalSource::open(staged.path())?)?;
+        let keys = objects::newest(&opened.file)?.into_iter().collect();
+        self.files.push(StagedFile {
+            staged,
+            opened: Arc::new(opened),
+            keys,
+        });
         Ok(())
+    }
+
+    /// Tells what came of the trees of an input.
+    pub fn tell(&mut self, at: usize, merged: &mut MergedInput) {
+        if let Some(converted) = self.inputs.get_mut(&at) {
+            let left = std::mem::take(&mut converted.made.left_behind);
+            merged
+                .left
+                .extend(left.iter().map(|(item, _)| item.clone()));
+            merged.notes.append(&mut converted.made.notes);
+            merged.converted.append(&mut converted.trees);
+        }
     }
 
     /// Has an input give the ntuples that its trees were converted to.
@@ -94,33 +142,173 @@ impl Trees {
     /// # Errors
     /// If these cannot be opened.
     pub fn give(&self, at: usize, opened: &mut Opened) -> Result<(), RNTupleError> {
-        if let Some(Converted { file, .. }) = self.files.get(&at) {
-            let url = opened.source.url().to_owned();
-            let source = LocalSource::open_as(file.path(), url)?;
-            opened.ntuples = Some(Box::new(Opened::of(source)?));
-        }
+        opened.converted = self.of(at, opened.source.url())?;
         Ok(())
     }
 
-    /// The inputs as a proof can compare them: of trees, the converted ntuples, which were verified.
-    pub fn inputs(&self, inputs: &[Input]) -> Vec<Input> {
-        let each = inputs.iter().enumerate();
-        each.flat_map(|(at, input)| {
-            let Some(converted) = self.files.get(&at) else {
-                return vec![input.clone()];
-            };
-            let own = converted.ntuples.iter().map(|path| Input {
-                path: Some(path.clone()),
-                ..input.clone()
-            });
-            let made = Input {
-                url: converted.file.path().to_string_lossy().into_owned(),
-                ..Input::default()
-            };
-            own.chain([made]).collect()
-        })
-        .collect()
+    /// What the trees of an input were converted to, if it has any.
+    fn of(&self, at: usize, url: &str) -> Result<Option<ConvertedTrees>, RNTupleError> {
+        let converted = self.inputs.get(&at);
+        let found = converted.and_then(|converted| {
+            let file = self.files.get(converted.file)?;
+            Some((converted, file))
+        });
+        let Some((converted, file)) = found else {
+            return Ok(None);
+        };
+        let source: Arc<dyn ByteSource> = LocalSource::open_as(file.staged.path(), url.to_owned())?;
+        let mut ntuples = Vec::new();
+        for ntuple in &converted.made.ntuples {
+            let key = file.keys.get(&ntuple.place);
+            let key = key.ok_or_else(|| RNTupleError::internal("a tree that was converted"))?;
+            ntuples.push((ntuple.path.clone(), key.clone()));
+        }
+        Ok(Some(ConvertedTrees {
+            source,
+            file: Arc::clone(&file.opened),
+            ntuples,
+        }))
     }
+
+    /// Whether an ntuple of this path, or a field of it, can be that of several trees or branches.
+    pub fn has_names_of(&self, ntuple: &str) -> bool {
+        self.names.is_shared(ntuple) || self.names.shared_fields(ntuple).next().is_some()
+    }
+
+    /// Insists that an ntuple that is no converted tree, and its fields, each go with one tree and branch.
+    ///
+    /// # Errors
+    /// If a name that it has can be that of several.
+    pub fn check_names(&self, reader: &Reader) -> Result<(), RNTupleError> {
+        let (url, path) = (reader.url(), reader.path());
+        let advice = "merge the trees without it, or convert them first, each under its own name";
+        if self.names.is_shared(path) {
+            let what = format!(
+                "{url} has an RNTuple {path:?}, and several trees get this name as RNTuples: {advice}"
+            );
+            return Err(RNTupleError::Usage { what });
+        }
+        let mut shared = self.names.shared_fields(path);
+        let own = |name: &&str| reader.descriptor().field_names().any(|own| own == *name);
+        match shared.find(own) {
+            None => Ok(()),
+            Some(name) => Err(RNTupleError::Usage {
+                what: format!(
+                    "{url}:{path} has a field {name:?}, and several branches of the trees get this name as fields: {advice}"
+                ),
+            }),
+        }
+    }
+
+    /// Opens what an input has of an ntuple of the output, for a proof: of a tree what it was converted to, which
+    /// [`prove`](Self::prove) compares with the tree.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn find(
+        &self,
+        output: &Input,
+        (at, input): (usize, &Input),
+        path: &str,
+    ) -> Result<Option<Arc<Reader>>, RNTupleError> {
+        let Some(converted) = self.inputs.get(&at) else {
+            return find_meant(output, input, path);
+        };
+        let trees = self.of(at, &input.shown())?;
+        let reader = trees.map(|trees| trees.reader(path)).transpose()?;
+        match reader.flatten() {
+            Some(reader) => Ok(Some(Arc::new(reader))),
+            None if converted.ntuples.iter().any(|own| own == path) => {
+                find_meant(output, input, path)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Reads all trees again, and insists that what they were converted to has their values, and that each field is the
+    /// same branch in all of them.
+    ///
+    /// # Errors
+    /// If anything is not as it should be, or cannot be read.
+    pub fn prove(
+        &self,
+        inputs: &[Input],
+        options: &MergeOptions,
+        all: Progress,
+        progress: OnProgress<'_>,
+    ) -> Result<(), RNTupleError> {
+        let now = Progress {
+            files: all.n_files,
+            bytes: 0,
+            verifying: true,
+            ..all
+        };
+        let (how, tick) = (how(options), |_| progress(now));
+        let mut pairs = Pairs::default();
+        for (at, converted) in &self.inputs {
+            let file = self.files.get(converted.file);
+            let Some((input, file)) = inputs.get(*at).zip(file) else {
+                return Err(RNTupleError::internal("an input that is none"));
+            };
+            let files = (input, &file.staged);
+            let found = converted.made.prove(files, &how, &self.names, &tick)?;
+            for origins in found {
+                pairs.add(origins, input)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which field of which ntuple is which branch.
+#[derive(Default)]
+struct Pairs {
+    branches: HashMap<(String, String), String>,
+    fields: HashMap<(String, String), BTreeSet<String>>,
+}
+
+impl Pairs {
+    /// Adds what an input has; it is an error if another had it otherwise.
+    fn add(&mut self, (ntuple, origins): Origins, input: &Input) -> Result<(), RNTupleError> {
+        let differs = |field: &str, branch: &str| {
+            RNTupleError::internal(format!(
+                "field {field:?} of {ntuple:?} is branch {branch:?} in {}, and another one in other inputs; nothing was kept",
+                input.shown()
+            ))
+        };
+        let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (field, branch) in origins {
+            let known = self.branches.entry((ntuple.clone(), field.clone()));
+            if known.or_insert_with(|| branch.clone()) != &branch {
+                return Err(differs(&field, &branch));
+            }
+            fields.entry(branch).or_default().insert(field);
+        }
+        for (branch, own) in fields {
+            let known = self.fields.entry((ntuple.clone(), branch.clone()));
+            if *known.or_insert_with(|| own.clone()) != own {
+                let field = own.into_iter().next().unwrap_or_default();
+                return Err(differs(&field, &branch));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How trees are converted.
+fn how(options: &MergeOptions) -> ConvertOptions {
+    ConvertOptions {
+        fields: columns(options),
+        write: options.write.clone(),
+        replace: Replace::Anything,
+        ..ConvertOptions::default()
+    }
+}
+
+/// Whether an object is nothing that a merge knows.
+fn is_other(key: &Key) -> bool {
+    let is_known = is_tree(&key.class_name) || key.class_name == RNTUPLE_CLASS;
+    !is_known && !key.is_directory() && !is_summed(key)
 }
 
 /// The top-level fields of trees that are needed: the selected fields, and fields of the condition.

@@ -89,7 +89,8 @@ pub fn prove(
         );
         return Err(RNTupleError::Usage { what });
     }
-    let mut report = prove_found(output, inputs, options, tick)?;
+    let finder = |(_, input): (usize, &Input), path: &str| find_meant(output, input, path);
+    let mut report = prove_found(output, inputs, &finder, options, tick)?;
     if options.join.is_none() {
         let lacking = lacking(output, inputs, &options.fields, &report)?;
         report.ntuples.extend(lacking);
@@ -111,10 +112,29 @@ fn is_among(output: &Input, inputs: &[Input]) -> bool {
     inputs.iter().filter(is_same).any(may_be)
 }
 
+/// Opens what an input, of this number, has of an ntuple of the output.
+pub(crate) type Finder<'f> =
+    &'f dyn Fn((usize, &Input), &str) -> Result<Option<Arc<Reader>>, RNTupleError>;
+
+/// Opens an ntuple of an input, if it is meant: where one is named, the output's is named, too, or has that path.
+pub(crate) fn find_meant(
+    output: &Input,
+    input: &Input,
+    path: &str,
+) -> Result<Option<Arc<Reader>>, RNTupleError> {
+    let is_meant =
+        output.path.is_some() || input.path.as_deref().is_none_or(|own| plain(own) == path);
+    match is_meant {
+        true => find(input, input.path.as_deref().unwrap_or(path)),
+        false => Ok(None),
+    }
+}
+
 /// The same for the ntuples that the output has, whatever else the inputs have.
 pub(crate) fn prove_found(
     output: &Input,
     inputs: &[Input],
+    finder: Finder<'_>,
     options: &ProofOptions,
     tick: Option<Tick<'_>>,
 ) -> Result<ProofReport, RNTupleError> {
@@ -127,15 +147,8 @@ pub(crate) fn prove_found(
     check_since(&ntuples, options.since)?;
     for (path, reader) in ntuples {
         let mut job = Job::new(&path, reader, options)?;
-        for input in inputs {
-            // one that is named is meant, if the output is
-            let is_meant =
-                output.path.is_some() || input.path.as_deref().is_none_or(|own| plain(own) == path);
-            if !is_meant {
-                continue;
-            }
-            let wanted = input.path.clone().unwrap_or_else(|| path.clone());
-            if let Some(reader) = find(input, &wanted)? {
+        for numbered in inputs.iter().enumerate() {
+            if let Some(reader) = finder(numbered, &path)? {
                 job.add(&reader, tick)?;
             }
         }

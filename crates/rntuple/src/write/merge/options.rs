@@ -110,8 +110,11 @@ pub struct Merged {
     pub levels: Levels,
     /// Top-level fields of the input that the output does not have.
     pub left_out: Arc<[String]>,
-    /// Top-level fields of the output that the input does not have.
+    /// Top-level fields of the output that the input does not have: those that the output had then
+    /// ([`NTupleMerger::missing_in`](super::NTupleMerger::missing_in) knows those that came later).
     pub missing: Arc<[String]>,
+    /// How many fields the output had then.
+    pub(super) n_fields: usize,
     /// Levels that were not the cheapest, and why.
     pub why: Vec<(&'static str, String)>,
     /// Where in the output its regions are, from the first to the last.

@@ -166,6 +166,7 @@ impl NTupleMerger {
         merged.why.extend(self.why(&mapping, &merged.levels));
         merged.left_out = Arc::clone(&mapping.left_out);
         merged.missing = Arc::clone(&mapping.missing);
+        merged.n_fields = self.schema.schema.fields.len();
         Ok(merged)
     }
 
@@ -426,6 +427,25 @@ impl NTupleMerger {
                 known.push(info.clone());
             }
         }
+    }
+
+    /// The top-level fields that an input does not have, with those that inputs behind it have added.
+    pub fn missing_in(&self, merged: &Merged) -> Arc<[String]> {
+        let has = |id: u32| {
+            (id as usize) < merged.n_fields && !merged.missing.contains(&self.schema.path(id))
+        };
+        // what is only a view is there with what it shows
+        let is_shown = |id: u32| {
+            let source = self.schema.record(id).and_then(|record| record.source_id);
+            source.is_some_and(|source| has(self.schema.top_of(source)))
+        };
+        let later = self.schema.top_level();
+        let later = later.filter(|&id| id as usize >= merged.n_fields && !is_shown(id));
+        let later: Vec<String> = later.map(|id| self.schema.path(id)).collect();
+        if later.is_empty() {
+            return Arc::clone(&merged.missing);
+        }
+        merged.missing.iter().cloned().chain(later).collect()
     }
 
     /// Writes what is left, and the anchor. Gives the number of entries.

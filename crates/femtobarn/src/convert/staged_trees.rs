@@ -1,0 +1,207 @@
+//! Trees that a merge reads: converted into a file that nobody sees, those of many files into one.
+
+use std::path::Path;
+
+use femtobarn_io::Settings;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::Digest;
+
+use super::format::Format;
+use super::names::TreeNames;
+use super::options::{ConvertOptions, OnProgress, Progress, Purpose};
+use super::output::Sink;
+use super::parts::{self, Part};
+use super::source::Source;
+use super::{Failed, Unreadable, certificate, flow, without_unreadable};
+use crate::inputs::Input;
+use crate::left_behind::AllLeftBehind;
+use crate::staged::StagedOutput;
+
+/// A file of this machine that nobody sees. The trees of each input are in a directory of their own, as they may have other
+/// fields than those of the next.
+pub(crate) struct StagedTrees {
+    staged: StagedOutput,
+    sink: Sink,
+    /// How many directories were begun.
+    n_begun: usize,
+}
+
+/// What the trees of an input were converted to.
+#[derive(Debug, Default)]
+pub(crate) struct TreesOf {
+    pub ntuples: Vec<StagedNTuple>,
+    pub left_behind: AllLeftBehind,
+    /// Fields that have another name or other values now, and what was changed.
+    pub notes: Vec<(String, String)>,
+    unreadable: Unreadable,
+}
+
+/// What a tree was converted to.
+#[derive(Debug)]
+pub(crate) struct StagedNTuple {
+    /// Its path in the output of the merge.
+    pub path: String,
+    /// Its path in the file that nobody sees.
+    pub place: String,
+}
+
+/// From which branches fields are read: the path of an ntuple, and of what it has what is of the tree.
+pub(crate) type Origins = (String, Vec<(String, String)>);
+
+impl StagedTrees {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// If none can be made there.
+    pub fn create(output: &Path, options: &ConvertOptions) -> Result<Self, RNTupleError> {
+        let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
+        let staged = StagedOutput::create(output, true, &settings)?;
+        let sink = Sink::create(Format::Root, staged.sibling(), options)?;
+        Ok(Self {
+            staged,
+            sink,
+            n_begun: 0,
+        })
+    }
+
+    /// Converts the trees of an input. Fields that are asked for may be in none.
+    ///
+    /// # Errors
+    /// If a tree cannot be read, or the disk is full.
+    pub fn add(
+        &mut self,
+        input: &Input,
+        options: &ConvertOptions,
+        names: &mut TreeNames,
+        progress: OnProgress<'_>,
+    ) -> Result<TreesOf, RNTupleError> {
+        let mut unreadable = Unreadable::new();
+        let attempt = |known: &Unreadable| self.attempt(input, options, known, names, progress);
+        let added = without_unreadable(&mut unreadable, attempt);
+        let added = added.map_err(|failed| failed.error)?;
+        Ok(TreesOf {
+            unreadable,
+            ..added
+        })
+    }
+
+    fn attempt(
+        &mut self,
+        input: &Input,
+        options: &ConvertOptions,
+        unreadable: &Unreadable,
+        names: &mut TreeNames,
+        progress: OnProgress<'_>,
+    ) -> Result<TreesOf, Failed> {
+        let mut out = TreesOf::default();
+        let sources = open(input, options, unreadable, names, &mut out.left_behind)?;
+        let mut now = Progress::of(&sources);
+        // what a broken attempt has left stays in the directory of that
+        let folder = self.n_begun;
+        self.n_begun += 1;
+        let are_several = sources.len() > 1;
+        for (at, part, mut source) in sources {
+            let path = source.name.clone();
+            source.name = format!("{folder}/{path}");
+            let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
+            self.sink.begin(&source, options)?;
+            let ahead = options.write.threads > 1;
+            flow(batches, at, None, ahead, &mut |batch| {
+                self.sink.extend(batch)?;
+                now.entries += batch.num_rows() as u64;
+                goes_on(progress, now)
+            })?;
+            self.sink.end(&source.attributes)?;
+            part.leaves(&source, &mut out.left_behind);
+            if part.path() != path {
+                let note = format!("the tree is called {path:?}");
+                out.notes.push((part.path().to_owned(), note));
+            }
+            let notes = source.notes.drain(..).map(|(field, note)| {
+                let field = match are_several {
+                    true => format!("{path}:{field}"),
+                    false => field,
+                };
+                (field, note)
+            });
+            out.notes.extend(notes);
+            names.keep(part.path(), source.names);
+            let place = source.name;
+            out.ntuples.push(StagedNTuple { path, place });
+        }
+        Ok(out)
+    }
+
+    /// Ends the file, which can be read then.
+    ///
+    /// # Errors
+    /// If the disk is full.
+    pub fn finish(self) -> Result<StagedOutput, RNTupleError> {
+        self.sink.finish()?;
+        Ok(self.staged)
+    }
+}
+
+impl TreesOf {
+    /// Reads the trees of an input again, and insists that all values are in what they were converted to. Gives from which
+    /// branches these are read.
+    ///
+    /// # Errors
+    /// If anything is not as it is in the trees.
+    pub fn prove(
+        &self,
+        (input, staged): (&Input, &StagedOutput),
+        options: &ConvertOptions,
+        names: &TreeNames,
+        progress: OnProgress<'_>,
+    ) -> Result<Vec<Origins>, RNTupleError> {
+        let (mut left, mut names) = (AllLeftBehind::default(), names.clone());
+        let sources = open(input, options, &self.unreadable, &mut names, &mut left);
+        let mut now = Progress::default();
+        let mut out = Vec::new();
+        for (at, _, mut source) in sources.map_err(|failed| failed.error)? {
+            let path = source.name.clone();
+            let ntuple = self.ntuples.iter().find(|ntuple| ntuple.path == path);
+            let Some(ntuple) = ntuple else {
+                return Err(RNTupleError::internal(format!(
+                    "tree {path:?} of {} was not converted; nothing was kept",
+                    input.shown()
+                )));
+            };
+            let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
+            let ahead = options.write.threads > 1;
+            let digest = Some(Digest::new(&source.fields)?);
+            let digest = flow(batches, at, digest, ahead, &mut |_| goes_on(progress, now));
+            let digest = digest.map_err(|failed| failed.error)?;
+            let given = digest.map(Digest::finish).unwrap_or_default();
+            source.name.clone_from(&ntuple.place);
+            let place = (Format::Root, staged.path());
+            certificate::verify(&source, given, place, options, &mut now, progress)?;
+            out.push((path, source.origins));
+        }
+        Ok(out)
+    }
+}
+
+fn goes_on(progress: OnProgress<'_>, now: Progress) -> Result<(), RNTupleError> {
+    match progress(now) {
+        true => Ok(()),
+        false => Err(RNTupleError::Interrupted),
+    }
+}
+
+/// Opens the trees of an input that have fields which are asked for.
+fn open(
+    input: &Input,
+    options: &ConvertOptions,
+    unreadable: &Unreadable,
+    names: &mut TreeNames,
+    left: &mut AllLeftBehind,
+) -> Result<Vec<(usize, Part, Source)>, Failed> {
+    let inputs = std::slice::from_ref(input);
+    let how = (Purpose::Merge, options);
+    let mut parts = parts::find(inputs, Format::Root, how, left).map_err(Failed::opening)?;
+    parts::give_names(&mut parts, names);
+    let opened = parts::open(parts, Format::Root, how, unreadable, left);
+    opened.map_err(Failed::opening_part)
+}
