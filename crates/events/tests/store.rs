@@ -134,14 +134,17 @@ fn errors_say_what_there_is() {
             "there is no run 43, subrun 1; the run is empty",
         );
         let event = run.create(1).unwrap().create(2).unwrap();
-        says(event.create(1).unwrap_err(), "an event holds no containers");
+        says(
+            event.create(1).unwrap_err(),
+            "an event cannot hold containers",
+        );
         says(
             root.create(1).unwrap_err(),
-            "the root of a store holds no containers",
+            "the root of a store cannot hold containers",
         );
         says(
             root.store(&name("x"), b"", Overwrite::Replace).unwrap_err(),
-            "the root of a store holds no products",
+            "the root of a store cannot hold products",
         );
         says(nova.create(ABSENT).unwrap_err(), "is reserved");
         says(root.create_dataset("").unwrap_err(), "it is empty");

@@ -814,7 +814,10 @@ mod tests {
                 _ => given(value).bytes(name).map(drop),
             };
             let said = found("0").unwrap_err().to_string();
-            assert!(said.contains(", above 0, not \"0\""), "{said}");
+            assert!(
+                said.contains(" \"0\": expected ") && said.contains(", above 0"),
+                "{said}"
+            );
             found("1").unwrap();
         }
         // these have a meaning

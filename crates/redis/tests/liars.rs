@@ -157,7 +157,7 @@ fn what_is_no_redis_or_does_not_answer_is_said_in_time() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    fails(&[&silent], &["no Redis", "HTTP/1.1 400"]);
+    fails(&[&silent], &["not a Redis server", "HTTP/1.1 400"]);
     answers.join().unwrap();
 }
 
@@ -288,7 +288,7 @@ fn a_connection_that_breaks_is_made_anew_and_a_server_that_is_gone_is_named() {
     let started = Instant::now();
     let error = run(&mut flow, &["GET b"], false).unwrap_err();
     assert!(matches!(error, RedisError::Unreachable { .. }), "{error}");
-    let named = format!("{}: it closed the connection", server.address);
+    let named = format!("{}: the server closed the connection", server.address);
     assert!(error.to_string().contains(&named), "{error}");
     assert!(started.elapsed() < Duration::from_secs(8));
 }
