@@ -408,7 +408,7 @@ def test_misuse_is_told_before_anything_is_written(written, tmp_path):
         (lambda: fb.reshape(path, output), "no change requested"),
         (lambda: fb.reshape(path, output, encoding="dense"), "'split' or 'plain'"),
         (lambda: fb.reshape(path, output, page_size=0), "page_size must be at least one byte"),
-        (lambda: fb.reshape(path, output, cluster_size="0 B"), "cluster_size is at least one byte"),
+        (lambda: fb.reshape(path, output, cluster_size="0 B"), "cluster_size must be at least one byte"),
         (lambda: fb.reshape(path, output, page_size=-5), "page_size"),
         (lambda: fb.clone(path, output, level="L2"), "give a compression"),
         (lambda: fb.clone(path, path, overwrite=True), "also an input"),

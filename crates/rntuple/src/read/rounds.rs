@@ -233,7 +233,7 @@ impl<'a> Rounds<'a> {
             return Ok(None);
         }
         let map = part.reader.store().map(&page.stored());
-        let is_aligned = |stored: &Bytes| stored.as_ptr().addr() % dtype.size() == 0;
+        let is_aligned = |stored: &Bytes| stored.as_ptr().addr().is_multiple_of(dtype.size());
         let Some(stored) = map.filter(is_aligned) else {
             return Ok(None);
         };

@@ -433,7 +433,6 @@ fn told(label: &Bound<'_, PyString>, misfit: write::Misfit) -> PyErr {
 
 /// The error of bytes that are no value of their type.
 pub fn damaged(type_name: impl std::fmt::Display, expected: &str, found: &str) -> PyErr {
-    let message =
-        format!("a value is none of type {type_name}: expected {expected}, found {found}");
+    let message = format!("a value is not a valid {type_name}: expected {expected}, found {found}");
     new("FormatError", "product-damaged", message)
 }

@@ -248,7 +248,7 @@ impl Writer<'_> {
             // two stores in memory without a name are two, though their URLs are the same
             if self.0 != other && (url != other_url || url == "memory:") {
                 let why = format!(
-                    "{} refers into {other_url}, and cannot be stored in {url}: what is stored does not name a store",
+                    "{} refers into {other_url}, and cannot be stored in {url}: stored references do not name a store",
                     value.str()?.to_string_lossy(),
                 );
                 return Err(Misfit::of("usage", why));
