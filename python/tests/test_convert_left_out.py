@@ -156,7 +156,10 @@ def test_branches_of_fewer_entries_are_left_out_everywhere(parts, tmp_path):
     expected = {name: f"it has {n} of the tree's 5 entries" for name, n in OF_FIVE.items()}
     assert dict(fb.open(parts).skipped) == expected
     assert fb.open(parts).arrays().fields == ["x", "n", "full"]
-    named = r"'part', 'arrays', 'm', 'of_m', 'never' of .*parts.root.* {} and are left out: .*`skipped` of the {} for the reasons$"
+    named = (
+        r"'part', 'arrays', 'm', 'of_m', 'never' of .*parts.root.* {} and are left out: .*`skipped` of the {} "
+        r"for the reasons$"
+    )
     for ending in ("root", "parquet"):
         with pytest.warns(fb.UnreadableWarning, match=named.format("converted", "report")) as all:
             report = fb.convert(parts, tmp_path / f"out.{ending}")

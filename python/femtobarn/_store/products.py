@@ -565,8 +565,8 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
 
 def _only_boost(label: str, type_name: str) -> UsageError:
     return UsageError(
-        f"product {label!r} is a {type_name}, which HEPnOS's classes store with Boost: only C++ can read it; load it as "
-        "bytes"
+        f"product {label!r} is a {type_name}, which HEPnOS's classes store with Boost: only C++ can read it; load it "
+        "as bytes"
     )
 
 

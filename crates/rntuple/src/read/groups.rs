@@ -177,6 +177,9 @@ impl Reader {
         let header_checksum = self.descriptor().header_checksum;
         let found = missing.into_iter().zip(places).zip(held).zip(&links);
         for (((index, place), held), link) in found {
+            if let Some(held) = &held {
+                self.note_metadata(held.len() as u64);
+            }
             let Some(stored) = held.or_else(|| read.next()) else {
                 return Err(RNTupleError::internal("a page list that was not read"));
             };
