@@ -187,7 +187,7 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     let x = ["--product", "x", "--type"];
     let message = failure(&inner(&[&at[..], &x, &["int"]].concat()), 3)["message"].to_string();
     assert!(
-        message.contains("it has x#double, x#float, y#int"),
+        message.contains("existing products: x#double, x#float, y#int"),
         "{message}"
     );
     assert_eq!(
