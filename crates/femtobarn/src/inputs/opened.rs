@@ -1,6 +1,7 @@
 //! Files that are open.
 
 use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use femtobarn_histogram::Infos;
@@ -18,7 +19,7 @@ use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader
 pub(crate) struct ConvertedTrees {
     /// The file, by the name of the input.
     pub source: Arc<dyn ByteSource>,
-    pub file: Arc<Opened>,
+    pub file: Rc<Opened>,
     /// By their paths in the output.
     pub ntuples: Vec<(String, Key)>,
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use femtobarn_io::{ByteSource, LocalSource, Settings, is_remote};
@@ -38,7 +39,7 @@ pub(super) struct Trees {
 /// A file that nobody sees.
 struct StagedFile {
     staged: StagedOutput,
-    opened: Arc<Opened>,
+    opened: Rc<Opened>,
     /// Its ntuples by their paths.
     keys: HashMap<String, Key>,
 }
@@ -119,7 +120,7 @@ impl Trees {
         let keys = objects::newest(&opened.file)?.into_iter().collect();
         self.files.push(StagedFile {
             staged,
-            opened: Arc::new(opened),
+            opened: Rc::new(opened),
             keys,
         });
         Ok(())
@@ -165,7 +166,7 @@ impl Trees {
         }
         Ok(Some(ConvertedTrees {
             source,
-            file: Arc::clone(&file.opened),
+            file: Rc::clone(&file.opened),
             ntuples,
         }))
     }
