@@ -187,8 +187,8 @@ fn errors_of_tls_name_the_cause_and_what_to_do() {
             by_tls(servers.port, Some(Path::new("nowhere.pem"))),
             ["nowhere.pem", "TLS"],
         ),
-        (trusting("key.pem"), ["key.pem", "has no certificates"]),
-        (alone, ["cert", "key go together"]),
+        (trusting("key.pem"), ["key.pem", "no certificates in"]),
+        (alone, ["cert and key", "together"]),
     ] {
         let error = fails(options, &words);
         assert!(matches!(error, RedisError::Tls { .. }), "{error}");
