@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._transfer.ingest_root import above, chunks, store_above
+from femtobarn._transfer.ingest_root import above, chunks, open_events, store_above
 
 if TYPE_CHECKING:
     import femtobarn as fb
@@ -17,7 +17,7 @@ def bring(path: Path | str, dataset: fb.DataSet, **options: Any) -> None:
         for chunk in chunks(path, **options):
             numbers = {"run": chunk.run, "subrun": chunk.subrun, "event": chunk.event}
             batch.store_arrays(dataset, chunk.products, types=chunk.types, **numbers)
-        for some in above(path, tree=options.get("tree")):
+        for some in above(open_events(path, options.get("tree"), None, None)):
             store_above(batch, dataset, some)
 
 

@@ -36,7 +36,7 @@ from femtobarn._store.product_types import (
     type_name_of,
 )
 from femtobarn._store.ptr import PTR, Ptr, note_ptr
-from femtobarn._writing.to_nodes import to_batches, to_list
+from femtobarn._writing.to_nodes import counts_rows, to_batches, to_list
 from femtobarn.errors import ChecksumError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -656,10 +656,7 @@ def _check_index(label: str, value: Any) -> None:
     """Raise if the index of a pandas DataFrame would be lost: it has no name and is not a plain count."""
     if type(value).__name__ != "DataFrame" or type(value).__module__.split(".")[0] != "pandas":
         return
-    index = value.index
-    if type(index).__name__ == "RangeIndex" or index.equals(optional("pandas", "pandas").RangeIndex(len(index))):
-        return
-    if None in index.names:
+    if None in value.index.names and not counts_rows(value.index):
         raise UsageError(
             f"product {label!r}: the index of the DataFrame has no name, and would be lost: keep it as a column with "
             ".rename_axis('name'), or leave it out with .reset_index(drop=True)"

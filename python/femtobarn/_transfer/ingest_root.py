@@ -36,6 +36,7 @@ _NANOAOD = ("run", "luminosityBlock", "event")
 _LIST = re.compile(r"(?:std::vector|ROOT::VecOps::RVec)<(.*)>")
 _INTEGER = re.compile(r"std::u?int(8|16|32|64)_t")
 _ABSENT = np.uint64(2**64 - 1)
+_LEVELS = ("dataset", "runs", "subruns")  # as `fb.export` names their ntuples
 
 
 def chunks(
@@ -177,7 +178,7 @@ def _plan(
     threads: int | None,
     storage_options: Mapping[str, Any] | None,
 ) -> _Plan:
-    ntuple = _open(path, tree, threads, storage_options)
+    ntuple = open_events(path, tree, threads, storage_options)
     ntuple._core.arrow_schema()  # of trees, only objects say whether they can be read
     described = _described(ntuple)
     numbers = _numbers(ntuple, described, number_fields)
@@ -253,10 +254,26 @@ def _where(ntuple: NTuple) -> str:
     return ":".join(ntuple.files[0])
 
 
-def _open(
+def open_events(
     path: str | os.PathLike[str], tree: str | None, threads: int | None, storage_options: Mapping[str, Any] | None
 ) -> NTuple:
-    """Open the one ntuple that is meant."""
+    """Open the ntuple or tree of a file that has its events.
+
+    Parameters
+    ----------
+    path, tree, threads, storage_options
+        As of `chunks`.
+
+    Returns
+    -------
+    NTuple
+        The ntuple.
+
+    Raises
+    ------
+    UsageError
+        If these are several files, or nothing says which ntuple is meant.
+    """
     pairs = resolve(path, storage_options)
     if len(pairs) != 1:
         raise UsageError(f"{path}: only one file can be read at a time, but these are {len(pairs)}")
@@ -652,20 +669,15 @@ class Above:
 
 
 def above(
-    path: str | os.PathLike[str],
-    *,
-    tree: str | None = None,
-    step: str | SupportsIndex = "64 MiB",
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    events: NTuple, *, step: str | SupportsIndex = "64 MiB", storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[Above]:
-    """Read what a file that `fb.export` wrote has of the dataset itself, of its runs and subruns.
+    """Read the products of the dataset itself, and of its runs and subruns, from a file that `fb.export` wrote.
 
     Parameters
     ----------
-    path : str or path
-        The file; for others, this yields nothing.
-    tree, step, threads, storage_options
+    events : NTuple
+        The events of the file; other files have none of these products.
+    step, storage_options
         As of `chunks`.
 
     Yields
@@ -673,15 +685,14 @@ def above(
     Above
         Some of them at a time.
     """
-    events = _open(path, tree, threads, storage_options)
     if noted("level", events.description) is None:
         return
     url, name = events._core.origins()[0]
     there = set(_ntuples(url, storage_options))
-    for level, n in (("dataset", 0), ("runs", 1), ("subruns", 2)):
+    for n, level in enumerate(_LEVELS):
         if f"{name}_{level}" not in there:
             continue
-        ntuple = open_pairs([(url, f"{name}_{level}")], threads=threads, storage_options=storage_options)
+        ntuple = open_pairs([(url, f"{name}_{level}")], storage_options=storage_options)
         if (noted("level", ntuple.description) or {}).get("level") != level:
             continue
         described = _described(ntuple)
@@ -693,29 +704,25 @@ def above(
             yield Above(own, *_of_labels(columns, arrays))
 
 
-def other_objects(
-    path: str | os.PathLike[str], *, tree: str | None = None, storage_options: Mapping[str, Any] | None = None
-) -> dict[str, str]:
+def other_objects(events: NTuple, *, storage_options: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the objects of a file that `chunks` and `above` do not read.
 
     Parameters
     ----------
-    path, tree, storage_options
+    events : NTuple
+        The events of the file.
+    storage_options : dict, optional
         As of `chunks`.
 
     Returns
     -------
     dict
-        The reasons by the paths of the objects; empty if an ntuple or tree is named.
+        The reasons by the paths of the objects.
     """
-    url, named = resolve(path, storage_options)[0]
-    if tree is not None or named is not None:
-        return {}
-    events = _open(path, None, None, storage_options)
-    name = events._core.origins()[0][1]
+    url, name = events._core.origins()[0]
     read = {name}
     if noted("level", events.description) is not None:
-        read |= {f"{name}_{level}" for level in ("dataset", "runs", "subruns")}
+        read |= {f"{name}_{level}" for level in _LEVELS}
     return {
         found["path"]: f"it is a {found['class']} beside {name!r}; only one ntuple or tree is ingested"
         for found in _core.list_objects(url, settings_of(storage_options or {}))

@@ -166,14 +166,16 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     if options.choice.groups:
         raise UsageError(f"{source.path}: groups is for HDF5 files; select fields of this ROOT file with fields")
     given = _of_root(source, options)
-    file = {name: given[name] for name in ("tree", "storage_options")}
     left_out: dict[str, str] = {}
     notes: list[str] = []
     for chunk in _ingest_root.chunks(source.path, **given, left_out=left_out, notes=notes):
         yield Part(source.number, chunk, 0.0)
-    for above in _ingest_root.above(source.path, **file):
-        yield Part(source.number, above, 0.0)
-    left_out |= _ingest_root.other_objects(source.path, **file)
+    tree, storage_options = given["tree"], given["storage_options"]
+    with _ingest_root.open_events(source.path, tree, None, storage_options) as events:
+        for above in _ingest_root.above(events, storage_options=storage_options):
+            yield Part(source.number, above, 0.0)
+        if tree is None:  # else no other tree was meant
+            left_out |= _ingest_root.other_objects(events, storage_options=storage_options)
     yield Done(source.number, left_out, {}, notes)
 
 

@@ -168,7 +168,7 @@ def _check_once(columns: Iterable[str]) -> list[str]:
 def _with_named_index(frame: Any) -> Any:
     """Return a pandas data frame whose named index levels are columns, and without its unnamed ones."""
     nameless = [level for level, name in enumerate(frame.index.names) if name is None]
-    if nameless and not _is_count(frame.index):
+    if nameless and not counts_rows(frame.index):
         warn_outside(
             "the unnamed index of the DataFrame is not written; name it with rename_axis to write it, or drop it with "
             "reset_index(drop=True)",
@@ -182,8 +182,19 @@ def _with_named_index(frame: Any) -> Any:
         raise UsageError(f"the index of the DataFrame cannot be written: {error}; rename it with rename_axis") from None
 
 
-def _is_count(index: Any) -> bool:
-    """Whether an index counts rows, and has no other information."""
+def counts_rows(index: Any) -> bool:
+    """Return whether an index of pandas only counts rows.
+
+    Parameters
+    ----------
+    index : pandas.Index
+        The index.
+
+    Returns
+    -------
+    bool
+        Whether no information is lost without it.
+    """
     pandas = optional("pandas", "pandas")
     return isinstance(index, pandas.RangeIndex) or bool(index.equals(pandas.RangeIndex(len(index))))
 
