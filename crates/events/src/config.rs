@@ -298,13 +298,7 @@ mod tests {
             r#"{"comment": "", "nodes": ["a:1", "b:2"], "tls": {"ca": "ca.pem"}, "user": "me", "prefix": "p:",
                 "write_concern": "replicas:1", "timeout": 2.5, "objects": "s3://bucket", "objects_over": "1MiB"}"#,
         );
-        let seeds: Vec<_> = found
-            .options
-            .seeds
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(seeds, ["a:1", "b:2"]);
+        assert_eq!(found.seeds(), ["a:1", "b:2"]);
         assert_eq!(found.options.url, "rediss://me@a:1,b:2/?prefix=p:");
         assert_eq!(
             (found.replicas, found.options.timeout.as_millis()),
@@ -312,14 +306,8 @@ mod tests {
         );
         assert_eq!(found.options.ca.as_deref(), Some(Path::new("/x/ca.pem")));
         let found = settings(r#"{"url": "redis://c:3?prefix=q", "nodes": ["a:1", "c:3"]}"#);
-        let seeds: Vec<_> = found
-            .options
-            .seeds
-            .iter()
-            .map(ToString::to_string)
-            .collect();
         assert_eq!(
-            (seeds, found.prefix.as_str()),
+            (found.seeds(), found.prefix.as_str()),
             (vec!["c:3".into(), "a:1".into()], "q")
         );
         let other = r#"{"url": "dir:store", "objects": "large", "objects_over": 5}"#;

@@ -15,27 +15,14 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
-use common::{ntuples_in, read, root, test_files, top_level};
+use common::{dimuon, input, merged, ntuples_in, read, root, test_files, top_level, verified};
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
-use femtobarn::merge::{
-    Entries, JoinOptions, Level, MergeOptions, MergeReport, Unmatched, join, merge,
-};
+use femtobarn::merge::{Entries, JoinOptions, Level, MergeOptions, Unmatched, join, merge};
 use femtobarn::proof::{ProofOptions, ProofReport, prove};
 use femtobarn::write::{FieldModel, Mode, NTupleWriter, WriteOptions};
-use femtobarn::{Error, NTuple, OpenOptions, create_new_file};
+use femtobarn::{NTuple, OpenOptions, create_new_file};
 use tempfile::TempDir;
-
-fn input(path: &Path) -> Input {
-    Input {
-        url: path.to_str().unwrap().to_owned(),
-        ..Input::default()
-    }
-}
-
-fn dimuon() -> Input {
-    input(&root().join("testdata/dimuon.root"))
-}
 
 fn open(path: &Path) -> NTuple {
     NTuple::open_files(&[path.to_str().unwrap()], OpenOptions::default()).unwrap()
@@ -44,17 +31,6 @@ fn open(path: &Path) -> NTuple {
 fn all(path: &Path) -> RecordBatch {
     let ntuple = open(path);
     read(&ntuple, None, 0, ntuple.n_entries())
-}
-
-fn merged(inputs: &[Input], output: &Path, options: &MergeOptions) -> Result<MergeReport, Error> {
-    merge(inputs, output, options, &|_| true)
-}
-
-fn verified() -> MergeOptions {
-    MergeOptions {
-        verify: true,
-        ..MergeOptions::default()
-    }
 }
 
 fn proven(output: &Path, inputs: &[Input], options: &ProofOptions) -> ProofReport {

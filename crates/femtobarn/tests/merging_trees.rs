@@ -15,35 +15,12 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type};
 use arrow_schema::DataType;
-use common::{ntuples_in, read, root};
-use femtobarn::Error;
+use common::{dimuon, input, merged, ntuples_in, read, root, verified};
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
-use femtobarn::merge::{Entries, MergeOptions, MergeReport, merge};
+use femtobarn::merge::{Entries, MergeOptions, merge};
 use femtobarn::write::Mode;
 use tempfile::TempDir;
-
-fn input(path: &Path) -> Input {
-    Input {
-        url: path.to_str().unwrap().to_owned(),
-        ..Input::default()
-    }
-}
-
-fn dimuon() -> Input {
-    input(&root().join("testdata/dimuon.root"))
-}
-
-fn merged(inputs: &[Input], output: &Path, options: &MergeOptions) -> Result<MergeReport, Error> {
-    merge(inputs, output, options, &|_| true)
-}
-
-fn verified() -> MergeOptions {
-    MergeOptions {
-        verify: true,
-        ..MergeOptions::default()
-    }
-}
 
 fn named(name: &str) -> Input {
     input(&root().join("testdata/names").join(format!("{name}.root")))

@@ -12,18 +12,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use common::root;
+use common::{input, root};
 use femtobarn::convert::{ConvertOptions, Input, Replace, convert};
 use femtobarn::merge::{Entries, JoinOptions, MergeOptions, join, merge};
 use femtobarn::{Error, OpenOptions};
-
-fn input(path: &Path) -> Input {
-    Input {
-        url: path.to_str().unwrap().to_owned(),
-        path: None,
-        ..Input::default()
-    }
-}
 
 fn given(name: &str) -> Input {
     input(&root().join("testdata/rntuple").join(name))

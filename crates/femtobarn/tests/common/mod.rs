@@ -12,11 +12,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use femtobarn::convert::Input;
 use femtobarn::io::{ByteSource, MemorySource, RecordSource};
-use femtobarn::{NTuple, OpenOptions, ReadOptions};
+use femtobarn::merge::{MergeOptions, MergeReport, merge};
+use femtobarn::{Error, NTuple, OpenOptions, ReadOptions};
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A file, as it is given to an operation.
+pub fn input(path: &Path) -> Input {
+    Input {
+        url: path.to_str().unwrap().to_owned(),
+        ..Input::default()
+    }
+}
+
+pub fn dimuon() -> Input {
+    input(&root().join("testdata/dimuon.root"))
+}
+
+/// Merges without anybody who watches.
+pub fn merged(
+    inputs: &[Input],
+    output: &Path,
+    options: &MergeOptions,
+) -> Result<MergeReport, Error> {
+    merge(inputs, output, options, &|_| true)
+}
+
+/// A merge that proves its output.
+pub fn verified() -> MergeOptions {
+    MergeOptions {
+        verify: true,
+        ..MergeOptions::default()
+    }
 }
 
 /// A file of real data beside the checkout; none, with a word on it, where there is no such folder.

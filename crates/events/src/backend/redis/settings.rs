@@ -148,13 +148,17 @@ impl Settings {
             "redis"
         };
         let user = self.options.user.iter().map(|user| format!("{user}@"));
-        let hosts: Vec<_> = self.options.seeds.iter().map(ToString::to_string).collect();
         let prefix = match self.prefix.as_str() {
             "" => String::new(),
             prefix => format!("?prefix={prefix}"),
         };
         let user: String = user.collect();
-        self.options.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
+        self.options.url = format!("{scheme}://{user}{}/{prefix}", self.seeds().join(","));
+    }
+
+    /// The servers that are asked first, as `host:port`.
+    pub fn seeds(&self) -> Vec<String> {
+        self.options.seeds.iter().map(ToString::to_string).collect()
     }
 
     /// Sets one of [`NAMES`]; returns the error message.
@@ -293,13 +297,7 @@ mod tests {
             "rediss://me:p%40ss@a,b:7000,[::1]:7001/?prefix=x:&timeout=2.5s&write_concern=replicas:2&mode=r",
         )
         .unwrap();
-        let seeds: Vec<_> = settings
-            .options
-            .seeds
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(seeds, ["a:6379", "b:7000", "[::1]:7001"]);
+        assert_eq!(settings.seeds(), ["a:6379", "b:7000", "[::1]:7001"]);
         assert!(settings.options.has_tls && settings.mode == Mode::Read);
         assert_eq!(settings.options.user.as_deref(), Some("me"));
         assert_eq!(settings.options.password, Some(Secret("p@ss".into())));
