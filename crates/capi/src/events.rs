@@ -14,8 +14,8 @@ pub struct fb_events {
     sought: Sought,
 }
 
-/// The dataset that is searched for events. Its name is not known: if there are no events, all names are searched to
-/// see whether the dataset exists.
+/// The dataset that is searched for events. Only its UUID is known: if it has no events, a search through all names tells
+/// whether the dataset exists.
 pub struct Sought {
     store: DataStore,
     dataset: Uuid,

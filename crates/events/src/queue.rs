@@ -137,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// Takes a value from its front; waits for one while there are producers. None if there are no producers any more,
-    /// or if `goes_on` returns false.
+    /// Takes a value from the front of the queue. Waits for a value as long as the queue has producers; None if it has
+    /// none left, or if `goes_on` returns false.
     ///
     /// # Errors
     ///

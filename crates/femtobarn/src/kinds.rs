@@ -32,7 +32,7 @@ pub struct Kind {
     pub class: &'static str,
     /// The exit code of `fb`.
     pub exit: i32,
-    /// What to do next, whatever file it is about; empty if there is no advice.
+    /// Advice for the user, for any file; empty if there is none.
     pub advice: &'static str,
 }
 

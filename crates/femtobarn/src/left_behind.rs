@@ -52,8 +52,8 @@ impl LeftBehind {
     }
 }
 
-/// The objects that are named of the file of each input: all of them at the first input of the file, none at others of it.
-/// What a file has beside them is told once.
+/// For each input, the objects of its file that the inputs name. The first input of a file has all of them, and further
+/// inputs of the same file have none, so that the other objects of a file are reported once.
 pub(crate) fn named_together(inputs: &[Input]) -> Vec<Vec<&str>> {
     let mut firsts = HashMap::<&str, usize>::new();
     let mut out: Vec<Vec<&str>> = vec![Vec::new(); inputs.len()];
@@ -66,8 +66,8 @@ pub(crate) fn named_together(inputs: &[Input]) -> Vec<Vec<&str>> {
     out
 }
 
-/// What a file has beside the objects that are named: in the directories on the way to them, of which others count as one
-/// object each.
+/// The objects of a file that are not named, from the directories on the paths of the named objects. Any other directory
+/// counts as one object.
 ///
 /// # Errors
 /// If a directory cannot be read.

@@ -1,26 +1,26 @@
-//! Names of fields, made of those of branches and columns. Those of ROOT have fewer characters than branches may have: several
-//! branches, and several trees, may come to the same name, and then get numbers.
+//! Names of fields and ntuples, derived from names of branches, columns and trees. RNTuple allows fewer characters in names:
+//! several branches, or several trees, may get the same name, which then gets numbers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 
-/// What of a tree a field is made of, by its names in the tree.
+/// The part of a tree that becomes a field, by its names in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Meant {
-    /// The branch that is read by this name; of several that are, with a number.
+    /// A branch, by the name that reads it; a number tells branches of the same name apart.
     Branch(String, usize),
-    /// The arrays with a counter, by the names of its leaf and its branch.
+    /// The arrays with one counter, by the names of the counter's leaf and branch.
     Arrays(String, String),
-    /// This counter.
+    /// A counter, by the names of its leaf and branch.
     Counter(String, String),
 }
 
-/// Names that were given, each to one thing.
+/// Names that were given to branches or trees, each to one.
 #[derive(Debug, Clone)]
 struct Given<K> {
     names: HashMap<K, String>,
     taken: HashSet<String>,
-    /// Names that several would have had.
+    /// Names that several branches or trees would have.
     shared: BTreeSet<String>,
 }
 
@@ -35,7 +35,7 @@ impl<K> Default for Given<K> {
 }
 
 impl<K: Eq + Hash> Given<K> {
-    /// The name that it has, or gets now: this one, with a number if something else has it.
+    /// The name that was given, or is given now: the plain name, with a number if it is taken.
     fn give(&mut self, meant: K, plain: &str) -> String {
         if let Some(known) = self.names.get(&meant) {
             return known.clone();
@@ -54,8 +54,8 @@ impl<K: Eq + Hash> Given<K> {
     }
 }
 
-/// The names of the fields that a tree becomes. Trees of one path that are converted one by one have them together: what has
-/// the same names in two files gets the same name, and nothing else does.
+/// The names of the fields that a tree becomes. Trees of the same path in several files share these names: branches with the
+/// same name in two files get the same field name, and other branches do not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNames {
     given: Given<Meant>,
@@ -67,7 +67,7 @@ impl FieldNames {
         self.given.give(meant, plain)
     }
 
-    /// The name of the arrays with a counter, as the importer numbers them.
+    /// The name of the collection of arrays with one counter, numbered as ROOT's importer does.
     pub(super) fn give_collection(&mut self, meant: Meant) -> String {
         if let Some(known) = self.given.names.get(&meant) {
             return known.clone();
@@ -106,12 +106,12 @@ impl TreeNames {
         self.fields.insert(path.to_owned(), names);
     }
 
-    /// Whether an ntuple of this path can be that of several trees.
+    /// Whether several trees could get this path as ntuples.
     pub(crate) fn is_shared(&self, ntuple: &str) -> bool {
         self.given.shared.contains(ntuple)
     }
 
-    /// Names of fields of an ntuple, each of which can be that of several branches.
+    /// Field names of an ntuple that several branches could get.
     pub(crate) fn shared_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
         let trees = self.given.names.iter();
         let trees = trees.filter(move |(_, name)| *name == ntuple);

@@ -1,4 +1,4 @@
-//! Trees that a merge reads: converted into a file that nobody sees, those of many files into one.
+//! Trees among the inputs of a merge: the trees of many files are converted into one temporary file.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::inputs::Input;
 use crate::left_behind::AllLeftBehind;
 use crate::staged::StagedOutput;
 
-/// A file of this machine that nobody sees. The trees of each input are in a directory of their own, as they may have other
-/// fields than those of the next.
+/// A temporary local file. The trees of each input have a directory of their own, since the trees of two inputs may differ in
+/// their fields.
 pub(crate) struct StagedTrees {
     staged: StagedOutput,
     sink: Sink,
@@ -26,7 +26,7 @@ pub(crate) struct StagedTrees {
     n_begun: usize,
 }
 
-/// What the trees of an input were converted to.
+/// The ntuples that the trees of one input were converted to.
 #[derive(Debug, Default)]
 pub(crate) struct TreesOf {
     pub ntuples: Vec<StagedNTuple>,
@@ -36,16 +36,16 @@ pub(crate) struct TreesOf {
     unreadable: Unreadable,
 }
 
-/// What a tree was converted to.
+/// The ntuple that a tree was converted to.
 #[derive(Debug)]
 pub(crate) struct StagedNTuple {
     /// Its path in the output of the merge.
     pub path: String,
-    /// Its path in the file that nobody sees.
+    /// Its path in the temporary file.
     pub place: String,
 }
 
-/// From which branches fields are read: the path of an ntuple, and of what it has what is of the tree.
+/// The path of an ntuple, and pairs of a field and the branch of the tree that the field was read from.
 pub(crate) type Origins = (String, Vec<(String, String)>);
 
 impl StagedTrees {
@@ -96,7 +96,7 @@ impl StagedTrees {
         let mut out = TreesOf::default();
         let sources = open(input, options, unreadable, names, &mut out.left_behind)?;
         let mut now = Progress::of(&sources);
-        // what a broken attempt has left stays in the directory of that
+        // data of a failed attempt stay in the directory of that attempt
         let folder = self.n_begun;
         self.n_begun += 1;
         let are_several = sources.len() > 1;
@@ -143,8 +143,8 @@ impl StagedTrees {
 }
 
 impl TreesOf {
-    /// Reads the trees of an input again, and insists that all values are in what they were converted to. Gives from which
-    /// branches these are read.
+    /// Reads the trees of an input again, and checks that the converted ntuples have all their values. Returns the branch
+    /// of each field.
     ///
     /// # Errors
     /// If anything is not as it is in the trees.
@@ -190,7 +190,7 @@ fn goes_on(progress: OnProgress<'_>, now: Progress) -> Result<(), RNTupleError> 
     }
 }
 
-/// Opens the trees of an input that have fields which are asked for.
+/// Opens the trees of an input that have requested fields.
 fn open(
     input: &Input,
     options: &ConvertOptions,

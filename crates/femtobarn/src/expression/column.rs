@@ -26,7 +26,7 @@ pub(super) enum Shape {
 pub(super) enum Data {
     Bool(BooleanBuffer),
     Int(ScalarBuffer<i64>),
-    /// Integers of which some do not fit into signed 64 bits.
+    /// Integers, some of them too large for signed 64 bits.
     Wide(ScalarBuffer<i128>),
     Float(ScalarBuffer<f64>),
     Text(LargeStringArray),

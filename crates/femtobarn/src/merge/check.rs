@@ -153,7 +153,7 @@ fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
     telling(error, &readers)
 }
 
-/// The error of a condition on a tree, of which the ntuple that it becomes has no such field.
+/// The error of a condition on a tree with a field that the converted ntuple does not have.
 fn of_tree(error: RNTupleError) -> RNTupleError {
     match error {
         RNTupleError::NoSuchField {
@@ -173,7 +173,7 @@ fn of_tree(error: RNTupleError) -> RNTupleError {
     }
 }
 
-/// The error of a condition that an ntuple knows nothing of, beside which another one may be meant.
+/// The error of a condition with unknown columns for an ntuple, which may be meant for another ntuple.
 fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTupleError {
     match error {
         RNTupleError::NoSuchField {

@@ -26,9 +26,9 @@ use crate::writable::local;
 /// What the trees of inputs were converted to.
 #[derive(Default)]
 pub(super) struct Trees {
-    /// What the names of the files begin with.
+    /// Path that the names of the temporary files begin with.
     place: PathBuf,
-    /// Few: each has the trees of as many inputs as all before it.
+    /// The temporary files. Each has the trees of as many inputs as all files before it together.
     files: Vec<StagedFile>,
     /// By the numbers of the inputs.
     inputs: BTreeMap<usize, Converted>,
@@ -36,7 +36,7 @@ pub(super) struct Trees {
     names: TreeNames,
 }
 
-/// A file that nobody sees.
+/// A temporary file.
 struct StagedFile {
     staged: StagedOutput,
     opened: Rc<Opened>,
@@ -51,7 +51,7 @@ struct Converted {
     made: TreesOf,
     /// The paths and classes of the trees.
     trees: Vec<(String, String)>,
-    /// What is taken from the input itself besides: its ntuples.
+    /// The ntuples of the input itself.
     ntuples: Vec<String>,
 }
 
@@ -171,15 +171,16 @@ impl Trees {
         }))
     }
 
-    /// Whether an ntuple of this path, or a field of it, can be that of several trees or branches.
+    /// Whether several trees could get this path, or several branches a field name of it.
     pub fn has_names_of(&self, ntuple: &str) -> bool {
         self.names.is_shared(ntuple) || self.names.shared_fields(ntuple).next().is_some()
     }
 
-    /// Insists that an ntuple that is no converted tree, and its fields, each go with one tree and branch.
+    /// Checks that the names of an ntuple, which was not converted from a tree, and of its fields match one tree and one branch
+    /// each.
     ///
     /// # Errors
-    /// If a name that it has can be that of several.
+    /// If several trees or branches could get one of its names.
     pub fn check_names(&self, reader: &Reader) -> Result<(), RNTupleError> {
         let (url, path) = (reader.url(), reader.path());
         let advice = "merge the trees without it, or convert them first, each under its own name";
@@ -261,7 +262,7 @@ impl Trees {
     }
 }
 
-/// Which field of which ntuple is which branch.
+/// The branch of each field, and the fields of each branch, by ntuple.
 #[derive(Default)]
 struct Pairs {
     branches: HashMap<(String, String), String>,
@@ -269,7 +270,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Adds what an input has; it is an error if another had it otherwise.
+    /// Adds the fields of an input; it is an error if another input paired a field or a branch differently.
     fn add(&mut self, (ntuple, origins): Origins, input: &Input) -> Result<(), RNTupleError> {
         let differs = |field: &str, branch: &str| {
             RNTupleError::internal(format!(
@@ -306,7 +307,7 @@ fn how(options: &MergeOptions) -> ConvertOptions {
     }
 }
 
-/// Whether an object is nothing that a merge knows.
+/// Whether an object is not a tree, an ntuple, a directory or a histogram.
 fn is_other(key: &Key) -> bool {
     let is_known = is_tree(&key.class_name) || key.class_name == RNTUPLE_CLASS;
     !is_known && !key.is_directory() && !is_summed(key)

@@ -9,8 +9,8 @@ use crate::Mode;
 /// The settings of a server with eviction: the beginning of it.
 pub const POLICY: &str = "maxmemory_policy:";
 
-/// Refuses a server that would delete what is written to it. One that is only read may have done so: that is told.
-/// What an ACL does not let us ask is not known.
+/// Refuses to write to a server that evicts products. If the store is only read, prints a notice, since products may be
+/// missing. If an ACL forbids the question, the server is used.
 pub fn check_eviction(
     (url, mode): (&str, Mode),
     node: &Address,
