@@ -84,15 +84,6 @@ impl Context<'_> {
                 };
                 return Err(self.malformed(structure, at, error));
             }
-            let most = link.locator.size.saturating_mul(LARGEST_RATIO);
-            if link.length > LARGEST_ENVELOPE.min(most) || link.locator.size > link.length {
-                let found = format!("{} stored as {}", link.length, link.locator.size);
-                return Err(self.inconsistent(
-                    &format!("size of the {structure}"),
-                    "stored size ≤ length, which is at most 4 GiB and 32768 times that",
-                    found,
-                ));
-            }
         }
         let stored = links.iter().map(|link| link.locator.stored());
         self.read(&stored.collect::<Vec<_>>())
@@ -105,6 +96,14 @@ impl Context<'_> {
         link: &EnvelopeLink,
         structure: &str,
     ) -> Result<Bytes, RNTupleError> {
+        let most = LARGEST_ENVELOPE.min(link.locator.size.saturating_mul(LARGEST_RATIO));
+        if link.length > most || link.locator.size > link.length {
+            return Err(self.inconsistent(
+                &format!("size of the {structure}"),
+                "stored size ≤ length, which is at most 4 GiB and 32768 times that",
+                format!("{} stored as {}", link.length, link.locator.size),
+            ));
+        }
         if link.locator.size == link.length {
             return Ok(stored);
         }

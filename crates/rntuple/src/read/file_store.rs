@@ -43,6 +43,12 @@ impl FileStore {
         }
     }
 
+    /// The range of bytes that are stored in one piece; none of others.
+    fn piece(&self, stored: &StoredRange) -> Option<Range<u64>> {
+        let is_whole = stored.size <= self.largest_piece();
+        stored.in_file().filter(|_| is_whole)
+    }
+
     /// Where the first key of a payload has its bytes.
     fn first_key(&self, stored: &StoredRange) -> Result<Range<u64>, RNTupleError> {
         let size = stored.size.min(self.largest_piece());
@@ -160,17 +166,11 @@ impl PageStore for FileStore {
     }
 
     fn peek(&self, stored: &StoredRange) -> Option<Bytes> {
-        let range = stored
-            .in_file()
-            .filter(|_| stored.size <= self.largest_piece());
-        self.source.peek(&range?)
+        self.source.peek(&self.piece(stored)?)
     }
 
     fn map(&self, stored: &StoredRange) -> Option<Bytes> {
-        let range = stored
-            .in_file()
-            .filter(|_| stored.size <= self.largest_piece());
-        let Range { start, end } = range?;
+        let Range { start, end } = self.piece(stored)?;
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
         let map = self.source.map()?;
         (start <= end && end <= map.len()).then(|| map.slice(start..end))
