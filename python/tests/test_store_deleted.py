@@ -14,7 +14,14 @@ import femtobarn as fb
 
 _DELETES = """
 import sys, femtobarn as fb
-fb.DataStore.connect(sys.argv[1]).root.delete_dataset("gone")
+root = fb.DataStore.connect(sys.argv[1]).root
+match sys.argv[2]:
+    case "dataset":
+        root.delete_dataset("gone")
+    case "run":
+        root["gone"][9].delete()
+    case "subrun":
+        root["gone"][1][0].delete()
 """
 
 
@@ -28,9 +35,9 @@ def make(url: str) -> None:
                 batch.store_arrays(dataset, {"n": range(n)}, run=run, subrun=0, event=range(n))
 
 
-def deletes(url: str) -> None:
-    """Delete the dataset, as another process."""
-    subprocess.run([sys.executable, "-c", _DELETES, url], check=True, timeout=120)
+def deletes(url: str, what: str = "dataset") -> None:
+    """Delete the dataset, its last run or its first subrun, as another process."""
+    subprocess.run([sys.executable, "-c", _DELETES, url, what], check=True, timeout=120)
 
 
 def place(kind: str, folder: Path, redis: Any) -> str:
@@ -39,18 +46,21 @@ def place(kind: str, folder: Path, redis: Any) -> str:
 
 def deletes_at_5(event: Any) -> int:
     if event.dataset.path == "gone" and (event.run.number, event.number) == (1, 5):
-        deletes(os.environ["GONE"])
+        deletes(os.environ["GONE"], os.environ.get("GONE_WHAT", "dataset"))
     return 1
 
 
+@pytest.mark.parametrize("what", ["dataset", "run", "subrun"])
 @pytest.mark.parametrize("kind", ["dir", "redis"])
-def test_a_pass_over_a_dataset_that_another_process_deletes_is_an_error(kind: str, tmp_path: Path, redis: Any) -> None:
+def test_a_pass_over_what_another_process_deletes_is_an_error(
+    kind: str, what: str, tmp_path: Path, redis: Any
+) -> None:
     url = place(kind, tmp_path, redis)
 
     def by_process(dataset: Any, **options: Any) -> None:
         def once(event: Any) -> int:
             if event.number == 5:
-                deletes(url)
+                deletes(url, what)
             return 1
 
         fb.process(dataset, once, progress=False, **options)
@@ -58,30 +68,33 @@ def test_a_pass_over_a_dataset_that_another_process_deletes_is_an_error(kind: st
     def by_each(dataset: Any, given: Any) -> None:
         for n, _ in enumerate(given(dataset)):
             if n == 5:
-                deletes(url)
+                deletes(url, what)
 
     passes: list[Any] = [
         lambda dataset: by_process(dataset, executor="threads", workers=1),
         lambda dataset: by_process(dataset, preload=["n"], on_error="skip", workers=2),
         lambda dataset: by_each(dataset, lambda dataset: dataset.events()),
         lambda dataset: by_each(dataset, lambda dataset: dataset.datastore.prefetcher(["n"], batch_size=100)(dataset)),
-        lambda dataset: by_each(dataset, lambda dataset: dataset[1][0]),
         lambda dataset: by_each(
             dataset, lambda dataset: (event for run in dataset.runs() for subrun in run for event in subrun)
         ),
     ]
+    if what != "run":
+        passes.append(lambda dataset: by_each(dataset, lambda dataset: dataset[1][0]))
     for one in passes:
         make(url)
         with fb.DataStore.connect(url, mode="r") as store, pytest.raises(KeyError, match="it was deleted"):
             one(store.root["gone"])
 
 
+@pytest.mark.parametrize("what", ["dataset", "run"])
 @pytest.mark.parametrize("kind", ["dir", "redis"])
 def test_processes_that_work_on_what_is_deleted_are_an_error(
-    kind: str, tmp_path: Path, redis: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str, what: str, tmp_path: Path, redis: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = place(kind, tmp_path, redis)
     monkeypatch.setenv("GONE", url)
+    monkeypatch.setenv("GONE_WHAT", what)
     for options in ({}, {"preload": ["n"], "on_error": "skip"}, {"preload": ["n"], "on_error": "retry"}):
         make(url)
         with fb.DataStore.connect(url, mode="r") as store, pytest.raises((KeyError, fb.ProcessError)) as raised:

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::{ABSENT, Container, DataStore, Descriptor, EventsError, ItemType, Parent, Scan};
+use crate::{
+    ABSENT, Container, DataStore, Descriptor, EventsError, ItemType, Parent, Passed, Scan,
+};
 
 /// How many numbers of one container a request brings.
 const PAGE: usize = 4096;
@@ -21,16 +23,17 @@ pub struct EventChunk {
 /// The events of a container in the order of run, subrun and event, some at a time.
 ///
 /// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few
-/// large ones. Containers that are created or removed meanwhile may or may not be included; but if the container itself
-/// was removed, the last that is given is the error of [`Container::check_left`].
+/// large ones. Containers that are created meanwhile may or may not be included; but if the container itself was deleted
+/// meanwhile, or a run or subrun that was found in it, the last that is given is the error of [`Passed::check_left`].
 #[derive(Debug)]
 pub struct EventChunks {
-    store: DataStore,
-    container: Descriptor,
+    passed: Passed,
     /// The target whose events are returned; all if none.
     target: Option<usize>,
     /// What comes next: containers to visit, and after those of the lowest level their contents.
     next: VecDeque<Step>,
+    /// Whether this continues after an event whose subrun was not looked for yet.
+    continues: bool,
     /// Whether it was checked at the end.
     has_looked: bool,
 }
@@ -57,10 +60,10 @@ impl EventChunks {
             }),
         };
         Self {
-            store,
-            container,
+            passed: Passed::new(Container::new(store, container)),
             target: None,
             next: VecDeque::from([first]),
+            continues: false,
             has_looked: false,
         }
     }
@@ -71,19 +74,36 @@ impl EventChunks {
         self
     }
 
+    /// Leaves the look at the end to a caller that reads on after it; see [`Passed::check_left`].
+    pub(crate) fn checked_by_caller(mut self) -> Self {
+        self.has_looked = true;
+        self
+    }
+
+    /// What has been listed so far, also by this later on.
+    pub fn passed(&self) -> Passed {
+        self.passed.clone()
+    }
+
     /// The container of the events.
-    pub fn container(&self) -> Container {
-        Container::new(self.store.clone(), self.container)
+    pub fn container(&self) -> &Container {
+        self.passed.container()
+    }
+
+    fn store(&self) -> &DataStore {
+        self.container().datastore()
     }
 
     /// Whether the contents of a subrun are returned.
     fn takes(&self, parent: &Parent) -> bool {
-        let is_wanted = |target| self.store.backend().target(parent) == target;
+        let is_wanted = |target| self.store().backend().target(parent) == target;
         parent.item_type() != ItemType::SubRun || self.target.is_none_or(is_wanted)
     }
 
-    /// The contents after an event of a container, for a reader that continues there.
+    /// The contents after an event of a container, for a reader that continues there. Fails if the event's run or subrun
+    /// does not exist any more.
     pub fn after(store: DataStore, container: Descriptor, seen: Descriptor) -> Self {
+        let passed = Passed::new(Container::new(store, container));
         let mut next = VecDeque::new();
         let mut look = |parent: Parent, number: u64| {
             let from = number.saturating_add(1);
@@ -96,27 +116,35 @@ impl EventChunks {
             }
         };
         let level = container.item_type();
-        look(seen.placed_by(), seen.event);
+        let subrun = seen.placed_by();
+        look(subrun, seen.event);
         if level <= ItemType::Run {
+            passed.add(&subrun.descriptor());
             look(Parent::run(seen.dataset, seen.run), seen.subrun);
         }
         if level == ItemType::DataSet {
+            let run = Parent::run(seen.dataset, seen.run);
+            passed.add(&run.descriptor());
             look(Parent::dataset(seen.dataset), seen.run);
         }
         if level == ItemType::Event {
             next.clear();
         }
         Self {
-            store,
-            container,
+            passed,
             target: None,
             next,
+            continues: true,
             has_looked: false,
         }
     }
 
     /// Visits the next containers, with one request per level.
     fn look(&mut self) -> Result<(), EventsError> {
+        if self.continues {
+            self.passed.check_left()?;
+            self.continues = false;
+        }
         let mut scans: Vec<Scan> = Vec::new();
         while let Some(Step::Look(scan)) = self.next.front() {
             if !self.takes(&scan.parent) {
@@ -132,8 +160,8 @@ impl EventChunks {
             self.next.pop_front();
         }
         let datasets = scans.iter().map(|scan| scan.parent.dataset);
-        let is_there = self.store.check_not_deleted(datasets);
-        let found = match is_there.and_then(|()| self.store.backend().numbers(&scans)) {
+        let is_there = self.store().check_not_deleted(datasets);
+        let found = match is_there.and_then(|()| self.store().backend().numbers(&scans)) {
             Ok(found) => found,
             Err(error) => {
                 // So a retry continues here.
@@ -157,8 +185,10 @@ impl EventChunks {
                 continue;
             }
             for number in numbers.into_iter().rev() {
+                let child = scan.parent.child(number);
+                self.passed.add(&child);
                 self.next.push_front(Step::Look(Scan {
-                    parent: scan.parent.child(number).placed_by(),
+                    parent: child.placed_by(),
                     from: 0,
                     limit: PAGE,
                 }));
@@ -181,7 +211,7 @@ impl Iterator for EventChunks {
                 }
                 None if self.has_looked => return None,
                 None => {
-                    let left = self.container().check_left();
+                    let left = self.passed.check_left();
                     // Deleted containers do not reappear; other errors may pass.
                     let may_pass =
                         |error: &EventsError| !matches!(error, EventsError::NotFound { .. });

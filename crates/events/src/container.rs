@@ -14,6 +14,15 @@ const PAGE: usize = 4096;
 /// What labels of products of a dataset begin with that note that a file is wholly in it.
 pub const FILE_NOTES: &str = "ingested/";
 
+/// The error of a container that was deleted while it was read.
+pub(crate) fn deleted(url: &str, container: &Descriptor) -> EventsError {
+    EventsError::NotFound {
+        url: url.into(),
+        what: format!("{container} any more"),
+        hint: ": it was deleted, or never created; data read from it may be incomplete".into(),
+    }
+}
+
 /// A run, a subrun or an event of a store; a [`DataSet`] is one as well.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Container {
@@ -111,8 +120,8 @@ impl Container {
     pub fn find(&self, number: u64) -> Result<Option<Self>, EventsError> {
         let child = self.child(number)?;
         let parent = self.descriptor.placed_by();
-        let found = self.store.backend().contains(&parent, &[number])?;
-        Ok((found == [true]).then_some(child))
+        let found = self.store.backend().contains(&[(parent, &[number])])?;
+        Ok((found == [[true]]).then_some(child))
     }
 
     /// The container of a number in it.
@@ -151,8 +160,8 @@ impl Container {
         let Some((parent, number)) = self.descriptor.place() else {
             return Ok(true); // a dataset was found by its name
         };
-        let found = self.store.backend().contains(&parent, &[number])?;
-        Ok(found == [true])
+        let found = self.store.backend().contains(&[(parent, &[number])])?;
+        Ok(found == [[true]])
     }
 
     /// Looks whether it is still there: its dataset as the same one, whatever has its name now. Call this at the end of
@@ -163,12 +172,7 @@ impl Container {
     /// [`EventsError::NotFound`] if it does not exist, and errors of reading.
     pub fn check_left(&self) -> Result<(), EventsError> {
         if !self.exists()? {
-            return Err(EventsError::NotFound {
-                url: self.store.url().into(),
-                what: format!("{} any more", self.descriptor),
-                hint: ": it was deleted, or never created; data read from it may be incomplete"
-                    .into(),
-            });
+            return Err(deleted(self.store.url(), &self.descriptor));
         }
         // Behind the other: the name of a dataset is marked before anything in it is deleted.
         self.store.check_left(self.descriptor.dataset)
@@ -201,11 +205,7 @@ impl Container {
     ) -> Result<Vec<u64>, EventsError> {
         let found = self.numbers(range.clone(), limit)?;
         if found.len() < limit {
-            let is_first = matches!(range.start_bound(), Bound::Unbounded | Bound::Included(0));
-            match found.is_empty() && is_first {
-                true => self.store.check_left(self.descriptor.dataset)?,
-                false => self.check_left()?,
-            }
+            self.check_left()?;
         }
         Ok(found)
     }

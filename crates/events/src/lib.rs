@@ -23,6 +23,7 @@ mod forked;
 mod key;
 mod loader;
 mod objects;
+mod passed;
 mod process;
 mod queue;
 mod seal;
@@ -54,6 +55,7 @@ pub use key::{
 };
 pub use loader::{LoadOptions, Loaded, Loader, Values};
 pub use objects::{ObjectOptions, Swept, objects_moved};
+pub use passed::Passed;
 pub use process::{LoadedEvent, ProcessError, ProcessOptions, process};
 pub use queue::{Queue, QueueMode, Taken};
 pub use session::Session;

@@ -7,9 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::forked::{Forked, Process};
-use crate::{
-    Container, DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted,
-};
+use crate::{DataStore, Descriptor, EventChunks, EventsError, Parent, Passed, ProductName, Wanted};
 
 /// The products to load with events, and batch sizes.
 #[derive(Clone, Debug)]
@@ -164,12 +162,13 @@ impl Loaded {
     }
 }
 
-/// The events of a container, with products of theirs; see [`Loader::start`]. If the container was removed meanwhile, the
-/// last that is given is the error of [`Container::check_left`].
+/// The events of a container, with products of theirs; see [`Loader::start`]. If the container was deleted meanwhile, or a
+/// run or subrun that was found in it, the last that is given is the error of [`Passed::check_left`].
 #[derive(Debug)]
 pub struct Loader {
     from: From,
-    container: Container,
+    passed: Passed,
+    is_over: bool,
     process: Process,
 }
 
@@ -187,10 +186,10 @@ impl Loader {
     pub fn start(store: &DataStore, events: EventChunks, options: LoadOptions) -> Self {
         let ahead = options.ahead;
         let process = Process::this();
-        let container = events.container();
+        let passed = events.passed();
         let mut pieces = Pieces {
             store: store.clone(),
-            events,
+            events: events.checked_by_caller(),
             options,
             rest: None,
             has_failed: false,
@@ -199,7 +198,8 @@ impl Loader {
             let from = From::Here(pieces);
             return Self {
                 from,
-                container,
+                passed,
+                is_over: false,
                 process,
             };
         }
@@ -214,9 +214,15 @@ impl Loader {
         });
         Self {
             from: From::Thread(Some(receiver), Some(thread)),
-            container,
+            passed,
+            is_over: false,
             process,
         }
+    }
+
+    /// What has been listed so far, also by this later on.
+    pub fn passed(&self) -> &Passed {
+        &self.passed
     }
 }
 
@@ -224,25 +230,27 @@ impl Iterator for Loader {
     type Item = Result<Loaded, EventsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.from {
+        if self.is_over {
+            return None;
+        }
+        let next = match &mut self.from {
             From::Here(pieces) => pieces.next(),
             From::Thread(receiver, _) => {
                 let what = || "loading was started".into();
                 match self.process.check(what, "start it") {
-                    Ok(()) => match receiver.as_ref()?.recv() {
-                        Ok(loaded) => Some(loaded),
-                        Err(_) => {
-                            *receiver = None;
-                            // The thread has checked this at its end, which may be long ago.
-                            self.container.check_left().err().map(Err)
-                        }
-                    },
+                    Ok(()) => receiver.as_ref().and_then(|receiver| receiver.recv().ok()),
                     Err(error) => {
                         mem::forget(receiver.take()); // it ends with the error
                         Some(Err(error))
                     }
                 }
             }
+        };
+        self.is_over = !matches!(next, Some(Ok(_)));
+        match next {
+            // Not earlier: what came last may have been processed for long.
+            None => self.passed.check_left().err().map(Err),
+            next => next,
         }
     }
 }

@@ -91,7 +91,7 @@ impl<E: Error + 'static> Error for ProcessError<E> {
 ///
 /// # Errors
 ///
-/// Those of the store, also if the container was deleted meanwhile, and of the function: then no more batches are
+/// Those of the store, also if the container or something in it was deleted meanwhile, and of the function: then no more batches are
 /// started, and `take` has had the results of all events before the first failure.
 pub fn process<T: Send, E: Send>(
     item: &Container,
@@ -100,11 +100,13 @@ pub fn process<T: Send, E: Send>(
     mut take: impl FnMut(T),
 ) -> Result<usize, ProcessError<E>> {
     let workers = options.workers.max(1);
+    let loader = Loader::start(item.datastore(), item.events(), options.load);
+    let passed = loader.passed().clone();
     let source = Source {
         size: options.n_events.max(1),
         is_ended: AtomicBool::new(false),
         parts: Mutex::new(Parts {
-            loader: Loader::start(item.datastore(), item.events(), options.load),
+            loader,
             loaded: Arc::default(),
             next: 0,
             number: 0,
@@ -135,7 +137,7 @@ pub fn process<T: Send, E: Send>(
             }
         }
         // Events are listed ahead of the workers, and the function may load anything.
-        item.check_left().map_err(ProcessError::Events)?;
+        passed.check_left().map_err(ProcessError::Events)?;
         Ok(n_events)
     })
 }

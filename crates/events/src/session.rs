@@ -246,8 +246,8 @@ impl Backend for Session {
         self.opened()?.0.numbers(scans)
     }
 
-    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
-        self.opened()?.0.contains(parent, numbers)
+    fn contains(&self, children: &[(Parent, &[u64])]) -> Result<Vec<Vec<bool>>, EventsError> {
+        self.opened()?.0.contains(children)
     }
 
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {

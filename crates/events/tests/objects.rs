@@ -934,8 +934,8 @@ impl Backend for Delegate {
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
         self.0.backend().numbers(scans)
     }
-    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
-        self.0.backend().contains(parent, numbers)
+    fn contains(&self, children: &[(Parent, &[u64])]) -> Result<Vec<Vec<bool>>, EventsError> {
+        self.0.backend().contains(children)
     }
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
         self.0.backend().remove(parent, numbers)

@@ -444,7 +444,13 @@ fn over_each_twice(test: impl Fn(DataStore, DataStore)) {
 #[test]
 fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
     over_each_twice(|store, other| {
-        for what in ["dataset", "run", "made anew"] {
+        for what in [
+            "dataset",
+            "run",
+            "made anew",
+            "a run in it",
+            "a subrun in it",
+        ] {
             fill(&store, what, &[(1, 1, 9000), (1, 2, 10), (2, 1, 5000)]);
             let dataset = store.root().dataset(what).unwrap();
             let pass = match what {
@@ -452,9 +458,12 @@ fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
                 _ => Container::clone(&dataset),
             };
             let subrun = dataset.get(1).unwrap().get(1).unwrap();
+            let runs: Vec<_> = dataset.children(..).map(Result::unwrap).collect();
             let (mut events, mut children) = (pass.events(), subrun.children(..));
             assert_eq!(events.next().unwrap().unwrap().events.len(), 4096);
             children.next().unwrap().unwrap();
+            let after = subrun.child(4095).unwrap().descriptor();
+            let after = EventChunks::after(store.clone(), pass.descriptor(), after);
             let mut loaders = Vec::new();
             for (names, ahead) in [(vec![], 0), (vec![name("x")], 0), (vec![], 2)] {
                 let options = LoadOptions {
@@ -469,6 +478,8 @@ fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
             let theirs = other.root().dataset(what).unwrap();
             match what {
                 "run" => theirs.get(1).unwrap().remove().unwrap(),
+                "a run in it" => theirs.get(2).unwrap().remove().unwrap(),
+                "a subrun in it" => theirs.get(1).unwrap().get(1).unwrap().remove().unwrap(),
                 _ => theirs.remove().unwrap(),
             }
             if what == "made anew" {
@@ -480,7 +491,17 @@ fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
                 .map(|loader| loader.last().unwrap().unwrap_err())
                 .collect();
             errors.push(events.last().unwrap().unwrap_err());
-            errors.push(children.last().unwrap().unwrap_err());
+            match what {
+                "a run in it" => {
+                    let last = runs.last().unwrap();
+                    errors.push(last.children(..).next().unwrap().unwrap_err());
+                }
+                _ => errors.push(children.last().unwrap().unwrap_err()),
+            }
+            if what != "a run in it" {
+                // a run that a later pass does not find any more is not one that was deleted during it
+                errors.push(after.last().unwrap().unwrap_err());
+            }
             for error in errors {
                 assert_eq!(error.kind(), "not-in-store", "{error}");
                 assert!(error.to_string().contains("it was deleted"), "{error}");
@@ -488,7 +509,8 @@ fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
         }
         let unwritten = store.root().create_dataset("new").unwrap();
         let unwritten = unwritten.child(3).unwrap();
-        assert_eq!(unwritten.children(..).count(), 0);
+        let error = unwritten.children(..).next().unwrap().unwrap_err();
+        assert_eq!(error.kind(), "not-in-store");
     });
 }
 

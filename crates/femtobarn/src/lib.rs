@@ -50,9 +50,9 @@ pub mod events {
     pub use femtobarn_events::{
         Backend, BatchOptions, Container, DataSet, DataSetEntry, DataSetPath, DataStore,
         Descriptor, EventChunk, EventChunks, EventsError, FILE_NOTES, ItemType, LoadOptions,
-        Loaded, Loader, NameCount, ObjectOptions, Overwrite, Parent, ProcessOptions, ProductId,
-        ProductName, Queue, QueueMode, Taken, Uuid, Values, Verified, Wanted, WriteBatch, compact,
-        connect, connect_to_read, number, objects_moved, process,
+        Loaded, Loader, NameCount, ObjectOptions, Overwrite, Parent, Passed, ProcessOptions,
+        ProductId, ProductName, Queue, QueueMode, Taken, Uuid, Values, Verified, Wanted,
+        WriteBatch, compact, connect, connect_to_read, number, objects_moved, process,
     };
 }
 

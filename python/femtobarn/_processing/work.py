@@ -18,6 +18,7 @@ from femtobarn._store.product_names import check_first, resolved
 from femtobarn.errors import FemtobarnError, UsageError
 
 if TYPE_CHECKING:
+    from femtobarn._core import Loader
     from femtobarn._files.ntuple import NTuple
     from femtobarn._store.containers import _Holder
     from femtobarn._store.datastore import DataStore
@@ -172,6 +173,7 @@ class StoreWork:
         self._products = resolved(container, products)
         if not all(isinstance(product, str) for product in products):  # products without a type were looked up
             self._check_there(container)
+        self._passes: list[Loader] = []  # that were started here
         self.name = f"{self._store.url} {container}"
 
     def _check_there(self, container: _Holder[Any]) -> None:
@@ -189,7 +191,7 @@ class StoreWork:
 
     def __getstate__(self) -> dict[str, Any]:
         """In another process, the store is opened to be read: only one process can write to a directory."""
-        return {**self.__dict__, "_store": self._store._as_read()}
+        return {**self.__dict__, "_store": self._store._as_read(), "_passes": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         url, mode, settings = state.pop("_store")
@@ -211,6 +213,7 @@ class StoreWork:
         products = self._products if loads else []
         # Fetches are whole pieces, so that the boundaries of pieces do not depend on the fetch size.
         loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
+        self._passes.append(loader)
         try:
             for events in loader:
                 whole = EventBatch(self._store, events, products, self._path)
@@ -242,7 +245,8 @@ class StoreWork:
         return piece.keys[-_KEY:]
 
     def check_left(self) -> None:
-        self._store._core.check_left(self._key)
+        for loader in self._passes:
+            loader.check_left()
 
 
 class NTupleWork:

@@ -270,10 +270,19 @@ fn containers_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
         assert_eq!(numbers(&**backend, parent, 6, 2), [255, 256]);
         assert_eq!(numbers(&**backend, parent, ABSENT - 1, 9), [ABSENT - 1]);
         let asked = [256, 2, 0, ABSENT - 1, 77];
-        let there = backend.contains(&parent, &asked).unwrap();
+        let there = backend.contains(&[(parent, &asked)]).unwrap().concat();
         assert_eq!(there, [true, false, true, true, false]);
-        assert!(backend.contains(&parent, &[]).unwrap().is_empty());
+        assert!(
+            backend
+                .contains(&[(parent, &[])])
+                .unwrap()
+                .concat()
+                .is_empty()
+        );
     }
+    let asked = parents.map(|parent| (parent, [5, 77, 255].as_slice()));
+    let there = backend.contains(&asked).unwrap();
+    assert_eq!(there, vec![vec![true, false, true]; parents.len()]);
     let scans = parents.map(|parent| Scan {
         parent,
         from: 1,

@@ -205,11 +205,14 @@ impl Backend for MemoryBackend {
         scans.iter().map(one).collect()
     }
 
-    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
-        let shard = self.read(parent)?;
-        let children = shard.children.get(parent);
-        let is_there = |number| children.is_some_and(|children| children.contains(number));
-        Ok(numbers.iter().map(is_there).collect())
+    fn contains(&self, children: &[(Parent, &[u64])]) -> Result<Vec<Vec<bool>>, EventsError> {
+        let one = |(parent, numbers): &(Parent, &[u64])| {
+            let shard = self.read(parent)?;
+            let children = shard.children.get(parent);
+            let is_there = |number| children.is_some_and(|children| children.contains(number));
+            Ok(numbers.iter().map(is_there).collect())
+        };
+        children.iter().map(one).collect()
     }
 
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {

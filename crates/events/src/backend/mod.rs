@@ -162,8 +162,8 @@ pub trait Backend: Send + Sync + Debug {
     /// The numbers of children of each requested container, in order.
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError>;
 
-    /// Whether a container has these children.
-    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError>;
+    /// Whether containers have children of these numbers: as many answers for each container as it has numbers here.
+    fn contains(&self, children: &[(Parent, &[u64])]) -> Result<Vec<Vec<bool>>, EventsError>;
 
     /// Removes children from a container. Their contents must have been removed before.
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError>;

@@ -6,6 +6,7 @@ use super::*;
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Loader {
     pub(super) loader: Mutex<Option<femtobarn::events::Loader>>,
+    pub(super) passed: Passed,
     pub(super) store: DataStore,
     pub(super) types: Arc<Types>,
     pub(super) names: Vec<ProductName>,
@@ -34,6 +35,11 @@ impl Loader {
             types: self.types.clone(),
             names: self.names.clone(),
         }))
+    }
+
+    /// Raises if runs or subruns that were listed do not exist any more, also after `close`.
+    fn check_left(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.passed.check_left())
     }
 
     fn close(&self, py: Python<'_>) {

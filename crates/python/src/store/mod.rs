@@ -19,7 +19,8 @@ use std::time::Duration;
 use arrow_array::Array;
 use femtobarn::events::{
     BatchOptions, Container, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
-    LoadOptions, Loaded, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
+    LoadOptions, Loaded, ObjectOptions, Overwrite, Passed, ProductId, ProductName, QueueMode,
+    Taken,
 };
 use femtobarn::products::{self, ClassNote, Column, Form, Types};
 use femtobarn::rows::Columns;
@@ -330,12 +331,6 @@ impl Store {
         detached(py, || item.exists())
     }
 
-    /// Fails if a container was deleted.
-    fn check_left(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
-        let item = self.item(container)?;
-        detached(py, || item.check_left())
-    }
-
     /// The numbers of the children of a container, from `start` up to `stop`, at most `limit`.
     fn numbers(
         &self,
@@ -612,6 +607,7 @@ impl Store {
         let names = options.names.clone();
         let loader = femtobarn::events::Loader::start(&self.store, events, options);
         Ok(Loader {
+            passed: loader.passed().clone(),
             loader: Mutex::new(Some(loader)),
             store: self.store.clone(),
             types: self.types.clone(),

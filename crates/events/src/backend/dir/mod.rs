@@ -382,16 +382,19 @@ impl Backend for DirBackend {
         scans.iter().map(one).collect()
     }
 
-    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
+    fn contains(&self, wanted: &[(Parent, &[u64])]) -> Result<Vec<Vec<bool>>, EventsError> {
         let snapshot = self.reading()?;
-        let (table, prefix) = children(parent);
-        let table = snapshot.table(table).map_err(self.damaged())?;
-        let one = |number: &u64| {
-            let key = [&prefix, number.to_be_bytes().as_slice()].concat();
-            let found = table.get(&key).map_err(self.damaged())?;
-            Ok(found.is_some())
+        let one = |(parent, numbers): &(Parent, &[u64])| {
+            let (table, prefix) = children(parent);
+            let table = snapshot.table(table).map_err(self.damaged())?;
+            let is_there = |number: &u64| {
+                let key = [&prefix, number.to_be_bytes().as_slice()].concat();
+                let found = table.get(&key).map_err(self.damaged())?;
+                Ok(found.is_some())
+            };
+            numbers.iter().map(is_there).collect()
         };
-        numbers.iter().map(one).collect()
+        wanted.iter().map(one).collect()
     }
 
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {

@@ -461,8 +461,8 @@ impl Backend for RedisBackend {
         self.scan(scans)
     }
 
-    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
-        self.contains_all(parent, numbers)
+    fn contains(&self, children: &[(Parent, &[u64])]) -> Result<Vec<Vec<bool>>, EventsError> {
+        self.contains_all(children)
     }
 
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {

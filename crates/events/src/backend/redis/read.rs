@@ -216,28 +216,38 @@ impl RedisBackend {
 impl RedisBackend {
     pub(super) fn contains_all(
         &self,
-        parent: &Parent,
-        numbers: &[u64],
-    ) -> Result<Vec<bool>, EventsError> {
-        let keys = self.keys(parent);
+        children: &[(Parent, &[u64])],
+    ) -> Result<Vec<Vec<bool>>, EventsError> {
         let mut commands = Commands::default();
-        for numbers in numbers.chunks(MOST_FIELDS) {
-            commands.begin(keys.slot, 2 + numbers.len());
-            commands.arg(b"ZMSCORE").arg(&keys.children());
-            for number in numbers {
-                commands.arg(&number.to_be_bytes());
+        let mut places = Vec::new();
+        for (at, (parent, numbers)) in children.iter().enumerate() {
+            let keys = self.keys(parent);
+            for (numbers, n) in numbers.chunks(MOST_FIELDS).zip(0..) {
+                commands.begin(keys.slot, 2 + numbers.len());
+                commands.arg(b"ZMSCORE").arg(&keys.children());
+                for number in numbers {
+                    commands.arg(&number.to_be_bytes());
+                }
+                places.push((at, n * MOST_FIELDS));
             }
         }
-        let mut there = vec![false; numbers.len()];
+        let numbers = children.iter().map(|(_, numbers)| numbers);
+        let mut there: Vec<_> = numbers.map(|numbers| vec![false; numbers.len()]).collect();
         let mut flow = Flow::new(&self.client);
-        flow.run("look for containers", &commands, false, &mut |at, reply| {
-            let scores = reply.elements().into_iter().flatten();
-            let places = there.iter_mut().skip(at * MOST_FIELDS).take(MOST_FIELDS);
-            for (place, score) in places.zip(scores) {
-                *place = score != Reply::Value(None);
-            }
-            Ok(())
-        })?;
+        flow.run(
+            "look for containers",
+            &commands,
+            false,
+            &mut |command, reply| {
+                let place = places.get(command);
+                let found = place.and_then(|(at, from)| there.get_mut(*at)?.get_mut(*from..));
+                let scores = reply.elements().into_iter().flatten();
+                for (is_there, score) in found.into_iter().flatten().zip(scores) {
+                    *is_there = score != Reply::Value(None);
+                }
+                Ok(())
+            },
+        )?;
         Ok(there)
     }
 

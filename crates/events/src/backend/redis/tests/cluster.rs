@@ -89,7 +89,7 @@ fn check_acknowledged(store: &RedisBackend, acknowledged: &[(Parent, u64)]) {
     for parent in parents() {
         let events = acknowledged.iter().filter(|(of, _)| *of == parent);
         let events: Vec<_> = events.map(|(_, event)| *event).collect();
-        let there = store.contains(&parent, &events).unwrap();
+        let there = store.contains(&[(parent, &events)]).unwrap().concat();
         let n_lost = there.iter().filter(|there| !**there).count();
         assert_eq!(n_lost, 0, "of {} events of {parent:?}", events.len());
     }
@@ -298,7 +298,10 @@ fn the_place_of_a_master_that_stops_is_taken() {
     }
     store.write(&batch).unwrap();
     for (parent, event) in &later {
-        assert_eq!(store.contains(parent, &[*event]).unwrap(), [true]);
+        assert_eq!(
+            store.contains(&[(*parent, &[*event])]).unwrap().concat(),
+            [true]
+        );
         let (name, events) = (name(), [*event]);
         let wanted = [Wanted {
             parent: *parent,
@@ -471,6 +474,6 @@ fn a_new_master_without_a_replica_is_told_at_once() {
     while write(3).0.is_err() {
         assert!(started.elapsed() < Duration::from_secs(60));
     }
-    let there = store.contains(&parent, &[0, 1, 2, 3]).unwrap();
+    let there = store.contains(&[(parent, &[0, 1, 2, 3])]).unwrap().concat();
     assert_eq!(there, [true; 4]);
 }

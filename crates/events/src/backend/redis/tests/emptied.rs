@@ -50,7 +50,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     let other = RedisBackend::connect(&url).unwrap();
     other.write(&batch(0..1, b"y")).unwrap();
     is_told();
-    let found = other.contains(&parent(), &[0, 20]).unwrap();
+    let found = other.contains(&[(parent(), &[0, 20])]).unwrap().concat();
     assert_eq!(found, [true, false]);
 }
 

@@ -533,7 +533,7 @@ fn what_others_have_left_in_the_store_is_an_error() {
     }
     let errors = [
         store.numbers(&[scan]).unwrap_err(),
-        store.contains(&parent(), &[1]).unwrap_err(),
+        store.contains(&[(parent(), &[1])]).unwrap_err(),
         load(&store, 1).unwrap_err(),
         store.write(&batch(0..1, b"x")).unwrap_err(),
     ];

@@ -158,6 +158,9 @@ fn a_cluster_with_tls_does_what_backends_promise() {
         assert!(started.elapsed() < Duration::from_secs(60));
     }
     for parent in &parents {
-        assert_eq!(store.contains(parent, &[1, 2, 3]).unwrap(), [true; 3]);
+        assert_eq!(
+            store.contains(&[(*parent, &[1, 2, 3])]).unwrap().concat(),
+            [true; 3]
+        );
     }
 }
