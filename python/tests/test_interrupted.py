@@ -80,6 +80,27 @@ def test_nothing_waits_for_a_file_that_is_opened_ahead(small, silent, need, url,
     assert time.monotonic() - start < 20
 
 
+# Compressing its pages takes more than half a minute.
+WRITES = """
+import os, signal, sys, threading, time
+import numpy as np
+import femtobarn as fb
+x = np.random.default_rng(1).integers(0, 1000, (40, 1_000_000)).astype("i4")
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    fb.write(sys.argv[1], {f"x{i}": x[i] for i in range(40)}, compression="lzma:9")
+except KeyboardInterrupt:
+    print("KeyboardInterrupt", time.monotonic() - start < 10)
+"""
+
+
+def test_writing_that_is_interrupted_ends_and_leaves_nothing(tmp_path):
+    command = [sys.executable, "-c", WRITES, tmp_path / "a.root"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("KeyboardInterrupt True\n", "", [])
+
+
 def test_a_file_that_is_missing_is_told_at_once(small, silent):
     """While others wait for a server that says nothing."""
     files = [f"http://127.0.0.1:{silent}/b.root", f"{small}x"]
