@@ -65,10 +65,10 @@ def test_arrays_has_a_record_for_each_entry(nt, whole):
         ("points.x", "{points: var * {x: float32}}"),
         (["points.y", "f32"], "{points: var * {y: float32}, f32: float32}"),
         (["points", "points.x"], "{points: var * {x: float32, y: float32}}"),
-        ("pair.1", "{pair: (float32)}"),
+        ("pair.1", '{pair: {"1": float32}}'),
         ("derived.fb::BaseB::id", '{derived: {"fb::BaseB::id": int32}}'),
         ("derived.weight", "{derived: {weight: float32}}"),
-        ("table.0", "{table: var * (string)}"),
+        ("table.0", '{table: var * {"0": string}}'),
         ("weight", "{derived: {weight: float32}}"),
         ("points/x", "{points: var * {x: float32}}"),
         ("f*s", "{floats: var * float32}"),
@@ -81,10 +81,27 @@ def test_a_selection_keeps_the_path_to_what_is_selected(nt, wanted, expected):
 
 def test_a_selected_part_has_the_values_of_the_whole(nt, whole):
     assert nt.arrays("points.x").points.x.tolist() == whole.points.x.tolist()
-    assert nt.arrays("pair.1").pair["0"].tolist() == whole.pair["1"].tolist()
+    assert nt.arrays("pair.1").pair["1"].tolist() == whole.pair["1"].tolist()
     part = nt.arrays(["derived.fb::BaseA::id", "derived.tag"]).derived
     assert part["fb::BaseA::id"].tolist() == whole.derived["fb::BaseA::id"].tolist()
     assert part.tag.tolist() == whole.derived.tag.tolist()
+
+
+def test_members_of_a_tuple_that_is_read_in_part_keep_their_places(nt):
+    """The only one that was read was number 0 of another tuple."""
+    whole = nt.arrays("tuple")["tuple"]
+    for paths, form, arrow in [
+        (["tuple.1"], '{"1": int8}', ["_1"]),
+        (["tuple.2", "tuple.0"], '{"0": string, "2": var * float64}', ["_0", "_2"]),
+        (["tuple.0", "tuple.1", "tuple.2"], "(string, int8, var * float64)", ["_0", "_1", "_2"]),
+    ]:
+        part = nt.arrays(paths)["tuple"]
+        assert str(part.type.content) == form
+        for path in paths:
+            place = path.split(".")[1]
+            assert part[place].to_list() == whole[place].to_list()
+        kind = nt.arrays(paths, library="arrow").schema.field("tuple").type
+        assert [field.name for field in kind] == arrow
 
 
 @pytest.mark.parametrize(

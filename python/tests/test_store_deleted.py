@@ -52,9 +52,7 @@ def deletes_at_5(event: Any) -> int:
 
 @pytest.mark.parametrize("what", ["dataset", "run", "subrun"])
 @pytest.mark.parametrize("kind", ["dir", "redis"])
-def test_a_pass_over_what_another_process_deletes_is_an_error(
-    kind: str, what: str, tmp_path: Path, redis: Any
-) -> None:
+def test_a_pass_over_what_another_process_deletes_is_an_error(kind: str, what: str, tmp_path: Path, redis: Any) -> None:
     url = place(kind, tmp_path, redis)
 
     def by_process(dataset: Any, **options: Any) -> None:

@@ -12,7 +12,6 @@ use femtobarn_rntuple::read::{
     Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
     explain, read, verify,
 };
-use femtobarn_rntuple::schema::{Descriptor, FieldId, Node, NodeKind};
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::SkippedFields;
@@ -92,59 +91,10 @@ impl Selection {
         self
     }
 
-    /// The same fields; the members of pairs and tuples have the names by which they are stored (`_1`), also where others of
-    /// the tuple are not read. Without names, the first one that is read would be `_0`.
-    pub(crate) fn naming_tuples(mut self, descriptor: &Descriptor) -> Self {
-        let schema = Arc::make_mut(&mut self.schema);
-        for (_, node) in &mut schema.columns {
-            name_tuples(node, descriptor);
-        }
-        self
-    }
-
     /// The Arrow schema of the result.
     pub fn arrow_schema(&self) -> array::ArrowSchema {
         arrow_schema(&self.schema.columns, &self.schema.slots)
     }
-}
-
-fn name_tuples(node: &mut Node, descriptor: &Descriptor) {
-    let below: &mut [Node] = match &mut node.kind {
-        NodeKind::Record { names, members, .. } => {
-            if names.is_none() {
-                let name = |member: &Node| tuple_place(descriptor, node.field, member.field);
-                *names = members.iter().map(name).collect();
-            }
-            members
-        }
-        NodeKind::Variant { alternatives, .. } => alternatives,
-        NodeKind::List { item, .. }
-        | NodeKind::Optional { item, .. }
-        | NodeKind::Regular { item, .. } => std::slice::from_mut(item.as_mut()),
-        NodeKind::Leaf { .. }
-        | NodeKind::Cardinality { .. }
-        | NodeKind::String { .. }
-        | NodeKind::Bytes { .. } => &mut [],
-    };
-    for node in below {
-        name_tuples(node, descriptor);
-    }
-}
-
-/// The name of a member of a tuple: `_0`, `_1` and so on. A node may stand for a field below the member, as that of an enum
-/// does.
-fn tuple_place(descriptor: &Descriptor, tuple: FieldId, shown: FieldId) -> Option<String> {
-    let (mut at, mut name) = (shown, None);
-    while at != tuple {
-        let field = descriptor.field(at)?;
-        let own = field.record.name.as_str();
-        // bases of a class are `:_0`
-        if !own.starts_with(':') {
-            name = Some(own.strip_prefix('_').unwrap_or(own));
-        }
-        at = field.parent?;
-    }
-    name.map(|place| format!("_{place}"))
 }
 
 impl NTuple {

@@ -76,7 +76,7 @@ impl<'e> Chooser<'e> {
                 let columns = expression.columns().iter();
                 let columns: Vec<String> = columns.map(|it| numbered(it, reader)).collect();
                 let selection = ntuple.select(Some(&columns))?;
-                let selection = Box::new(selection.naming_tuples(reader.descriptor()));
+                let selection = Box::new(selection);
                 expression.check(Arc::new(selection.arrow_schema()))?;
                 Ok(Some(Self::Where {
                     expression,

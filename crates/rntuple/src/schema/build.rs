@@ -154,10 +154,9 @@ impl Builder<'_> {
             &[child] => self.field(child, below)?,
             children => {
                 let members = self.members(children, below)?;
-                let is_tuple = is_tuple(self.descriptor, children);
                 Node {
                     field: id,
-                    kind: record_kind(members, is_tuple, String::new()),
+                    kind: self.record_kind(children, members, String::new()),
                 }
             }
         };
@@ -185,8 +184,24 @@ impl Builder<'_> {
             true => String::new(),
             false => field.record.type_name.clone(),
         };
-        let is_tuple = is_tuple(self.descriptor, &flat);
-        Ok(record_kind(members, is_tuple, type_name))
+        Ok(self.record_kind(&flat, members, type_name))
+    }
+
+    /// The kind of a record, of whose fields the members are read. Those of a tuple have no names, unless some are left out:
+    /// then a name is all that says which one a member is.
+    fn record_kind(
+        &self,
+        fields: &[FieldId],
+        members: Vec<(String, Node)>,
+        type_name: String,
+    ) -> NodeKind {
+        let is_tuple = members.len() == fields.len() && is_tuple(self.descriptor, fields);
+        let (names, members): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+        NodeKind::Record {
+            names: (!is_tuple).then_some(names),
+            members,
+            type_name,
+        }
     }
 
     fn members(
@@ -344,13 +359,4 @@ fn is_group(descriptor: &Descriptor, id: FieldId) -> bool {
         .field(id)
         .is_some_and(|field| field.record.source_id.is_some());
     !is_copy && !descriptor.top_level.contains(&root)
-}
-
-fn record_kind(members: Vec<(String, Node)>, is_tuple: bool, type_name: String) -> NodeKind {
-    let (names, members): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-    NodeKind::Record {
-        names: (!is_tuple).then_some(names),
-        members,
-        type_name,
-    }
 }
