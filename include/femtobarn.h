@@ -295,7 +295,7 @@ const char *fb_error_message(const fb_error *error);
 void fb_error_free(fb_error *error);
 
 // Starts an iteration over the events of a container: of one target of the store, or of all if `target` is negative;
-// after the event `after`, or from the first if it is NULL. If the dataset was deleted, fb_events_next fails.
+// after the event `after`, or from the first if it is NULL.
 fb_events *fb_events_start(const fb_store *store,
                            const fb_descriptor *container,
                            int64_t target,
@@ -303,11 +303,17 @@ fb_events *fb_events_start(const fb_store *store,
                            fb_error **error);
 
 // Returns the next events, all of one subrun, as `n` numbers that stay valid until the next call. At the end `n` is 0.
+// Fails at the end if the container was deleted meanwhile, or a run or subrun in it that was listed.
 bool fb_events_next(fb_events *events,
                     fb_descriptor *subrun,
                     const uint64_t **numbers,
                     size_t *n,
                     fb_error **error);
+
+// Fails if the container was deleted, or a run or subrun in it that was listed so far. Call this after processing the
+// events if that took longer than listing them.
+bool fb_events_check_left(const fb_events *events,
+                          fb_error **error);
 
 // Ends the iteration and frees it.
 void fb_events_free(fb_events *events);
@@ -324,8 +330,11 @@ fb_loader *fb_loader_start(const fb_store *store,
                            size_t ahead,
                            fb_error **error);
 
-// Returns the next events; NULL at the end. Fails if there are none because the dataset was deleted.
-bool fb_loader_next(fb_loader *loader, fb_loaded **loaded, fb_error **error);
+// Returns the next events; NULL at the end. Fails at the end if the container was deleted meanwhile, or a run or subrun in
+// it that was listed.
+bool fb_loader_next(fb_loader *loader,
+                    fb_loaded **loaded,
+                    fb_error **error);
 
 // Stops loading and frees the loader.
 void fb_loader_free(fb_loader *loader);

@@ -91,6 +91,13 @@ public:
         return chunk;
     }
 
+    /// Throws if the container was deleted, or a run or subrun in it that was listed so far. Call this after
+    /// processing the events if that took longer than listing them.
+    void check_left() const {
+        detail::Outcome outcome;
+        outcome.check(fb_events_check_left(m_events.get(), outcome));
+    }
+
 private:
     detail::Handle<fb_events, fb_events_free> m_events;
 };
@@ -167,7 +174,8 @@ public:
     Children::iterator begin() const;
     Children::iterator end() const;
 
-    /// All events in the container. Their next() throws if there are none because the dataset was deleted.
+    /// All events in the container. At the end, their next() throws if the container was deleted meanwhile, or a run or
+    /// subrun in it.
     EventChunks events() const { return {m_store, m_descriptor}; }
 
     /// The number of events in the container.

@@ -91,8 +91,8 @@ private:
     detail::Handle<fb_loaded, fb_loaded_free> m_loaded;
 };
 
-/// Iterates over the events of a container with some of their products. At the end, next() returns nothing;
-/// it throws if there are no events because the dataset was deleted.
+/// Iterates over the events of a container with some of their products. At the end, next() returns nothing; it
+/// throws if the container was deleted meanwhile, or a run or subrun in it.
 class Loader {
 public:
     Loader(const Store &store, const Descriptor &container, const std::vector<std::string> &products,

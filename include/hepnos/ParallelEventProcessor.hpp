@@ -94,7 +94,7 @@ private:
             : m_owner(owner), m_ranks(*owner.m_ranks), m_function(function), m_given(stats),
               m_products(std::make_shared<const std::vector<std::string>>(owner.m_products)),
               m_store(detail::Access::store_of(owner.m_datastore)),
-              m_dataset(detail::c_descriptor(ItemDescriptor(dataset.uuid()))), m_tag(owner.next_tag()),
+              m_tag(owner.next_tag()),
               m_feed(m_store, ItemDescriptor(dataset.uuid()), owner.targets(), owner.capacity()),
               m_server(m_ranks, m_tag, m_feed), m_puller(m_ranks, m_tag, owner.loaders(), m_feed,
                                                          std::max(owner.m_options.outputBatchSize, 1u)),
@@ -113,8 +113,8 @@ private:
             }
             work();
             finish(serves, server);
-            if (!m_error) { // the dataset may have been deleted since its events were listed
-                detail::guarded([this] { fb::Item(m_store->store, m_dataset).check_left(); });
+            if (!m_error) { // something may have been deleted since it was listed
+                detail::guarded([this] { m_feed.check_left(); });
             }
             if (m_given) {
                 m_stats.total_time = wtime() - begun;
@@ -246,7 +246,6 @@ private:
         ParallelEventProcessorStatistics m_stats;
         std::shared_ptr<const std::vector<std::string>> m_products;
         detail::StorePtr m_store;
-        fb_descriptor m_dataset;
         int m_tag;
         detail::Feed m_feed;
         detail::Server m_server;

@@ -169,7 +169,7 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     CHECK(all == 1);
 }
 
-static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) {
+static void what_others_delete_meanwhile_is_an_error(const char *url, bool only_a_run) {
     if (rank == 0) {
         DataSet gone = store.root().createDataSet("gone");
         WriteBatch batch(store, 1024);
@@ -185,9 +185,14 @@ static void a_dataset_that_others_delete_meanwhile_is_an_error(const char *url) 
     ParallelEventProcessor processor(store, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     try {
-        processor.process(gone, [&n, url](const Event &) {
+        processor.process(gone, [&n, url, only_a_run](const Event &) {
             if (++n == 1 && rank == 0) {
-                fb::Store::connect(url).dataset("gone").remove(); // as another process would
+                const fb::DataSet theirs = fb::Store::connect(url).dataset("gone"); // as another process's
+                if (only_a_run) {
+                    theirs[1].remove();
+                } else {
+                    theirs.remove();
+                }
             }
         });
     } catch (const Exception &error) {
@@ -258,10 +263,11 @@ int main(int argc, char **argv) {
               an_error_of_the_function_is_thrown_and_others_go_on},
              {"structs that the store knows otherwise are told",
               structs_that_the_store_knows_otherwise_are_told},
-             {"a dataset that others delete meanwhile is an error",
+             {"what others delete meanwhile is an error",
               [argv] {
                   if (std::strcmp(argv[1], "memory:") != 0) { // which is not shared between connections
-                      a_dataset_that_others_delete_meanwhile_is_an_error(argv[1]);
+                      what_others_delete_meanwhile_is_an_error(argv[1], false);
+                      what_others_delete_meanwhile_is_an_error(argv[1], true);
                   }
               }},
              {"a rank that only reads is told at the first write",

@@ -1,54 +1,16 @@
 //! All events of a container as one sequence.
 
-use femtobarn::events::{DataStore, EventChunk, EventChunks, EventsError, Parent, Uuid};
+use femtobarn::events::{EventChunk, EventChunks, EventsError, Parent, Uuid};
 
 use crate::descriptor::{fb_descriptor, item};
 use crate::error::{border, fb_error, free, handle};
-use crate::input::given_mut;
+use crate::input::{given, given_mut};
 use crate::store::fb_store;
 
 /// Iterates over the events of a container in the order of run, subrun and event.
 pub struct fb_events {
     chunks: EventChunks,
     chunk: EventChunk,
-    sought: Sought,
-}
-
-/// The dataset that is searched for events. Only its UUID is known: if it has no events, a search through all names tells
-/// whether the dataset exists.
-pub struct Sought {
-    store: DataStore,
-    dataset: Uuid,
-    found: bool,
-}
-
-impl Sought {
-    /// The dataset of a container.
-    ///
-    /// # Safety
-    ///
-    /// As for all functions of the header.
-    pub unsafe fn new(
-        store: *const fb_store,
-        container: *const fb_descriptor,
-    ) -> Result<Self, EventsError> {
-        // SAFETY: as the caller promises.
-        let item = unsafe { item(store, container) }?;
-        Ok(Self {
-            store: item.datastore().clone(),
-            dataset: item.descriptor().dataset,
-            found: false,
-        })
-    }
-
-    /// Notes whether events were found. At the end, fails if there were none because the dataset was deleted.
-    pub fn gave(&mut self, something: bool) -> Result<(), EventsError> {
-        if !something && !self.found {
-            self.store.check_left(self.dataset)?;
-        }
-        self.found = true;
-        Ok(())
-    }
 }
 
 /// The events of a container: those after `after` if it is given, and of one target if it is given.
@@ -82,7 +44,7 @@ pub unsafe fn chunks(
 }
 
 /// Starts an iteration over the events of a container: of one target of the store, or of all if `target` is negative;
-/// after the event `after`, or from the first if it is NULL. If the dataset was deleted, fb_events_next fails.
+/// after the event `after`, or from the first if it is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_events_start(
     store: *const fb_store,
@@ -93,25 +55,19 @@ pub unsafe extern "C" fn fb_events_start(
 ) -> *mut fb_events {
     let make = || {
         // SAFETY: as the caller promises.
-        let (chunks, sought) = unsafe {
-            let chunks = chunks(store, container, target, after)?;
-            (chunks, Sought::new(store, container)?)
-        };
+        let chunks = unsafe { chunks(store, container, target, after) }?;
         let chunk = EventChunk {
             parent: Parent::dataset(Uuid::NIL),
             events: Vec::new(),
         };
-        Ok(handle(fb_events {
-            chunks,
-            chunk,
-            sought,
-        }))
+        Ok(handle(fb_events { chunks, chunk }))
     };
     // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
 /// Returns the next events, all of one subrun, as `n` numbers that stay valid until the next call. At the end `n` is 0.
+/// Fails at the end if the container was deleted meanwhile, or a run or subrun in it that was listed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_events_next(
     events: *mut fb_events,
@@ -131,9 +87,24 @@ pub unsafe extern "C" fn fb_events_next(
             events.chunk = chunk?;
             *subrun = events.chunk.parent.descriptor().into();
         }
-        events.sought.gave(!events.chunk.events.is_empty())?;
         *numbers = events.chunk.events.as_ptr();
         *n = events.chunk.events.len();
+        Ok(true)
+    };
+    // SAFETY: the caller passes an error pointer or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Fails if the container was deleted, or a run or subrun in it that was listed so far. Call this after processing the
+/// events if that took longer than listing them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_events_check_left(
+    events: *const fb_events,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller passes events.
+        unsafe { given(events) }?.chunks.passed().check_left()?;
         Ok(true)
     };
     // SAFETY: the caller passes an error pointer or NULL.

@@ -4,7 +4,7 @@ use femtobarn::events::{DataStore, EventsError, LoadOptions, Loaded, Loader, Par
 
 use crate::descriptor::fb_descriptor;
 use crate::error::{border, fb_error, free, handle};
-use crate::events::{Sought, chunks};
+use crate::events::chunks;
 use crate::input::{array, fb_bytes, fb_text, given, given_mut};
 use crate::product::names;
 use crate::store::fb_store;
@@ -12,7 +12,6 @@ use crate::store::fb_store;
 /// Iterates over the events of a container together with some of their products.
 pub struct fb_loader {
     loader: Loader,
-    sought: Sought,
 }
 
 /// Containers and some of their products.
@@ -69,10 +68,10 @@ pub unsafe extern "C" fn fb_loader_start(
 ) -> *mut fb_loader {
     let make = || {
         // SAFETY: the caller passes a store, descriptors and strings.
-        let (store, chunks, names, sought) = unsafe {
+        let (store, chunks, names) = unsafe {
             let chunks = chunks(store, container, target, after)?;
             let names = names(products, n_products)?;
-            (given(store)?, chunks, names, Sought::new(store, container)?)
+            (given(store)?, chunks, names)
         };
         let options = LoadOptions {
             names,
@@ -80,13 +79,14 @@ pub unsafe extern "C" fn fb_loader_start(
             ahead,
         };
         let loader = Loader::start(&store.store, chunks, options);
-        Ok(handle(fb_loader { loader, sought }))
+        Ok(handle(fb_loader { loader }))
     };
     // SAFETY: the caller passes an error pointer or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// Returns the next events; NULL at the end. Fails if there are none because the dataset was deleted.
+/// Returns the next events; NULL at the end. Fails at the end if the container was deleted meanwhile, or a run or subrun in
+/// it that was listed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loader_next(
     loader: *mut fb_loader,
@@ -98,7 +98,6 @@ pub unsafe extern "C" fn fb_loader_next(
         let (loader, place) = unsafe { (given_mut(loader)?, given_mut(loaded)?) };
         *place = std::ptr::null_mut();
         let loaded = loader.loader.next().transpose()?;
-        loader.sought.gave(loaded.is_some())?;
         if let Some(loaded) = loaded {
             let containers = loaded.descriptors().map(Into::into).collect();
             *place = handle(fb_loaded::new(containers, loaded));

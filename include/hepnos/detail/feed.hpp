@@ -61,12 +61,22 @@ public:
         return m_error;
     }
 
+    /// Throws if the dataset was deleted, or a run or subrun that was listed. Call this after the end of the list.
+    void check_left() const {
+        for (const auto &list : m_lists) {
+            list.check_left();
+        }
+        if (m_lists.empty()) {
+            fb::Item(m_store->store, m_dataset).check_left();
+        }
+    }
+
 private:
     void run() {
         try {
             for (const int target : m_targets) {
-                fb::EventChunks chunks(m_store->store, m_dataset, target);
-                while (const auto chunk = chunks.next()) {
+                m_lists.emplace_back(m_store->store, m_dataset, target);
+                while (const auto chunk = m_lists.back().next()) {
                     if (!give(*chunk)) {
                         return;
                     }
@@ -96,6 +106,7 @@ private:
     StorePtr m_store;
     fb::Descriptor m_dataset;
     std::vector<int> m_targets;
+    std::vector<fb::EventChunks> m_lists; ///< of the thread, until it has ended
     std::size_t m_capacity;
     mutable std::mutex m_mutex;
     std::condition_variable m_changed;
