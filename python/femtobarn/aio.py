@@ -38,7 +38,7 @@ from femtobarn._aio.containers import Container, DataSet, Event, Ptr, Run, SubRu
 from femtobarn._aio.datastore import DataStore, EventBatch, Prefetcher, WriteBatch
 from femtobarn._aio.queue import Queue
 from femtobarn._processing import process as _process
-from femtobarn._store import containers as _containers
+from femtobarn._store import container as _container
 from femtobarn._store import prefetch as _prefetch
 from femtobarn._store.threads import in_thread
 from femtobarn._store.twins import Twin, made_of, twin_of
@@ -105,7 +105,7 @@ def _awaiting(
         twin: Any = item
         if isinstance(item, _prefetch.EventBatch):
             twin = EventBatch(item)
-        elif isinstance(item, _containers.Container):
+        elif isinstance(item, _container.Container):
             twin = twin_of(item)
         future = asyncio.run_coroutine_threadsafe(function(twin), loop)
         running.add(future)

@@ -7,10 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
+from femtobarn._store import container as _container
 from femtobarn._store import containers as _containers
+from femtobarn._store import dataset as _dataset
 from femtobarn._store import prefetch as _prefetch
 from femtobarn._store import ptr as _ptr
-from femtobarn._store.containers import _range
+from femtobarn._store.arguments import number_range
 from femtobarn._store.product_names import named
 from femtobarn._store.ptr import MISSING
 from femtobarn._store.twins import Twin, like, reads, twin_of, writes
@@ -77,12 +79,12 @@ class FoundDataSet(_Found["DataSet"]):
         return _FoundRun(self._threads, self._within(key), Run)
 
 
-_C = TypeVar("_C", bound=_containers.Container)
-_H = TypeVar("_H", bound=_containers._Holder[Any])
+_C = TypeVar("_C", bound=_container.Container)
+_H = TypeVar("_H", bound=_containers.Holder[Any])
 _Child = TypeVar("_Child")
 
 
-class Container(Twin[_C], of=_containers.Container):
+class Container(Twin[_C], of=_container.Container):
     """A dataset, run, subrun or event, which can have products."""
 
     __slots__ = ()
@@ -100,7 +102,7 @@ class Container(Twin[_C], of=_containers.Container):
             raise UsageError(f"the name of the dataset of {self.sync} must be looked up: use {self!r}.sync.dataset")
         return DataSet(self.sync.dataset)
 
-    @like(_containers.Container.store)
+    @like(_container.Container.store)
     async def store(
         self,
         label: str,
@@ -113,12 +115,12 @@ class Container(Twin[_C], of=_containers.Container):
         into = _own(batch)
         await self._threads.write(self.sync.store, label, value, typename=typename, overwrite=overwrite, batch=into)
 
-    load = reads(_containers.Container.load)
-    ref = reads(_containers.Container.ref)
-    products = reads(_containers.Container.products)
-    delete_product = writes(_containers.Container.delete_product)
-    exists = reads(_containers.Container.exists)
-    delete = writes(_containers.Container.delete)
+    load = reads(_container.Container.load)
+    ref = reads(_container.Container.ref)
+    products = reads(_container.Container.products)
+    delete_product = writes(_container.Container.delete_product)
+    exists = reads(_container.Container.exists)
+    delete = writes(_container.Container.delete)
 
 
 def _own(batch: WriteBatch | None) -> Any:
@@ -126,7 +128,7 @@ def _own(batch: WriteBatch | None) -> Any:
     return getattr(batch, "sync", batch)
 
 
-class _Holder(Container[_H], Generic[_H, _Child]):
+class Holder(Container[_H], Generic[_H, _Child]):
     """A container that has children, identified by numbers."""
 
     __slots__ = ()
@@ -134,7 +136,7 @@ class _Holder(Container[_H], Generic[_H, _Child]):
     _child: Callable[[Any], _Child]
 
     def _slice(self, part: slice) -> AsyncGenerator[_Child, None]:
-        start, stop = _range(part)
+        start, stop = number_range(part)
         return self._children(start, stop)
 
     async def _children(self, *limits: int) -> AsyncGenerator[_Child, None]:
@@ -159,11 +161,11 @@ class _Holder(Container[_H], Generic[_H, _Child]):
         own = key.sync if isinstance(key, Twin) else key
         return await self._threads.read(self.sync.__contains__, own)
 
-    numbers = reads(_containers._Holder.numbers)
-    arrays = reads(_containers._Holder.arrays)
-    n_events = reads(_containers._Holder.n_events)
-    event_products = reads(_containers._Holder.event_products)
-    delete_products = writes(_containers._Holder.delete_products)
+    numbers = reads(_containers.Holder.numbers)
+    arrays = reads(_containers.Holder.arrays)
+    n_events = reads(_containers.Holder.n_events)
+    event_products = reads(_containers.Holder.event_products)
+    delete_products = writes(_containers.Holder.delete_products)
 
     async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
         """Iterate over all events in the container, in the order of run, subrun and event.
@@ -230,7 +232,7 @@ class PrefetchedEvent(Event, of=_prefetch.PrefetchedEvent):
         return await super().load(label, form, typename=typename, default=default, unpickle=unpickle)
 
 
-class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
+class SubRun(Holder[_containers.SubRun, Event], of=_containers.SubRun):
     """A subrun: events by number, and products."""
 
     __slots__ = ()
@@ -265,7 +267,7 @@ class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
         return self.events()
 
 
-class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
+class Run(Holder[_containers.Run, SubRun], of=_containers.Run):
     """A run: subruns by number, and products."""
 
     __slots__ = ()
@@ -295,7 +297,7 @@ class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
         return self._children()
 
 
-class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
+class DataSet(Holder[_dataset.DataSet, Run], of=_dataset.DataSet):
     """A dataset: datasets by name, runs by number, and products."""
 
     __slots__ = ()
@@ -317,17 +319,17 @@ class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
         """The UUID in the keys of its containers and products, in hexadecimal digits."""
         return self.sync.uuid
 
-    load = reads(_containers.DataSet.load)
+    load = reads(_dataset.DataSet.load)
 
-    @like(_containers.DataSet.create_dataset)
+    @like(_dataset.DataSet.create_dataset)
     async def create_dataset(self, name: str) -> DataSet:
         return DataSet(await self._threads.write(self.sync.create_dataset, name))
 
-    @like(_containers.DataSet.delete_dataset)
+    @like(_dataset.DataSet.delete_dataset)
     async def delete_dataset(self, name: str) -> None:
         await self._threads.write(self.sync.delete_dataset, name)
 
-    @like(_containers.DataSet.create_run)
+    @like(_dataset.DataSet.create_run)
     async def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
         into = _own(batch)
         return Run(await self._threads.write(self.sync.create_run, number, batch=into))
@@ -369,8 +371,8 @@ class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
         """
         return self._children()
 
-    arrays = reads(_containers.DataSet.arrays)
-    delete_products = writes(_containers.DataSet.delete_products)
+    arrays = reads(_dataset.DataSet.arrays)
+    delete_products = writes(_dataset.DataSet.delete_products)
 
 
 class Ptr(Twin[_ptr.Ptr]):

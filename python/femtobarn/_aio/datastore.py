@@ -14,7 +14,8 @@ from femtobarn._aio.queue import OpenQueue
 from femtobarn._store import containers as _containers
 from femtobarn._store import datastore as _datastore
 from femtobarn._store import prefetch as _prefetch
-from femtobarn._store.containers import at_least
+from femtobarn._store import write_batch as _write_batch
+from femtobarn._store.arguments import at_least
 from femtobarn._store.threads import N_THREADS, Threads, threads_of
 from femtobarn._store.twins import Closing, Twin, begins, like, reads, twin_of, writes
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from femtobarn._store.datastore import Product
+    from femtobarn._store.product_names import Product
 
 __all__ = ["DataStore", "EventBatch", "Prefetcher", "WriteBatch"]
 
@@ -200,7 +201,7 @@ class _Connecting(Generic[_S]):
             await self._store.close()
 
 
-class WriteBatch(Closing[_datastore.WriteBatch]):
+class WriteBatch(Closing[_write_batch.WriteBatch]):
     """Collects containers and products, and writes them when there are many, or at the end of ``async with``.
 
     Items that could not be written stay in the batch; the next `flush` tries them again.
@@ -208,9 +209,9 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
 
     __slots__ = ()
 
-    flush = writes(_datastore.WriteBatch.flush)
+    flush = writes(_write_batch.WriteBatch.flush)
 
-    @like(_datastore.WriteBatch.close)
+    @like(_write_batch.WriteBatch.close)
     async def close(self) -> None:
         await super().close()
 
@@ -229,7 +230,7 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
         """
         return await self._threads.read(self.sync.__len__)
 
-    @like(_datastore.WriteBatch.store_arrays)
+    @like(_write_batch.WriteBatch.store_arrays)
     async def store_arrays(
         self,
         dataset: DataSet,
@@ -299,7 +300,7 @@ class Prefetcher(Twin[_prefetch.Prefetcher]):
             async for batch in batches:
                 yield EventBatch(batch)
 
-    def _pages(self, container: _containers._Holder[Any]) -> Generator[_prefetch.EventBatch, None, None]:
+    def _pages(self, container: _containers.Holder[Any]) -> Generator[_prefetch.EventBatch, None, None]:
         for batch in self.sync.batches(container):
             for at in range(len(batch._names)):  # decode products here, not in the thread of the event loop
                 batch._column(at)
