@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from femtobarn._aio.making import Closing, like, writes
 from femtobarn._store import queue as _queue
-from femtobarn._store.twins import Closing, like, writes
 
 if TYPE_CHECKING:
     from femtobarn._store.threads import Threads
@@ -41,8 +41,6 @@ class Queue(Closing[_queue.Queue]):
     def type(self) -> str:
         """The type of the values."""
         return self.sync.type
-
-    push = writes(_queue.Queue.push)
 
     @like(_queue.Queue.pop)
     async def pop(self) -> Any:
@@ -102,6 +100,10 @@ class Queue(Closing[_queue.Queue]):
             self._give_back()
         finally:
             super()._close()
+
+    # twins of _queue.Queue
+
+    push = writes(_queue.Queue.push)
 
 
 class OpenQueue:

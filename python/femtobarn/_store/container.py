@@ -18,7 +18,7 @@ from femtobarn._store.product_names import (
 )
 from femtobarn._store.product_types import fitting, type_name_of
 from femtobarn._store.ptr import MISSING, Ptr, is_same, path_of
-from femtobarn._store.twins import instead
+from femtobarn._store.twins import instead, reads
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class Container:
             self._check_there()
             self._store._core.store(self._key, (label, type_name), stored, overwrite)
 
+    @reads
     @known_options()
     def load(
         self,
@@ -173,6 +174,7 @@ class Container:
             raise self._missing(label, None if name is None else name[1])
         return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
 
+    @reads
     @known_options()
     def ref(self, label: str | tuple[str, Any], *, typename: Any = None, index: int | None = None) -> Ptr:
         """Return a reference to a product, which can itself be stored.
@@ -235,6 +237,7 @@ class Container:
         there = hint("it has", label, type_name, self._store._core.names(self._key))
         return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {there}")
 
+    @reads
     def products(self, label: str | tuple[str, Any] | None = None) -> list[Product]:
         """Return the existing products.
 
@@ -275,6 +278,7 @@ class Container:
         for name in names:
             self._store._core.remove_products(self._key, name)
 
+    @reads
     def exists(self) -> bool:
         """Return whether the container exists in the store.
 

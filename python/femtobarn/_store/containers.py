@@ -15,6 +15,7 @@ from femtobarn._store.product_names import (
     counts_of,
 )
 from femtobarn._store.ptr import is_same
+from femtobarn._store.twins import paged, reads
 
 if TYPE_CHECKING:
     from femtobarn._store.datastore import DataStore
@@ -49,11 +50,11 @@ class Holder(Container, Generic[_Child]):
     def __getitem__(self, number: slice) -> Iterator[_Child]: ...
     def __getitem__(self, number: int | slice) -> _Child | Iterator[_Child]:
         if isinstance(number, slice):
-            return self._slice(number)
+            return self._children(*number_range(number))
         return self._child(self._store, self._store._core.get(self._key, checked_number(number)), self._path)
 
     def _pages(self, start: int = 0, stop: int = ABSENT) -> Generator[list[_Child], None, None]:
-        """Iterate over its containers, in batches of one request."""
+        """Iterate over its containers, in pages of one request."""
         self._check_there()
         while start < stop:
             numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
@@ -63,11 +64,7 @@ class Holder(Container, Generic[_Child]):
                 return
             start = numbers[-1] + 1
 
-    def _children(self) -> Iterator[_Child]:
-        return itertools.chain.from_iterable(self._pages())
-
-    def _slice(self, part: slice) -> Iterator[_Child]:
-        return itertools.chain.from_iterable(self._pages(*number_range(part)))
+    _children = paged(_pages)
 
     def __contains__(self, number: object) -> bool:
         if isinstance(number, Container):
@@ -83,6 +80,7 @@ class Holder(Container, Generic[_Child]):
         number: int = getattr(other, "number")  # noqa: B009 - all that are held by number have one
         return self._store._core.child(self._key, number) == other._key
 
+    @reads
     def numbers(self, start: int = 0, stop: int | None = None) -> list[int]:
         """Return the numbers of its containers, in ascending order.
 
@@ -107,7 +105,8 @@ class Holder(Container, Generic[_Child]):
         stop = ABSENT if stop is None else range_end(stop)
         return self._store._core.numbers(self._key, checked_number(start), stop, 2**63 - 1)
 
-    def events(self, *, batch_size: int = 16_384) -> Iterator[Event]:
+    @paged
+    def events(self, *, batch_size: int = 16_384) -> Iterator[list[Event]]:
         """Iterate over all events, sorted by run, subrun and event.
 
         Parameters
@@ -125,8 +124,16 @@ class Holder(Container, Generic[_Child]):
         KeyNotFoundError
             If this is a deleted dataset.
         """
-        return itertools.chain.from_iterable(self._event_pages(batch_size))
+        self._check_there()
+        loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)
+        try:
+            for some in loader:
+                keys = some.keys()
+                yield [Event(self._store, keys[at : at + 40], self._path) for at in range(0, len(keys), 40)]
+        finally:
+            loader.close()
 
+    @reads
     def n_events(self) -> int:
         """Count all events, by reading their keys.
 
@@ -155,6 +162,7 @@ class Holder(Container, Generic[_Child]):
         finally:
             loader.close()
 
+    @reads
     def event_products(self) -> dict[Product, int]:
         """Count the events that have each product, by reading the names of all products.
 
@@ -176,16 +184,7 @@ class Holder(Container, Generic[_Child]):
         """
         return {Product(*name): n for name, n in sorted(counts_of([self]).items())}
 
-    def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
-        self._check_there()
-        loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)
-        try:
-            for some in loader:
-                keys = some.keys()
-                yield [Event(self._store, keys[at : at + 40], self._path) for at in range(0, len(keys), 40)]
-        finally:
-            loader.close()
-
+    @reads
     @known_options()
     @one_argument
     def arrays(

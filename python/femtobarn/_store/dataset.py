@@ -12,6 +12,7 @@ from femtobarn._store.containers import Event, Holder, Run
 from femtobarn._store.event_columns import arrays_of, delete_event_products, one_argument, typed
 from femtobarn._store.product_types import checked_text
 from femtobarn._store.ptr import MISSING, is_same
+from femtobarn._store.twins import paged, reads
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -22,19 +23,18 @@ __all__ = ["DataSet"]
 
 
 class DataSet(Holder[Run]):
-    """A dataset: holds datasets by name, runs by number, and products.
-
-    Attributes
-    ----------
-    path : str
-        Its full name.
-    """
+    """A dataset: holds datasets by name, runs by number, and products."""
 
     _child = Run
+    _path: str
 
     def __init__(self, store: DataStore, path: str, key: bytes) -> None:
         super().__init__(store, key, path)
-        self.path = path
+
+    @property
+    def path(self) -> str:
+        """Its full name."""
+        return self._path
 
     @property
     def name(self) -> str:
@@ -137,6 +137,7 @@ class DataSet(Holder[Run]):
     def __iter__(self) -> Iterator[DataSet]:
         return self.datasets()
 
+    @reads
     @known_options()
     def load(
         self,
@@ -203,7 +204,8 @@ class DataSet(Holder[Run]):
             return of_event.load(label, form, typename=typename, default=default, unpickle=unpickle)
         return value
 
-    def datasets(self) -> Iterator[DataSet]:
+    @paged
+    def datasets(self) -> Iterator[list[DataSet]]:
         """Iterate over its datasets, sorted by name.
 
         Yields
@@ -211,10 +213,10 @@ class DataSet(Holder[Run]):
         DataSet
             The items, one by one.
         """
-        for path, key in self._store._core.datasets(self.path):
-            yield DataSet(self._store, path, key)
+        yield [DataSet(self._store, path, key) for path, key in self._store._core.datasets(self.path)]
 
-    def runs(self) -> Iterator[Run]:
+    @paged
+    def runs(self) -> Iterator[list[Run]]:
         """Iterate over its runs, sorted by number.
 
         Returns
@@ -222,8 +224,9 @@ class DataSet(Holder[Run]):
         iterator of Run
             The items, one by one.
         """
-        return self._children()
+        return self._pages()
 
+    @reads
     @known_options()
     @one_argument
     def arrays(

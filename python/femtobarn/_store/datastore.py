@@ -16,6 +16,7 @@ from femtobarn._store.product_names import listed
 from femtobarn._store.product_types import type_name_of
 from femtobarn._store.ptr import MISSING
 from femtobarn._store.queue import Queue, no_queue, queue_name
+from femtobarn._store.twins import at_once, reads
 from femtobarn._store.write_batch import WriteBatch
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
@@ -136,6 +137,7 @@ class DataStore(Connection):
     def __iter__(self) -> Iterator[DataSet]:
         return iter(self.root)
 
+    @at_once
     @known_options()
     def write_batch(
         self,
@@ -178,6 +180,7 @@ class DataStore(Connection):
         core = self._core.write_batch(*limits, at_least("threads", threads, 0), true_or_false("overwrite", overwrite))
         return self._opened(WriteBatch(self, core))
 
+    @at_once
     @known_options()
     def async_write_batch(
         self,
@@ -204,6 +207,7 @@ class DataStore(Connection):
         at_least("threads", threads, 1)  # for 0 threads, use `write_batch`
         return self.write_batch(max_items=max_items, max_bytes=max_bytes, overwrite=overwrite, threads=threads)
 
+    @at_once
     @known_options()
     def prefetcher(
         self,
@@ -230,6 +234,7 @@ class DataStore(Connection):
         """
         return Prefetcher(self, listed(products), batch_size, ahead)
 
+    @reads
     def load_refs(self, refs: Any, *, default: Any = MISSING) -> Any:
         """Load the targets of many references with few requests, each product once.
 

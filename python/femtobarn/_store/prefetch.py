@@ -18,7 +18,7 @@ from femtobarn._store.product_forms import As
 from femtobarn._store.product_names import check_columns, check_first, named, resolved
 from femtobarn._store.product_types import fitting, is_opaque, type_name_of
 from femtobarn._store.ptr import MISSING
-from femtobarn._store.twins import instead
+from femtobarn._store.twins import instead, reads
 from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -193,6 +193,7 @@ class EventBatch:
             self._columns[at] = column
         return self._columns[at]
 
+    @reads
     def arrays(self, *, numbers: bool = True, library: str = "ak") -> Any:
         """Return the products as arrays.
 
