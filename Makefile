@@ -190,6 +190,7 @@ audit: $(STAMPS)/deny ## known vulnerabilities of all crates, from the RustSec d
 check-python: $(STAMPS)/build $(STAMPS)/test
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/ruff format --check $(PYTHON_FILES)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python scripts/write_aio.py --check
 	$(BIN)/mypy --strict python/femtobarn scripts
 	$(BIN)/stubtest femtobarn._core
 
@@ -203,6 +204,10 @@ format: $(STAMPS)/test ## format the sources
 .PHONY: update-header
 update-header: $(STAMPS)/venv ## write include/femtobarn.h anew, from crates/capi
 	FEMTOBARN_UPDATE_HEADER=1 $(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
+
+.PHONY: update-aio
+update-aio: $(STAMPS)/build $(STAMPS)/test ## write the methods of femtobarn.aio that follow from those of the event store's classes
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python scripts/write_aio.py
 
 .PHONY: update-docs
 update-docs: $(STAMPS)/build $(STAMPS)/test ## write into the pages what their sessions really print

@@ -27,17 +27,24 @@ from femtobarn._operations.reshape import clone, reshape, skim
 from femtobarn._processing.process import ProcessError, ProcessResult, process
 from femtobarn._processing.statistics import ProcessStatistics, TimeStatistics, WorkerStatistics
 from femtobarn._processing.work import Failure
-from femtobarn._store.containers import DataSet, Event, Run, SubRun
-from femtobarn._store.datastore import DataStore, Product, Queue, Swept, WriteBatch
+from femtobarn._store.connection import Swept
+from femtobarn._store.containers import Event, Run, SubRun
+from femtobarn._store.dataset import DataSet
+from femtobarn._store.datastore import DataStore
 from femtobarn._store.prefetch import EventBatch, Prefetcher
-from femtobarn._store.products import Arrow, As, Awkward, NumPy
+from femtobarn._store.product_forms import Arrow, As, Awkward, NumPy
+from femtobarn._store.product_names import Product
 from femtobarn._store.ptr import Ptr
+from femtobarn._store.queue import Queue
+from femtobarn._store.write_batch import WriteBatch
 from femtobarn._transfer.export import ExportedProduct, ExportReport, export
 from femtobarn._transfer.hdf5_cpp import hdf5_schema
 from femtobarn._transfer.ingest import IngestReport, ingest
+from femtobarn._writing.file_writer import FileWriter
+from femtobarn._writing.ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._writing.spec import Cardinality, Class, Enum, Projected, Type
 from femtobarn._writing.writable_directory import WritableDirectory
-from femtobarn._writing.write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
+from femtobarn._writing.write import create, recreate, update, write
 from femtobarn.errors import (
     ChecksumError,
     ExistsError,

@@ -25,7 +25,7 @@ from femtobarn._transfer.ingest import ingest, look
 from femtobarn.errors import FemtobarnError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._store.containers import DataSet
+    from femtobarn._store.dataset import DataSet
 
 __all__ = ["run"]
 

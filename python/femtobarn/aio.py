@@ -36,12 +36,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from femtobarn._aio.containers import Container, DataSet, Event, Ptr, Run, SubRun
 from femtobarn._aio.datastore import DataStore, EventBatch, Prefetcher, WriteBatch
+from femtobarn._aio.making import Twin, made_of, twin_of
 from femtobarn._aio.queue import Queue
 from femtobarn._processing import process as _process
-from femtobarn._store import containers as _containers
+from femtobarn._store import container as _container
 from femtobarn._store import prefetch as _prefetch
 from femtobarn._store.threads import in_thread
-from femtobarn._store.twins import Twin, made_of, twin_of
 from femtobarn._transfer import export as _export
 from femtobarn._transfer import hdf5_cpp as _hdf5_cpp
 from femtobarn._transfer import ingest as _ingest
@@ -105,7 +105,7 @@ def _awaiting(
         twin: Any = item
         if isinstance(item, _prefetch.EventBatch):
             twin = EventBatch(item)
-        elif isinstance(item, _containers.Container):
+        elif isinstance(item, _container.Container):
             twin = twin_of(item)
         future = asyncio.run_coroutine_threadsafe(function(twin), loop)
         running.add(future)

@@ -649,7 +649,7 @@ _NOT_AWAITED = {"write_batch", "async_write_batch", "prefetcher", "open_queue", 
     "name", ["DataStore", "DataSet", "Run", "SubRun", "Event", "WriteBatch", "Queue", "Prefetcher", "EventBatch", "Ptr"]
 )
 def test_every_method_has_a_twin_with_its_arguments(name: str) -> None:
-    """Whoever adds a method to a class of the event store adds a line to `femtobarn.aio`."""
+    """Whoever adds a method to a class of the event store calls `make update-aio`."""
     sync, twin = getattr(fb, name), getattr(aio, name)
     public = [one for one in dir(sync) if not one.startswith("_")]
     assert [one for one in public if not hasattr(twin, one)] == sorted(

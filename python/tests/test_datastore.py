@@ -23,7 +23,8 @@ import pyarrow as pa
 import pytest
 
 import femtobarn as fb
-from femtobarn._store import products as _products
+from femtobarn._store import product_decoding
+from femtobarn._writing.to_nodes import to_batches, to_list
 
 
 @dataclasses.dataclass
@@ -964,7 +965,7 @@ def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore
         event.store("rows", rows, typename=typename)
         quick = event.load("rows", bytes)
         columns = np.array([dataclasses.astuple(row) for row in rows], WIDE)
-        slow = store._core.encode(_products.to_list("rows", columns), "std::vector<Wide>")
+        slow = store._core.encode(to_list("rows", columns), "std::vector<Wide>")
         assert quick == slow
         found, other = event.load("rows", list[Wide]), event.load("rows").tolist()
         assert str([dataclasses.asdict(row) for row in found]) == str(other)
@@ -975,7 +976,7 @@ def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore
     for values in ([1, -2, 2**63 - 1], [1.5, np.inf], [True, False], (3, 4)):
         event.store("list", values)
         name = event.products("list")[-1].type
-        batches = _products.to_list("list", list(values))
+        batches = to_list("list", list(values))
         assert event.load("list", bytes, typename=name) == store._core.encode(batches, name)
         kind = type(values[0])
         if kind is not bool:
@@ -1009,14 +1010,14 @@ def test_arrays_of_arrays_are_stored_and_loaded_as_the_slow_way_does(
     stored = event.load("x", bytes)
     native = np.asarray(value).astype(np.asarray(value).dtype.newbyteorder("="))
     as_one = {"x": ak.Array(native[None])}  # an entry of a column
-    batches = _products.to_list("x", native) if typename is None else _products.to_batches(as_one)
+    batches = to_list("x", native) if typename is None else to_batches(as_one)
     assert stored == store._core.encode(batches, product.type)
     forms = [None, fb.Awkward, fb.NumPy]
     if np.ndim(value) == 1:
         forms.append(list[float] if product.type.startswith(("std::array<f", "std::array<d")) else list[int])
     assert store._codec.view(stored, product.type) is not None
     quick = [event.load("x", form) for form in forms]
-    monkeypatch.setattr(_products, "_array", lambda *_: None)
+    monkeypatch.setattr(product_decoding, "_array", lambda *_: None)
     slow = [event.load("x", form) for form in forms]
     for one, other in zip(quick, slow, strict=True):
         assert type(one) is type(other)

@@ -30,7 +30,7 @@ import femtobarn as fb
 from femtobarn._processing import checkpoint as _checkpoint
 from femtobarn._processing.checkpoint import Checkpoint
 from femtobarn._processing.work import StoreWork, Task
-from femtobarn._processing.workers import _serve_process
+from femtobarn._processing.workers import serve_process
 
 N = 5000
 
@@ -1032,7 +1032,7 @@ def test_a_process_that_begins_when_all_is_done_is_silent(dataset: fb.DataSet) -
     for packed in (pickle.dumps((StoreWork(dataset, ("n",)), task)), b"what cannot be unpickled"):
         ours, theirs = multiprocessing.Pipe()
         ours.close()
-        _serve_process(theirs, packed, "process 1")
+        serve_process(theirs, packed, "process 1")
         theirs.close()
 
 
@@ -1327,7 +1327,7 @@ _MPI_FAILS = """
 import os, sys
 import numpy as np
 import femtobarn as fb
-from femtobarn._processing import workers as _workers
+from femtobarn._processing import mpi as _mpi
 import test_process
 from mpi4py import MPI
 dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
@@ -1359,11 +1359,11 @@ told("exit", test_process.exits)
 told("two", test_process.raises_two)
 told("reduce", len, by="batch", reduce=bad)
 told("unsendable", len, by="batch", reduce=unsendable, output_batch_size=2500)
-inner = _workers._packed
+inner = _mpi.pack_outcome
 if rank == 1:
-    _workers._packed = lambda outcome: 1 / 0
+    _mpi.pack_outcome = lambda outcome: 1 / 0
 told("worker")
-_workers._packed = inner
+_mpi.pack_outcome = inner
 result = fb.process(
     dataset, large, by="batch", preload=["n"], executor="mpi", output_batch_size=1000, input_batch_size=1000
 )

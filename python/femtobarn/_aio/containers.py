@@ -7,13 +7,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
+from femtobarn._aio.making import Twin, like, own, pages, reads, twin_of, writes
+from femtobarn._store import container as _container
 from femtobarn._store import containers as _containers
+from femtobarn._store import dataset as _dataset
 from femtobarn._store import prefetch as _prefetch
 from femtobarn._store import ptr as _ptr
-from femtobarn._store.containers import _range
+from femtobarn._store.arguments import number_range
 from femtobarn._store.product_names import named
 from femtobarn._store.ptr import MISSING
-from femtobarn._store.twins import Twin, like, reads, twin_of, writes
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,12 +79,12 @@ class FoundDataSet(_Found["DataSet"]):
         return _FoundRun(self._threads, self._within(key), Run)
 
 
-_C = TypeVar("_C", bound=_containers.Container)
-_H = TypeVar("_H", bound=_containers._Holder[Any])
+_C = TypeVar("_C", bound=_container.Container)
+_H = TypeVar("_H", bound=_containers.Holder[Any])
 _Child = TypeVar("_Child")
 
 
-class Container(Twin[_C], of=_containers.Container):
+class Container(Twin[_C], of=_container.Container):
     """A dataset, run, subrun or event, which can have products."""
 
     __slots__ = ()
@@ -100,33 +102,25 @@ class Container(Twin[_C], of=_containers.Container):
             raise UsageError(f"the name of the dataset of {self.sync} must be looked up: use {self!r}.sync.dataset")
         return DataSet(self.sync.dataset)
 
-    @like(_containers.Container.store)
+    # twins of _container.Container
+
+    @like(_container.Container.store)
     async def store(
-        self,
-        label: str,
-        value: Any,
-        *,
-        typename: Any = None,
-        overwrite: bool = True,
-        batch: WriteBatch | None = None,
+        self, label: str, value: Any, *, typename: Any = None, overwrite: bool = True, batch: WriteBatch | None = None
     ) -> None:
-        into = _own(batch)
-        await self._threads.write(self.sync.store, label, value, typename=typename, overwrite=overwrite, batch=into)
+        await self._threads.write(
+            self.sync.store, label, value, typename=typename, overwrite=overwrite, batch=own(batch)
+        )
 
-    load = reads(_containers.Container.load)
-    ref = reads(_containers.Container.ref)
-    products = reads(_containers.Container.products)
-    delete_product = writes(_containers.Container.delete_product)
-    exists = reads(_containers.Container.exists)
-    delete = writes(_containers.Container.delete)
-
-
-def _own(batch: WriteBatch | None) -> Any:
-    """Return the blocking batch; anything else raises where it is used."""
-    return getattr(batch, "sync", batch)
+    load = reads(_container.Container.load)
+    ref = reads(_container.Container.ref)
+    products = reads(_container.Container.products)
+    delete_product = writes(_container.Container.delete_product)
+    exists = reads(_container.Container.exists)
+    delete = writes(_container.Container.delete)
 
 
-class _Holder(Container[_H], Generic[_H, _Child]):
+class Holder(Container[_H], Generic[_H, _Child]):
     """A container that has children, identified by numbers."""
 
     __slots__ = ()
@@ -134,12 +128,12 @@ class _Holder(Container[_H], Generic[_H, _Child]):
     _child: Callable[[Any], _Child]
 
     def _slice(self, part: slice) -> AsyncGenerator[_Child, None]:
-        start, stop = _range(part)
+        start, stop = number_range(part)
         return self._children(start, stop)
 
     async def _children(self, *limits: int) -> AsyncGenerator[_Child, None]:
-        async with aclosing(self._threads.each(lambda: self.sync._pages(*limits))) as pages:
-            async for page in pages:
+        async with aclosing(self._threads.each(lambda: self.sync._pages(*limits))) as found:
+            async for page in found:
                 for child in page:
                     yield type(self)._child(child)
 
@@ -156,32 +150,16 @@ class _Holder(Container[_H], Generic[_H, _Child]):
         bool
             Whether the child exists.
         """
-        own = key.sync if isinstance(key, Twin) else key
-        return await self._threads.read(self.sync.__contains__, own)
+        return await self._threads.read(self.sync.__contains__, own(key))
 
-    numbers = reads(_containers._Holder.numbers)
-    arrays = reads(_containers._Holder.arrays)
-    n_events = reads(_containers._Holder.n_events)
-    event_products = reads(_containers._Holder.event_products)
-    delete_products = writes(_containers._Holder.delete_products)
+    # twins of _containers.Holder
 
-    async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
-        """Iterate over all events in the container, in the order of run, subrun and event.
-
-        Parameters
-        ----------
-        batch_size : int
-            Number of keys per request.
-
-        Yields
-        ------
-        Event
-            The next event.
-        """
-        async with aclosing(self._threads.each(lambda: self.sync._event_pages(batch_size))) as pages:
-            async for page in pages:
-                for event in page:
-                    yield Event(event)
+    numbers = reads(_containers.Holder.numbers)
+    events = pages(_containers.Holder.events, lambda one: Event(one))
+    n_events = reads(_containers.Holder.n_events)
+    event_products = reads(_containers.Holder.event_products)
+    arrays = reads(_containers.Holder.arrays)
+    delete_products = writes(_containers.Holder.delete_products)
 
 
 class Event(Container[_containers.Event], of=_containers.Event):
@@ -189,19 +167,21 @@ class Event(Container[_containers.Event], of=_containers.Event):
 
     __slots__ = ()
 
+    # twins of _containers.Event
+
     @property
     def number(self) -> int:
-        """The number of the event."""
+        """Its number."""
         return self.sync.number
 
     @property
     def run(self) -> Run:
-        """The run of the event."""
+        """Its run."""
         return Run(self.sync.run)
 
     @property
     def subrun(self) -> SubRun:
-        """The subrun of the event."""
+        """Its subrun."""
         return SubRun(self.sync.subrun)
 
 
@@ -230,27 +210,12 @@ class PrefetchedEvent(Event, of=_prefetch.PrefetchedEvent):
         return await super().load(label, form, typename=typename, default=default, unpickle=unpickle)
 
 
-class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
+class SubRun(Holder[_containers.SubRun, Event], of=_containers.SubRun):
     """A subrun: events by number, and products."""
 
     __slots__ = ()
 
     _child = Event
-
-    @property
-    def number(self) -> int:
-        """The number of the subrun."""
-        return self.sync.number
-
-    @property
-    def run(self) -> Run:
-        """The run of the subrun."""
-        return Run(self.sync.run)
-
-    @like(_containers.SubRun.create_event)
-    async def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
-        into = _own(batch)
-        return Event(await self._threads.write(self.sync.create_event, number, batch=into))
 
     @overload
     def __getitem__(self, number: int) -> Awaitable[Event]: ...
@@ -264,23 +229,29 @@ class SubRun(_Holder[_containers.SubRun, Event], of=_containers.SubRun):
     def __aiter__(self) -> AsyncIterator[Event]:
         return self.events()
 
+    # twins of _containers.SubRun
 
-class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.sync.number
+
+    @property
+    def run(self) -> Run:
+        """Its run."""
+        return Run(self.sync.run)
+
+    @like(_containers.SubRun.create_event)
+    async def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
+        return Event(await self._threads.write(self.sync.create_event, number, batch=own(batch)))
+
+
+class Run(Holder[_containers.Run, SubRun], of=_containers.Run):
     """A run: subruns by number, and products."""
 
     __slots__ = ()
 
     _child = SubRun
-
-    @property
-    def number(self) -> int:
-        """The number of the run."""
-        return self.sync.number
-
-    @like(_containers.Run.create_subrun)
-    async def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
-        into = _own(batch)
-        return SubRun(await self._threads.write(self.sync.create_subrun, number, batch=into))
 
     @overload
     def __getitem__(self, number: int) -> _FoundSubRun: ...
@@ -294,43 +265,24 @@ class Run(_Holder[_containers.Run, SubRun], of=_containers.Run):
     def __aiter__(self) -> AsyncIterator[SubRun]:
         return self._children()
 
+    # twins of _containers.Run
 
-class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.sync.number
+
+    @like(_containers.Run.create_subrun)
+    async def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
+        return SubRun(await self._threads.write(self.sync.create_subrun, number, batch=own(batch)))
+
+
+class DataSet(Holder[_dataset.DataSet, Run], of=_dataset.DataSet):
     """A dataset: datasets by name, runs by number, and products."""
 
     __slots__ = ()
 
     _child = Run
-
-    @property
-    def path(self) -> str:
-        """The full name of the dataset."""
-        return self.sync.path
-
-    @property
-    def name(self) -> str:
-        """The last part of the full name."""
-        return self.sync.name
-
-    @property
-    def uuid(self) -> str:
-        """The UUID in the keys of its containers and products, in hexadecimal digits."""
-        return self.sync.uuid
-
-    load = reads(_containers.DataSet.load)
-
-    @like(_containers.DataSet.create_dataset)
-    async def create_dataset(self, name: str) -> DataSet:
-        return DataSet(await self._threads.write(self.sync.create_dataset, name))
-
-    @like(_containers.DataSet.delete_dataset)
-    async def delete_dataset(self, name: str) -> None:
-        await self._threads.write(self.sync.delete_dataset, name)
-
-    @like(_containers.DataSet.create_run)
-    async def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
-        into = _own(batch)
-        return Run(await self._threads.write(self.sync.create_run, number, batch=into))
 
     @overload
     def __getitem__(self, key: str) -> FoundDataSet: ...
@@ -348,29 +300,38 @@ class DataSet(_Holder[_containers.DataSet, Run], of=_containers.DataSet):
     def __aiter__(self) -> AsyncIterator[DataSet]:
         return self.datasets()
 
-    async def datasets(self) -> AsyncGenerator[DataSet, None]:
-        """Iterate over the datasets in this one, sorted by name.
+    # twins of _dataset.DataSet
 
-        Yields
-        ------
-        DataSet
-            The next dataset.
-        """
-        for dataset in await self._threads.read(lambda: list(self.sync.datasets())):
-            yield DataSet(dataset)
+    @property
+    def path(self) -> str:
+        """Its full name."""
+        return self.sync.path
 
-    def runs(self) -> AsyncGenerator[Run, None]:
-        """Iterate over the runs of the dataset, in the order of their numbers.
+    @property
+    def name(self) -> str:
+        """The last part of its full name."""
+        return self.sync.name
 
-        Returns
-        -------
-        async generator of Run
-            The runs.
-        """
-        return self._children()
+    @property
+    def uuid(self) -> str:
+        """The UUID in the keys of its containers and products, in hexadecimal digits."""
+        return self.sync.uuid
 
-    arrays = reads(_containers.DataSet.arrays)
-    delete_products = writes(_containers.DataSet.delete_products)
+    @like(_dataset.DataSet.create_dataset)
+    async def create_dataset(self, name: str) -> DataSet:
+        return DataSet(await self._threads.write(self.sync.create_dataset, name))
+
+    delete_dataset = writes(_dataset.DataSet.delete_dataset)
+
+    @like(_dataset.DataSet.create_run)
+    async def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
+        return Run(await self._threads.write(self.sync.create_run, number, batch=own(batch)))
+
+    load = reads(_dataset.DataSet.load)
+    datasets = pages(_dataset.DataSet.datasets, lambda one: DataSet(one))
+    runs = pages(_dataset.DataSet.runs, lambda one: Run(one))
+    arrays = reads(_dataset.DataSet.arrays)
+    delete_products = writes(_dataset.DataSet.delete_products)
 
 
 class Ptr(Twin[_ptr.Ptr]):
@@ -384,6 +345,13 @@ class Ptr(Twin[_ptr.Ptr]):
         twin: Container[Any] = twin_of(self.sync.container)
         return twin
 
+    @like(_ptr.Ptr.load)
+    async def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
+        load = functools.partial(self.sync.load, form, default=default, unpickle=unpickle)
+        return await self._threads.read(load) if self.sync else load()
+
+    # twins of _ptr.Ptr
+
     @property
     def label(self) -> str:
         """The label of the product."""
@@ -391,15 +359,10 @@ class Ptr(Twin[_ptr.Ptr]):
 
     @property
     def type(self) -> str:
-        """The name of the type of the product."""
+        """The name of its type."""
         return self.sync.type
 
     @property
     def index(self) -> int | None:
-        """The index of the element; None for the whole product."""
+        """Index of the element; None for the whole product."""
         return self.sync.index
-
-    @like(_ptr.Ptr.load)
-    async def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
-        load = functools.partial(self.sync.load, form, default=default, unpickle=unpickle)
-        return await self._threads.read(load) if self.sync else load()

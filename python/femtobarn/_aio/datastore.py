@@ -10,20 +10,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from femtobarn._aio.containers import Container, DataSet, FoundDataSet, PrefetchedEvent, Run, SubRun
+from femtobarn._aio.making import Closing, Twin, begins, like, own, reads, twin_of, writes
 from femtobarn._aio.queue import OpenQueue
 from femtobarn._store import containers as _containers
 from femtobarn._store import datastore as _datastore
 from femtobarn._store import prefetch as _prefetch
-from femtobarn._store.containers import at_least
+from femtobarn._store import write_batch as _write_batch
+from femtobarn._store.arguments import at_least
 from femtobarn._store.threads import N_THREADS, Threads, threads_of
-from femtobarn._store.twins import Closing, Twin, begins, like, reads, twin_of, writes
 
 if TYPE_CHECKING:
     import os
 
     import numpy.typing as npt
 
-    from femtobarn._store.datastore import Product
+    from femtobarn._store.product_names import Product
 
 __all__ = ["DataStore", "EventBatch", "Prefetcher", "WriteBatch"]
 
@@ -50,11 +51,6 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
             await last.surely(self.sync.close)
         finally:
             last.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the store is closed."""
-        return self.sync.closed
 
     @property
     def _threads(self) -> Threads:
@@ -101,31 +97,6 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
     async def compact(url: str | os.PathLike[str]) -> tuple[int, int]:
         return await asyncio.to_thread(_datastore.DataStore.compact, url)
 
-    @property
-    def url(self) -> str:
-        """The URL of the store."""
-        return self.sync.url
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether flushed data survives the end of the processes that hold it."""
-        return self.sync.is_durable
-
-    @property
-    def objects(self) -> str | None:
-        """The location of large products, if it is not the store itself."""
-        return self.sync.objects
-
-    @property
-    def objects_over(self) -> int | None:
-        """Products with more bytes than this are large; None if no product is."""
-        return self.sync.objects_over
-
-    @property
-    def root(self) -> DataSet:
-        """The root dataset, which holds all others. It has datasets, but neither runs nor products."""
-        return DataSet(self.sync.root)
-
     def __getitem__(self, name: str) -> FoundDataSet:
         return self.root[name]
 
@@ -147,27 +118,58 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
         """
         return await self.root.contains(name)
 
-    @like(_datastore.DataStore.create_dataset)
-    async def create_dataset(self, name: str) -> DataSet:
-        return await self.root.create_dataset(name)
-
-    flush = writes(_datastore.DataStore.flush)
-    sweep_objects = writes(_datastore.DataStore.sweep_objects)
-    sweep_nameless = writes(_datastore.DataStore.sweep_nameless)
-    forget_class = writes(_datastore.DataStore.forget_class)
-    load_refs = reads(_datastore.DataStore.load_refs)
-    create_queue = writes(_datastore.DataStore.create_queue)
-    destroy_queue = writes(_datastore.DataStore.destroy_queue)
-
-    # These need no request to the store: `async with store.write_batch() as batch`
-    write_batch = begins(_datastore.DataStore.write_batch, lambda batch: WriteBatch(batch))
-    async_write_batch = begins(_datastore.DataStore.async_write_batch, lambda batch: WriteBatch(batch))
-    prefetcher = begins(_datastore.DataStore.prefetcher, lambda prefetcher: Prefetcher(prefetcher))
-
     @like(_datastore.DataStore.open_queue)
     def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> OpenQueue:
         opens = functools.partial(self.sync.open_queue, name, kind, mode=mode, unpickle=unpickle)
         return OpenQueue(self._threads, opens)
+
+    # twins of _datastore.DataStore
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        return self.sync.closed
+
+    @property
+    def url(self) -> str:
+        """The URL of the store."""
+        return self.sync.url
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether flushed data survive the end of the processes that hold the store."""
+        return self.sync.is_durable
+
+    @property
+    def objects(self) -> str | None:
+        """Location of the objects of large products; None if all products are in the store."""
+        return self.sync.objects
+
+    @property
+    def objects_over(self) -> int | None:
+        """Size in bytes above which a product is stored as an object; None if there are no objects."""
+        return self.sync.objects_over
+
+    sweep_objects = writes(_datastore.DataStore.sweep_objects)
+    flush = writes(_datastore.DataStore.flush)
+    sweep_nameless = writes(_datastore.DataStore.sweep_nameless)
+    forget_class = writes(_datastore.DataStore.forget_class)
+
+    @property
+    def root(self) -> DataSet:
+        """The dataset that contains all others. It holds datasets, and neither runs nor products."""
+        return DataSet(self.sync.root)
+
+    @like(_datastore.DataStore.create_dataset)
+    async def create_dataset(self, name: str) -> DataSet:
+        return DataSet(await self._threads.write(self.sync.create_dataset, name))
+
+    write_batch = begins(_datastore.DataStore.write_batch, lambda one: WriteBatch(one))
+    async_write_batch = begins(_datastore.DataStore.async_write_batch, lambda one: WriteBatch(one))
+    prefetcher = begins(_datastore.DataStore.prefetcher, lambda one: Prefetcher(one))
+    load_refs = reads(_datastore.DataStore.load_refs)
+    create_queue = writes(_datastore.DataStore.create_queue)
+    destroy_queue = writes(_datastore.DataStore.destroy_queue)
 
 
 class _Connecting(Generic[_S]):
@@ -200,7 +202,7 @@ class _Connecting(Generic[_S]):
             await self._store.close()
 
 
-class WriteBatch(Closing[_datastore.WriteBatch]):
+class WriteBatch(Closing[_write_batch.WriteBatch]):
     """Collects containers and products, and writes them when there are many, or at the end of ``async with``.
 
     Items that could not be written stay in the batch; the next `flush` tries them again.
@@ -208,9 +210,7 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
 
     __slots__ = ()
 
-    flush = writes(_datastore.WriteBatch.flush)
-
-    @like(_datastore.WriteBatch.close)
+    @like(_write_batch.WriteBatch.close)
     async def close(self) -> None:
         await super().close()
 
@@ -229,7 +229,11 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
         """
         return await self._threads.read(self.sync.__len__)
 
-    @like(_datastore.WriteBatch.store_arrays)
+    # twins of _write_batch.WriteBatch
+
+    flush = writes(_write_batch.WriteBatch.flush)
+
+    @like(_write_batch.WriteBatch.store_arrays)
     async def store_arrays(
         self,
         dataset: DataSet,
@@ -240,9 +244,9 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
         event: npt.ArrayLike,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        own: Any = getattr(dataset, "sync", dataset)  # anything else raises below
-        store = functools.partial(self.sync.store_arrays, own, products, types=types)
-        await self._threads.write(store, run=run, subrun=subrun, event=event)
+        await self._threads.write(
+            self.sync.store_arrays, own(dataset), products, run=run, subrun=subrun, event=event, types=types
+        )
 
 
 class EventBatch(Twin[_prefetch.EventBatch]):
@@ -258,6 +262,8 @@ class EventBatch(Twin[_prefetch.EventBatch]):
 
     def __iter__(self) -> Iterator[PrefetchedEvent]:
         return map(PrefetchedEvent, self.sync)
+
+    # twins of _prefetch.EventBatch
 
     arrays = reads(_prefetch.EventBatch.arrays)
 
@@ -299,7 +305,7 @@ class Prefetcher(Twin[_prefetch.Prefetcher]):
             async for batch in batches:
                 yield EventBatch(batch)
 
-    def _pages(self, container: _containers._Holder[Any]) -> Generator[_prefetch.EventBatch, None, None]:
+    def _pages(self, container: _containers.Holder[Any]) -> Generator[_prefetch.EventBatch, None, None]:
         for batch in self.sync.batches(container):
             for at in range(len(batch._names)):  # decode products here, not in the thread of the event loop
                 batch._column(at)
@@ -310,3 +316,5 @@ class Prefetcher(Twin[_prefetch.Prefetcher]):
             async for batch in batches:
                 for event in batch:
                     yield event
+
+    # twins of _prefetch.Prefetcher

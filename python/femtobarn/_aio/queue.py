@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from femtobarn._store import datastore as _datastore
-from femtobarn._store.twins import Closing, like, writes
+from femtobarn._aio.making import Closing, like, writes
+from femtobarn._store import queue as _queue
 
 if TYPE_CHECKING:
     from femtobarn._store.threads import Threads
@@ -20,7 +20,7 @@ _FIRST_PAUSE = 0.0002
 _LONGEST_PAUSE = 0.025
 
 
-class Queue(Closing[_datastore.Queue]):
+class Queue(Closing[_queue.Queue]):
     """A queue between programs: values come out in the order in which they were pushed, each once.
 
     It is closed at the end of ``async with``; ``async for`` takes values until no producer has the queue open.
@@ -28,7 +28,7 @@ class Queue(Closing[_datastore.Queue]):
 
     __slots__ = ("_back",)
 
-    def __init__(self, sync: _datastore.Queue) -> None:
+    def __init__(self, sync: _queue.Queue) -> None:
         super().__init__(sync)
         self._back: list[bytes] = []  # values that could not be returned to the store
 
@@ -42,9 +42,7 @@ class Queue(Closing[_datastore.Queue]):
         """The type of the values."""
         return self.sync.type
 
-    push = writes(_datastore.Queue.push)
-
-    @like(_datastore.Queue.pop)
+    @like(_queue.Queue.pop)
     async def pop(self) -> Any:
         pause = _FIRST_PAUSE
         while True:
@@ -93,7 +91,7 @@ class Queue(Closing[_datastore.Queue]):
         """
         return await self._threads.read(self.sync.__len__)
 
-    @like(_datastore.Queue.close)
+    @like(_queue.Queue.close)
     async def close(self) -> None:
         await super().close()
 
@@ -103,11 +101,15 @@ class Queue(Closing[_datastore.Queue]):
         finally:
             super()._close()
 
+    # twins of _queue.Queue
+
+    push = writes(_queue.Queue.push)
+
 
 class OpenQueue:
     """A queue that is opened by ``await`` or ``async with``."""
 
-    def __init__(self, threads: Threads, opens: Callable[[], _datastore.Queue]) -> None:
+    def __init__(self, threads: Threads, opens: Callable[[], _queue.Queue]) -> None:
         self._threads, self._opens = threads, opens
         self._queue: Queue | None = None
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import os
-import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +12,7 @@ from femtobarn._files.explain import Cluster, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
 from femtobarn._files.metrics import Metrics
+from femtobarn._files.pickled import absolute
 from femtobarn._files.proof import proven
 from femtobarn._files.reading import Readable
 from femtobarn._files.schema import Schema
@@ -31,10 +28,9 @@ if TYPE_CHECKING:
     from femtobarn._core import Batch
     from femtobarn._files.open import Files
 
-__all__ = ["NTuple", "unpickled"]
+__all__ = ["NTuple"]
 
 _SHOWN = 25  # fields in a repr
-_MOST_KINDS = 8  # sets of fields among the files; with more, all files are opened together
 _STREAM_STEP = "64 MB"  # memory per batch of the Arrow stream
 
 
@@ -308,31 +304,11 @@ class NTuple(Readable):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._attribute_of is not None:
             return _reopen_attribute, self._attribute_of
-        files = [(_absolute(path), name) for path, name in self._core.origins()]
+        files = [(absolute(path), name) for path, name in self._core.origins()]
         return self._reopened(files, self._core.states())
 
     def _reopened(self, files: list[tuple[str, str]], states: list[Any]) -> tuple[Any, ...]:
         return _reopen, (files, self._default_threads, self._progress, self._reopen, states)
-
-    def _pickled_files(self) -> Iterator[tuple[bytes, int]]:
-        """Iterate over the files: yield a pickled ntuple of few files, and the number of its first entry.
-
-        Each comes with one file of every other set of fields, in file order, so that fields and types match all files.
-        """
-        core = self._core
-        entries, kinds = core.file_entries(), core.kinds()
-        firsts = {kind: file for file, kind in reversed(list(enumerate(kinds)))}
-        if self._attribute_of is not None or len(firsts) > _MOST_KINDS:
-            whole = pickle.dumps(self)
-            for first in itertools.accumulate(entries[:-1], initial=0):
-                yield whole, first
-            return
-        files, states = [(_absolute(path), name) for path, name in core.origins()], core.states()
-        for file, own in enumerate(kinds):
-            some = [file if kind == own else firsts[kind] for kind in sorted(firsts)]
-            start = sum(entries[one] for one in some[:own])
-            reduced = self._reopened([files[one] for one in some], [states[one] for one in some])
-            yield pickle.dumps(_Reduced(reduced)), start
 
     # -- display -----------------------------------------------------------------------------------------
 
@@ -487,28 +463,6 @@ class _AttributeSets(dict[str, NTuple]):
 
     def __repr__(self) -> str:
         return "{" + ",\n ".join(f"{name!r}: <NTuple {nt._summary()}>" for name, nt in self.items()) + "}"
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else os.path.abspath(path)
-
-
-class _Reduced:
-    """An object that is pickled as another object."""
-
-    def __init__(self, reduced: tuple[Any, ...]) -> None:
-        self._reduced = reduced
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._reduced
-
-
-@functools.lru_cache(maxsize=4)
-def unpickled(packed: bytes, process: int) -> NTuple:
-    """Return the ntuple of a pickle; the same object if it was requested recently in the same process."""
-    opened: NTuple = pickle.loads(packed)
-    opened._known_lacking = []  # the process that pickled it has warned
-    return opened
 
 
 def _reopen(

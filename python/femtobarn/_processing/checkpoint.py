@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from femtobarn._core import open_own
-from femtobarn._store.datastore import flush_open
+from femtobarn._store.write_batch import flush_open
 from femtobarn.errors import FemtobarnError, FileError, FormatError, UsageError
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn._files.ntuple import NTuple
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
+from femtobarn._processing.mpi import MpiPool, serve_mpi
+from femtobarn._processing.pools import FuturesPool, Pool, ProcessPool, ThreadPool
 from femtobarn._processing.statistics import ProcessStatistics
 from femtobarn._processing.work import (
     Failure,
@@ -26,22 +28,15 @@ from femtobarn._processing.work import (
     failure,
     is_of_a_store,
 )
-from femtobarn._processing.workers import (
-    FuturesPool,
-    MpiPool,
-    Pool,
-    ProcessPool,
-    ThreadPool,
-    serve_mpi,
-)
 from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import plural
-from femtobarn._store.containers import _Holder, at_least
-from femtobarn._store.datastore import flush_open
+from femtobarn._store.arguments import at_least
+from femtobarn._store.containers import Holder
 from femtobarn._store.product_names import listed
 from femtobarn._store.threads import check_wanted
 from femtobarn._store.twins import instead
+from femtobarn._store.write_batch import flush_open
 from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError, WorkerDiedError
 
 if TYPE_CHECKING:
@@ -100,7 +95,7 @@ class ProcessResult:
 
 
 def process(
-    source: _Holder[Any] | NTuple,
+    source: Holder[Any] | NTuple,
     function: Callable[[Any], Any],
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
@@ -194,7 +189,7 @@ def process(
         sizes = (output_batch_size or input_batch_size, input_batch_size)
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
-            if output_batch_size is None and isinstance(source, _Holder):
+            if output_batch_size is None and isinstance(source, Holder):
                 size = _BATCH if by == "event" else _noted_size(checkpoint) or _size(source, executor, workers)
                 sizes = (min(size, input_batch_size), input_batch_size)
             state = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
@@ -262,7 +257,7 @@ def _noted_size(checkpoint: PathLike | None) -> int | None:
     return int(noted["output_batch_size"]) if noted.get("by") == "batch" else None
 
 
-def _size(source: _Holder[Any], executor: Any, workers: int | None) -> int:
+def _size(source: Holder[Any], executor: Any, workers: int | None) -> int:
     """Return a batch size that gives each worker several batches."""
     n_batches = _PER_WORKER * _n_workers(executor, workers)
     most = n_batches * _COLUMNS
@@ -297,7 +292,7 @@ def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> di
 
 
 def _work(source: Any, preload: Any) -> Work:
-    if isinstance(source, _Holder):
+    if isinstance(source, Holder):
         if not source.exists():
             raise KeyNotFoundError(f"{source._store.url}: {source} does not exist: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from femtobarn._files.ntuple import unpickled
+from femtobarn._files.pickled import pickled_files, unpickled
 from femtobarn._processing.statistics import TimeStatistics
 from femtobarn._store.prefetch import EventBatch, opened
 from femtobarn._store.product_names import check_first, resolved
@@ -20,7 +20,7 @@ from femtobarn.errors import FemtobarnError, UsageError
 if TYPE_CHECKING:
     from femtobarn._core import Loader
     from femtobarn._files.ntuple import NTuple
-    from femtobarn._store.containers import _Holder
+    from femtobarn._store.containers import Holder
     from femtobarn._store.datastore import DataStore
 
 __all__ = [
@@ -167,7 +167,7 @@ class Work(Protocol):
 class StoreWork:
     """The events of a dataset, run or subrun of a store."""
 
-    def __init__(self, container: _Holder[Any], products: list[str | tuple[str, Any]]) -> None:
+    def __init__(self, container: Holder[Any], products: list[str | tuple[str, Any]]) -> None:
         self._store: DataStore = container._store
         self._key, self._path = container._key, container._path
         self._products = resolved(container, products)
@@ -176,7 +176,7 @@ class StoreWork:
         self._passes: list[Loader] = []  # that were started here
         self.name = f"{self._store.url} {container}"
 
-    def _check_there(self, container: _Holder[Any]) -> None:
+    def _check_there(self, container: Holder[Any]) -> None:
         """Raise if no event has one of the products; the first events have all of them as a rule."""
         first = None
         loader = self._store._core.loader(self._key, self._products, _FIRST, 0)
@@ -308,7 +308,7 @@ class NTupleWork:
         paths = self._ntuple._paths(self._fields, None, None, None, None)
         self._ntuple._warn_of_lacking(paths, self._fields, None)
         low = 0
-        files = zip(self._ntuple._core.file_entries(), self._ntuple._pickled_files(), strict=True)
+        files = zip(self._ntuple._core.file_entries(), pickled_files(self._ntuple), strict=True)
         for n_entries, (packed, in_place) in files:
             high = low + n_entries
             for first in range(max(start, low), high, size):

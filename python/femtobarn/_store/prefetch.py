@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn._files.libraries import plain_output
 from femtobarn._shared.compat import known_options
-from femtobarn._store.containers import Event, _Holder, at_least
+from femtobarn._store.arguments import at_least
+from femtobarn._store.containers import Event, Holder
+from femtobarn._store.product_decoding import Column, decoded, loaded, reading
+from femtobarn._store.product_forms import As
 from femtobarn._store.product_names import check_columns, check_first, named, resolved
-from femtobarn._store.product_types import fitting
-from femtobarn._store.products import As, Column, decoded, is_opaque, loaded, reading, type_name_of
+from femtobarn._store.product_types import fitting, is_opaque, type_name_of
 from femtobarn._store.ptr import MISSING
-from femtobarn._store.twins import instead
+from femtobarn._store.twins import instead, reads
 from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn import _core
-    from femtobarn._store.datastore import DataStore, WriteBatch
+    from femtobarn._store.datastore import DataStore
+    from femtobarn._store.write_batch import WriteBatch
 
 __all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher", "opened"]
 
@@ -127,9 +130,9 @@ def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataSt
 
 @functools.cache
 def _opened(url: str, mode: str, settings: tuple[tuple[str, str], ...], _process: int) -> DataStore:
-    from femtobarn._store.datastore import reconnect
+    from femtobarn._store.datastore import DataStore
 
-    return reconnect(url, mode, dict(settings))
+    return DataStore._reconnect(url, mode, dict(settings))
 
 
 class EventBatch:
@@ -190,6 +193,7 @@ class EventBatch:
             self._columns[at] = column
         return self._columns[at]
 
+    @reads
     def arrays(self, *, numbers: bool = True, library: str = "ak") -> Any:
         """Return the products as arrays.
 
@@ -234,7 +238,7 @@ class Prefetcher:
     def __repr__(self) -> str:
         return f"<Prefetcher of {self._store.url!r} for {self._products!r}>"
 
-    def batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
+    def batches(self, container: Holder[Any]) -> Generator[EventBatch, None, None]:
         """Iterate over the events of a dataset, run or subrun in batches.
 
         Parameters
@@ -253,14 +257,14 @@ class Prefetcher:
             If no event has one of the products (with the type, if given), or for a deleted dataset; raised during
             iteration.
         """
-        if not isinstance(container, _Holder):
+        if not isinstance(container, Holder):
             raise UsageError(
                 "a prefetcher takes one dataset, run or subrun at a time, "
                 f"not {container!r}{instead(container, 'use the prefetcher of its store for asyncio')}"
             )
         return self._batches(container)
 
-    def _batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
+    def _batches(self, container: Holder[Any]) -> Generator[EventBatch, None, None]:
         container._check_there()
         names = resolved(container, self._products)
         loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
@@ -274,7 +278,7 @@ class Prefetcher:
         finally:
             loader.close()
 
-    def __call__(self, container: _Holder[Any]) -> Iterator[PrefetchedEvent]:
+    def __call__(self, container: Holder[Any]) -> Iterator[PrefetchedEvent]:
         return self._events(self.batches(container))
 
     @staticmethod

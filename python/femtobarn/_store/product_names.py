@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from femtobarn._core import nearest
 from femtobarn._shared.repr import plural
@@ -13,10 +13,11 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._core import Events
-    from femtobarn._store.containers import _Holder
+    from femtobarn._store.containers import Holder
 
 __all__ = [
     "OF_NOTHING",
+    "Product",
     "check_columns",
     "check_first",
     "check_there",
@@ -32,6 +33,21 @@ __all__ = [
 
 OF_NOTHING = "double"  # the type of a product without events, as a type is required
 _SHOWN = 5  # maximum number of names in a message
+
+
+class Product(NamedTuple):
+    """Label and type of a product; `load`, `arrays` and others take it as ``(label, type)``.
+
+    Attributes
+    ----------
+    label : str
+        Its label.
+    type : str
+        The name of its type.
+    """
+
+    label: str
+    type: str
 
 
 def named(product: str | tuple[str, Any], kind: Any = None) -> tuple[str, Any]:
@@ -96,7 +112,7 @@ def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) ->
 
 
 def resolved(
-    holder: _Holder[Any], products: Iterable[str | tuple[str, Any]], parts: Sequence[_Holder[Any]] | None = None
+    holder: Holder[Any], products: Iterable[str | tuple[str, Any]], parts: Sequence[Holder[Any]] | None = None
 ) -> list[tuple[str, str]]:
     """Return the labels and the types of products of events; missing types are found together.
 
@@ -173,7 +189,7 @@ def spelled(label: str, kind: Any, there: Container[tuple[str, str]]) -> tuple[s
     return (label, kind) if is_unusual(kind) and name not in there and (label, kind) in there else name
 
 
-def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
+def counts_of(parts: Sequence[Holder[Any]]) -> dict[tuple[str, str], int]:
     """Return the number of events for each product, by label and type.
 
     Parameters
@@ -193,7 +209,7 @@ def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
     return counts
 
 
-def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iterable[tuple[str, str]]) -> None:
+def check_there(holder: Holder[Any], parts: Sequence[Holder[Any]], names: Iterable[tuple[str, str]]) -> None:
     """Raise if no event has one of the products: probably a wrong name.
 
     Parameters
@@ -221,8 +237,8 @@ def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iter
 
 
 def none_has(
-    holder: _Holder[Any],
-    parts: Sequence[_Holder[Any]],
+    holder: Holder[Any],
+    parts: Sequence[Holder[Any]],
     label: str,
     type_name: str | None,
     names: Iterable[tuple[str, str]],
@@ -248,7 +264,7 @@ def none_has(
     return _none_has(holder._store.url, _where(holder, parts), label, type_name, names)
 
 
-def check_first(holder: _Holder[Any], names: Sequence[tuple[str, str]], first: Events) -> None:
+def check_first(holder: Holder[Any], names: Sequence[tuple[str, str]], first: Events) -> None:
     """Raise if no event has one of the products; products of the first events need no check.
 
     Parameters
@@ -321,14 +337,14 @@ def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
         )
 
 
-def _counts(parts: Sequence[_Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
+def _counts(parts: Sequence[Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
     """Iterate over the number of events for each product, subrun by subrun."""
     for subrun in itertools.chain.from_iterable(part._subruns() for part in parts):
         counts = subrun._store._core.name_counts(subrun._key)
         yield {(label, kind): n for label, kind, n, _ in counts if n}
 
 
-def _where(holder: _Holder[Any], parts: Sequence[_Holder[Any]] | None) -> str:
+def _where(holder: Holder[Any], parts: Sequence[Holder[Any]] | None) -> str:
     if parts is None or list(parts) == [holder]:
         return str(holder)
     return f"{parts[0]} of {holder}" if len(parts) == 1 else f"these runs of {holder}"

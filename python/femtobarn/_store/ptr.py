@@ -6,36 +6,21 @@ docs/specs/event-products.md). So references can be columns, and C++ can follow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from femtobarn._shared.optional import optional
 from femtobarn._shared.type_names import normal_name
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from femtobarn import _core
-    from femtobarn._store.containers import Container
+    from femtobarn._store.container import Container
     from femtobarn._store.datastore import DataStore
 
-__all__ = [
-    "MISSING",
-    "PTR",
-    "Ptr",
-    "is_same",
-    "load_refs",
-    "note_ptr",
-    "path_of",
-    "ptr_column",
-    "text_column",
-]
+__all__ = ["ABSENT", "MEMBERS", "MISSING", "NOTHING", "PTR", "Ptr", "is_same", "note_ptr", "path_of"]
 
 PTR = "fb::Ptr"
-_MEMBERS = [
+MEMBERS = [
     ("dataset", "std::array<std::uint8_t,16>"),
     ("run", "std::uint64_t"),
     ("subrun", "std::uint64_t"),
@@ -44,8 +29,8 @@ _MEMBERS = [
     ("label", "std::string"),
     ("type", "std::string"),
 ]
-_ABSENT = 2**64 - 1
-_NOTHING = bytes(16) + b"\xff" * 24  # the root, which has no products
+ABSENT = 2**64 - 1
+NOTHING = bytes(16) + b"\xff" * 24  # the root, which has no products
 MISSING: Any = object()  # no default was given
 _MOST_DATASETS = 1000  # datasets that are searched to find a name for a message
 
@@ -89,10 +74,10 @@ class Ptr:
     def __init__(
         self, container: Container | None = None, label: str = "", typename: str = "", index: int | None = None
     ) -> None:
-        if index is not None and not 0 <= index < _ABSENT:
+        if index is not None and not 0 <= index < ABSENT:
             raise UsageError(f"the index of an element must be 0 or more, not {index}")
         self._store = None if container is None else container._store
-        self._key = _NOTHING if container is None else container._key
+        self._key = NOTHING if container is None else container._key
         self._label, self._index = label, index
         self._type = normal_name(typename) if typename else typename
 
@@ -113,7 +98,7 @@ class Ptr:
         Ptr
             The reference.
         """
-        from femtobarn._store.containers import Container
+        from femtobarn._store.containers import container_of
 
         plain = record if isinstance(record, Mapping) else record.tolist()
         try:
@@ -122,10 +107,10 @@ class Ptr:
             label, type_name, index = str(plain["label"]), str(plain["type"]), int(plain["index"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"invalid {PTR}: {error!r}; it has {', '.join(plain)}") from error
-        if len(key) != len(_NOTHING):
+        if len(key) != len(NOTHING):
             raise UsageError(f"invalid {PTR}: its dataset has {len(key) - 24} bytes, not 16")
-        container = None if key == _NOTHING else Container._of(store, key)
-        return cls(container, label, type_name, None if index == _ABSENT else index)
+        container = None if key == NOTHING else container_of(store, key)
+        return cls(container, label, type_name, None if index == ABSENT else index)
 
     @property
     def label(self) -> str:
@@ -145,11 +130,11 @@ class Ptr:
     @property
     def container(self) -> Container:
         """The dataset, run, subrun or event of the product; the name of a dataset is unknown."""
-        from femtobarn._store.containers import Container
+        from femtobarn._store.containers import container_of
 
         if self._store is None:
             raise KeyNotFoundError("this is a null reference")
-        return Container._of(self._store, self._key)
+        return container_of(self._store, self._key)
 
     def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
         """Load the product or element.
@@ -175,7 +160,7 @@ class Ptr:
         FormatError
             If the stored value is damaged.
         """
-        from femtobarn._store.products import element, loaded
+        from femtobarn._store.product_decoding import element, loaded
 
         store = self._store
         stored = None if store is None else store._core.load(self._key, (self._label, self._type))
@@ -287,70 +272,8 @@ def note_ptr(codec: _core.Codec) -> str:
     str
         The name of their type.
     """
-    codec.note_class(PTR, _MEMBERS)
+    codec.note_class(PTR, MEMBERS)
     return PTR
-
-
-def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
-    """Return references as a column.
-
-    Parameters
-    ----------
-    store : DataStore
-        The store that gets them.
-    ptrs : sequence of Ptr
-        The references.
-
-    Returns
-    -------
-    ak.Array
-        Records.
-
-    Raises
-    ------
-    UsageError
-        If an item is not a reference, or refers into another store, which stored references cannot name.
-    """
-    ak = optional("awkward", "all")
-    for ptr in ptrs:
-        if not isinstance(ptr, Ptr):
-            raise UsageError(f"{ptr!r} is not a Ptr")
-        if ptr._store is not None and not is_same(ptr._store, store):
-            raise UsageError(
-                f"{ptr} refers into {ptr._store.url}, and cannot be stored in {store.url}: stored references do not "
-                "name a store"
-            )
-    keys = np.frombuffer(b"".join(ptr._key for ptr in ptrs), np.uint8).reshape(-1, 40)
-    numbers = np.ascontiguousarray(keys[:, 16:]).view(">u8").astype(np.uint64)
-    index = np.array([_ABSENT if ptr._index is None else ptr._index for ptr in ptrs], np.uint64)
-    layouts = ak.contents
-    dataset = layouts.RegularArray(layouts.NumpyArray(np.ascontiguousarray(keys[:, :16]).reshape(-1)), 16, len(ptrs))
-    columns = [layouts.NumpyArray(np.ascontiguousarray(column)) for column in (*numbers.T, index)]
-    texts = [text_column([ptr._label for ptr in ptrs]), text_column([ptr._type for ptr in ptrs])]
-    names = [name for name, _ in _MEMBERS]
-    return ak.Array(layouts.RecordArray([dataset, *columns, *texts], names, parameters={"__record__": PTR}))
-
-
-def text_column(texts: Sequence[str]) -> Any:
-    """Return strings as a layout of Awkward, which has the type of strings even if it is empty.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        The strings.
-
-    Returns
-    -------
-    ak.contents.ListOffsetArray
-        The layout.
-    """
-    ak = optional("awkward", "all")
-    encoded = [text.encode() for text in texts]
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    characters = np.frombuffer(b"".join(encoded), np.uint8)
-    inner = ak.contents.NumpyArray(characters, parameters={"__array__": "char"})
-    return ak.contents.ListOffsetArray(ak.index.Index64(offsets), inner, parameters={"__array__": "string"})
 
 
 def is_same(a: DataStore, b: DataStore) -> bool:
@@ -367,137 +290,3 @@ def is_same(a: DataStore, b: DataStore) -> bool:
         True if they are. Two stores in memory without a name differ, though their URLs are equal.
     """
     return a is b or a._core.is_same(b._core) or (a.url == b.url and a.url != "memory:")
-
-
-def load_refs(store: DataStore, refs: Any, default: Any) -> Any:
-    """Load the targets of many references; see `DataStore.load_refs`.
-
-    Parameters
-    ----------
-    store : DataStore
-        The store that they refer into.
-    refs : array or sequence of Ptr
-        The references.
-    default : object
-        Replacement for missing targets.
-
-    Returns
-    -------
-    ak.Array
-        The values.
-    """
-    ak = optional("awkward", "all")
-    if isinstance(refs, Sequence):
-        refs = ptr_column(store, refs)
-    layout = ak.to_packed(ak.Array(refs)).layout
-    return ak.Array(_loaded(ak, layout, lambda records: _values(ak, store, ak.Array(records), default).layout))
-
-
-def _loaded(ak: Any, layout: Any, values: Callable[[Any], Any]) -> Any:
-    """Return a packed layout with references replaced by their values."""
-    if layout.is_record:
-        missing = [name for name, _ in _MEMBERS if name not in layout.fields]
-        if missing:
-            raise UsageError(f"not references: records of {', '.join(layout.fields)} are not a {PTR}")
-        return values(layout)
-    if layout.is_option:
-        option = layout.to_IndexedOptionArray64()
-        return ak.contents.IndexedOptionArray.simplified(option.index, _loaded(ak, option.content, values))
-    if (layout.is_list or layout.is_regular) and layout.parameter("__array__") is None:
-        return layout.copy(content=_loaded(ak, layout.content, values))
-    if len(layout) == 0:
-        return layout
-    raise UsageError(f"expected references, found {ak.Array(layout).type}")
-
-
-def _values(ak: Any, store: DataStore, refs: Any, default: Any) -> Any:
-    """Return the values of a flat column of references."""
-    names: dict[tuple[str, str], list[int]] = {}
-    for at, name in enumerate(zip(refs["label"].tolist(), refs["type"].tolist(), strict=True)):
-        names.setdefault(name, []).append(at)
-    keys = np.empty((len(refs), 40), np.uint8)
-    keys[:, :16] = ak.to_numpy(refs["dataset"])
-    numbers = np.stack([ak.to_numpy(refs[name]) for name in ("run", "subrun", "event")], axis=-1)
-    keys[:, 16:] = np.ascontiguousarray(numbers.astype(">u8")).view(np.uint8).reshape(-1, 24)
-    index = ak.to_numpy(refs["index"]).astype(np.uint64)
-    parts: dict[str, list[tuple[Any, npt.NDArray[np.int64]]]] = {}
-    for name, places in names.items():
-        for some in _whole_or_element(np.array(places, np.int64), index):
-            values, is_there = _of_one_name(ak, store, name, keys[some], index[some])
-            if default is MISSING and not is_there.all():
-                raise _first_of(store, refs, some[~is_there])
-            if any(name):  # a null reference has no type
-                parts.setdefault(str(values.type.content), []).append((values, some))
-    where = np.full(len(refs), -1, np.int64)
-    order = [some for group in parts.values() for _, some in group]
-    if not order:
-        return ak.Array([default if default is not MISSING else None] * len(refs))
-    where[np.concatenate(order)] = np.arange(sum(map(len, order)))
-    values = _picked(ak, _joined(ak, [[values for values, _ in group] for group in parts.values()]), where)
-    return values if default in (MISSING, None) else ak.fill_none(values, default, axis=0)
-
-
-def _joined(ak: Any, groups: list[list[Any]]) -> Any:
-    """Return concatenated arrays; each group has one type."""
-    arrays = [group[0] if len(group) == 1 else ak.concatenate(group) for group in groups]
-    if len(arrays) == 1:
-        return arrays[0]
-    tags = np.repeat(np.arange(len(arrays), dtype=np.int8), [len(array) for array in arrays])
-    places = np.concatenate([np.arange(len(array)) for array in arrays])
-    contents = [array.layout for array in arrays]
-    return ak.Array(ak.contents.UnionArray.simplified(ak.index.Index8(tags), ak.index.Index64(places), contents))
-
-
-def _whole_or_element(places: npt.NDArray[np.int64], index: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Separate references to whole products from references to elements: their values differ in type."""
-    is_whole = index[places] == _ABSENT
-    return (some for some in (places[is_whole], places[~is_whole]) if len(some))
-
-
-def _of_one_name(
-    ak: Any, store: DataStore, name: tuple[str, str], keys: npt.NDArray[np.uint8], index: npt.NDArray[np.uint64]
-) -> tuple[Any, npt.NDArray[np.bool_]]:
-    """Return the values of references to products of one name, with missing values, and a mask of existing ones."""
-    n = len(keys)
-    rows = np.ascontiguousarray(keys).view("V40").reshape(-1)
-    is_set = (keys != np.frombuffer(_NOTHING, np.uint8)).any(axis=1)
-    if not is_set.any():
-        return ak.Array([None] * n), is_set
-    # each product is loaded once for all references to it; sorting groups them by target
-    unique, at = np.unique(rows[is_set], return_inverse=True)
-    events = store._core.load_events(unique.tobytes(), [name])
-    from femtobarn._files.awkward_arrays import to_array
-
-    products = to_array(events.arrays(False), named=True)[name[0]]
-    is_there = is_set.copy()
-    is_there[is_set] = ~ak.to_numpy(ak.is_none(products))[at]
-    places = np.full(n, -1, np.int64)
-    places[is_set] = at.reshape(-1)
-    if index[0] == _ABSENT:
-        return _picked(ak, products, np.where(is_there, places, -1)), is_there
-    if products.ndim < 2:
-        raise UsageError(f"{store.url}: product {name[0]!r} is a {name[1]}, which has no elements to refer to")
-    counts = ak.to_numpy(ak.fill_none(ak.num(products), 0)).astype(np.uint64)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    is_there &= index < counts[np.maximum(places, 0)]
-    elements = ak.flatten(products, axis=1)
-    chosen = np.where(is_there, offsets[np.maximum(places, 0)] + np.where(is_there, index, 0).astype(np.int64), -1)
-    return _picked(ak, elements, chosen), is_there
-
-
-def _picked(ak: Any, values: Any, places: npt.NDArray[np.int64]) -> Any:
-    """Return values in another order, missing where the index is -1."""
-    if (places >= 0).all():
-        return values[places]
-    layout = ak.contents.IndexedOptionArray.simplified(ak.index.Index64(places), values.layout)
-    return ak.Array(layout)
-
-
-def _first_of(store: DataStore, refs: Any, dangling: npt.NDArray[np.int64]) -> KeyNotFoundError:
-    """Return the error of the first reference without a target."""
-    ptr = Ptr.from_record(store, refs[int(dangling[0])])
-    try:
-        ptr.load()
-    except KeyNotFoundError as error:
-        return KeyNotFoundError(f"{error} ({len(dangling)} of {len(refs)} references dangle)")
-    return KeyNotFoundError(f"{store.url}: {ptr} was deleted meanwhile")

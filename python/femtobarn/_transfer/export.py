@@ -18,9 +18,11 @@ from femtobarn._shared.output import root_path
 from femtobarn._shared.patterns import fits
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import format_bytes, format_seconds, plural
-from femtobarn._store.containers import DataSet, Run, SubRun
+from femtobarn._store.containers import Run, SubRun
+from femtobarn._store.dataset import DataSet
+from femtobarn._store.product_decoding import may_be_of_boost
 from femtobarn._store.product_names import hint, listed, named
-from femtobarn._store.products import may_be_of_boost, type_name_of
+from femtobarn._store.product_types import type_name_of
 from femtobarn._store.ptr import PTR
 from femtobarn._store.threads import check_wanted
 from femtobarn._store.twins import instead
@@ -29,7 +31,7 @@ from femtobarn._writing.write import create, recreate
 from femtobarn.errors import ChecksumError, FileError, FormatError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._store.containers import Container
+    from femtobarn._store.container import Container
     from femtobarn._store.datastore import DataStore
     from femtobarn._writing.file_writer import FileWriter
     from femtobarn._writing.ntuple_writer import NTupleWriter

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from femtobarn._files.open import resolve
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.repr import plural
-from femtobarn._transfer.hdf5 import Choice, Table, check_patterns, choice_of, find_tables, open_hdf5
+from femtobarn._transfer.hdf5 import Choice, Table, choice_of, open_hdf5
+from femtobarn._transfer.hdf5_tables import check_patterns, find_tables
 from femtobarn._transfer.ingest_worker import kind_of
 from femtobarn.errors import FileError, UsageError
 

@@ -15,17 +15,8 @@ import numpy as np
 
 from femtobarn._shared.optional import optional
 from femtobarn._transfer.chunk import Chunk
-from femtobarn._transfer.hdf5 import (
-    SEQUENCE,
-    Choice,
-    Column,
-    Table,
-    Tables,
-    find_tables,
-    open_hdf5,
-    read_keys,
-    read_rows,
-)
+from femtobarn._transfer.hdf5 import SEQUENCE, Choice, Column, Table, Tables, open_hdf5, read_keys, read_rows
+from femtobarn._transfer.hdf5_tables import find_tables
 from femtobarn.errors import FormatError
 
 __all__ = ["Hdf5Reader"]

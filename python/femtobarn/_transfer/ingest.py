@@ -21,14 +21,17 @@ from femtobarn._shared.compat import known_options
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import format_bytes, format_seconds, plural, shortened
 from femtobarn._shared.warning import warn_of_left_out, warn_outside
-from femtobarn._store.containers import Container, DataSet, Event, Run, SubRun
-from femtobarn._store.datastore import DataStore, WriteBatch, _keys
-from femtobarn._store.products import column
+from femtobarn._store.containers import Event, Run, SubRun, container_of
+from femtobarn._store.dataset import DataSet
+from femtobarn._store.datastore import DataStore
+from femtobarn._store.product_encoding import column
 from femtobarn._store.threads import check_wanted
 from femtobarn._store.twins import instead
+from femtobarn._store.write_batch import WriteBatch, keys_of
 from femtobarn._transfer.chunk import Chunk
 from femtobarn._transfer.export_names import NUMBERS, is_file_note
-from femtobarn._transfer.hdf5 import check_patterns, choice_of
+from femtobarn._transfer.hdf5 import choice_of
+from femtobarn._transfer.hdf5_tables import check_patterns
 from femtobarn._transfer.ingest_root import store_above
 from femtobarn._transfer.ingest_worker import Done, Options, Part, Source, classes_of, kind_of, messages
 from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UnreadableWarning, UsageError
@@ -619,7 +622,7 @@ class _Job:
         """Treat existing products with other values according to `on_conflict`."""
         label, kind = name
         if self._on_conflict == "raise":
-            where = Container._of(self._store, different[0][0])
+            where = container_of(self._store, different[0][0])
             where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
             stored = (
                 f"{plural(file.new, 'product')} of this file, also of other events, "
@@ -669,7 +672,7 @@ def _store(batch: WriteBatch, dataset: DataSet, what: Any, names: set[tuple[str,
         store_above(batch, dataset, what)
         n = len(what.numbers[0]) if what.numbers else 1
         return sum(_n_there(values, what.types.get(name), n) for name, values in what.products.items())
-    keys = _keys(dataset, what.run, what.subrun, what.event)
+    keys = keys_of(dataset, what.run, what.subrun, what.event)
     _check_unique(keys)
     columns = [
         _column(dataset.datastore, keys, name, values, what.types.get(name)) for name, values in what.products.items()

@@ -15,7 +15,7 @@ from femtobarn._files.open import open_pairs, resolve, settings_of
 from femtobarn._shared.optional import optional
 from femtobarn._shared.patterns import fits, patterns, several
 from femtobarn._shared.steps import step_entries
-from femtobarn._store.products import ColumnType
+from femtobarn._store.product_types import ColumnType
 from femtobarn._store.ptr import PTR
 from femtobarn._transfer.chunk import Chunk
 from femtobarn._transfer.export_names import NUMBERS, noted
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from femtobarn._files.ntuple import NTuple
-    from femtobarn._store.containers import DataSet
-    from femtobarn._store.datastore import WriteBatch
+    from femtobarn._store.dataset import DataSet
+    from femtobarn._store.write_batch import WriteBatch
 
 __all__ = ["NOTHING_COLLECTED", "Above", "above", "chunks", "classes_of", "store_above"]
 

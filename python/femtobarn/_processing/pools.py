@@ -1,0 +1,298 @@
+"""Pools of workers on this machine: threads, processes, and executors of concurrent.futures."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import itertools
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from femtobarn._processing.workers import (
+    events_of,
+    pack_outcome,
+    pickled_work,
+    serve_process,
+    timed,
+    unpack_outcome,
+    written,
+)
+from femtobarn.errors import UsageError, WorkerDiedError
+
+if TYPE_CHECKING:
+    from femtobarn._processing.work import Outcome, Piece, Task, Work
+
+__all__ = ["FuturesPool", "Pool", "ProcessPool", "ThreadPool"]
+
+
+class Pool(Protocol):
+    """Workers that take pieces and give outcomes."""
+
+    n_workers: int
+    shares_memory: bool  # whether loaded products come with pieces; else workers load it themselves
+
+    def has_room(self) -> bool:
+        """Return whether another piece can be taken."""
+
+    def send(self, piece: Piece) -> None:
+        """Hand over a piece."""
+
+    def wait(self) -> list[Outcome | Piece]:
+        """Wait for outcomes, and for pieces of dead workers that must be repeated."""
+
+    def close(self, *, ends_early: bool) -> None:
+        """End the workers."""
+
+
+class ThreadPool:
+    """Threads of this process, which take pieces from a bounded queue."""
+
+    shares_memory = True
+
+    def __init__(self, work: Work, task: Task, n_workers: int) -> None:
+        self.n_workers = n_workers
+        self._work, self._task = work, task
+        self._todo: queue.Queue[Piece | None] = queue.Queue()
+        self._done: queue.Queue[Outcome] = queue.Queue()
+        self._n_out = 0
+        self._ends = False
+        self._threads = [
+            threading.Thread(target=self._serve, args=(f"thread {n}",), daemon=True) for n in range(n_workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _serve(self, name: str) -> None:
+        idle_since = time.time()
+        while (piece := self._todo.get()) is not None and not self._ends:
+            load = partial(events_of, self._work, piece)
+            outcome = timed(self._work, self._task, piece, load, name, idle_since, self._is_ended)
+            del piece, load  # an idle thread must not keep loaded products
+            idle_since = time.time()
+            self._done.put(outcome)
+
+    def _is_ended(self) -> bool:
+        return self._ends
+
+    def has_room(self) -> bool:
+        return self._n_out < 2 * self.n_workers
+
+    def send(self, piece: Piece) -> None:
+        self._n_out += 1
+        self._todo.put(piece)
+
+    def wait(self) -> list[Outcome | Piece]:
+        outcomes: list[Outcome | Piece] = []
+        while not outcomes:
+            try:
+                outcomes.append(self._done.get(timeout=0.1))  # so that Ctrl-C is heard
+            except queue.Empty:
+                continue
+        while not self._done.empty():
+            outcomes.append(self._done.get())
+        self._n_out -= len(outcomes)
+        return outcomes
+
+    def close(self, *, ends_early: bool) -> None:
+        self._ends = ends_early
+        for _ in self._threads:
+            self._todo.put(None)
+        if not ends_early:
+            for thread in self._threads:
+                thread.join()
+
+
+@contextlib.contextmanager
+def _without_no_script() -> Iterator[None]:
+    """Start processes without the script of this one, if it is not a file: they would look for it."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or Path(file).is_file():
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
+
+
+@dataclass
+class _Process:
+    """A process with its pieces, in order."""
+
+    process: Any
+    pieces: dict[int, Piece]
+    has_begun: bool = False
+
+
+class ProcessPool:
+    """Processes of this machine, each with a connection of its own.
+
+    One that dies is replaced, and its pieces are done again.
+    """
+
+    shares_memory = False
+
+    def __init__(self, work: Work, task: Task, n_workers: int) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise UsageError(_GUARD)  # the script is imported again by a process that was started to work for it
+        self.n_workers = n_workers
+        self._packed = pickled_work(work, task, by_name=True)
+        self._context = multiprocessing.get_context("spawn")
+        self._names = itertools.count()
+        self._n_stillborn = 0
+        self._workers: dict[Any, _Process] = {}
+        for _ in range(n_workers):
+            self._start({})
+
+    def _start(self, pieces: dict[int, Piece]) -> None:
+        ours, theirs = self._context.Pipe()
+        name = f"process {next(self._names)}"
+        process = self._context.Process(target=serve_process, args=(theirs, self._packed, name), daemon=True)
+        with _without_no_script():
+            process.start()
+        theirs.close()
+        self._workers[ours] = _Process(process, pieces)
+        with contextlib.suppress(OSError):
+            for piece in pieces.values():
+                ours.send(piece.without_loaded())
+
+    def has_room(self) -> bool:
+        return any(len(worker.pieces) < 2 for worker in self._workers.values())
+
+    def send(self, piece: Piece) -> None:
+        connection, worker = min(self._workers.items(), key=lambda item: len(item[1].pieces))
+        worker.pieces[piece.number] = piece
+        with contextlib.suppress(OSError):  # it has died: `wait` detects this, and returns the piece
+            connection.send(piece.without_loaded())
+
+    def wait(self) -> list[Outcome | Piece]:
+        outcomes: list[Outcome | Piece] = []
+        for connection in multiprocessing.connection.wait(list(self._workers)):
+            worker = self._workers[connection]
+            try:
+                packed = connection.recv_bytes()  # type: ignore[union-attr]
+            except (EOFError, OSError):
+                outcomes += self._replace(connection)
+                continue
+            if worker.has_begun:
+                outcome = unpack_outcome(packed)
+                del worker.pieces[outcome.piece]
+                outcomes.append(outcome)
+            elif packed:
+                raise UsageError(f"another process cannot load the function or its events: {packed.decode()}")
+            worker.has_begun = True
+        return outcomes
+
+    def _replace(self, connection: Any) -> list[Piece]:
+        """Start another process for one that has died; returns its current piece."""
+        worker = self._workers.pop(connection)
+        worker.process.join()
+        if not worker.has_begun:
+            self._n_stillborn += 1
+            if worker.process.exitcode >= 0:
+                raise UsageError(f"a process ended before it could start (see its own message): {_GUARD}")
+            if self._n_stillborn >= 3:
+                raise WorkerDiedError(f"{self._n_stillborn} processes were killed before they could start")
+            self._start(worker.pieces)
+            return []
+        # The next piece, which it may have begun to load, is not to blame: another process has it next.
+        first = [worker.pieces.pop(number) for number in list(worker.pieces)[:1]]
+        self._start(worker.pieces)
+        return first
+
+    def close(self, *, ends_early: bool) -> None:
+        for connection, worker in self._workers.items():
+            connection.close()
+            if ends_early:
+                worker.process.terminate()
+        for worker in self._workers.values():
+            worker.process.join()
+
+
+_GUARD = (
+    "other processes import the script of this one; put calls of process under "
+    "`if __name__ == '__main__':`, or they are repeated there"
+)
+
+
+def _broken(error: BaseException) -> WorkerDiedError:
+    return WorkerDiedError(
+        f"the executor is broken and cannot replace dead workers: {error}; with checkpoint='path', another call "
+        "continues the work; executor='processes' replaces dead processes"
+    )
+
+
+def _run_future(packed: bytes, piece: Piece, sent: float) -> bytes:
+    """Process a piece in whatever process an executor has."""
+    work, task = pickle.loads(packed)
+    worker = f"{os.uname().nodename} {os.getpid()}"
+    return pack_outcome(written(work, task, piece, timed(work, task, piece, partial(work.load, piece), worker, sent)))
+
+
+class FuturesPool:
+    """An executor of concurrent.futures, or what looks like one.
+
+    Its threads get functions and events as they are; to other processes they are sent. `by_name` tells whether these
+    have the script of this one.
+    """
+
+    def __init__(self, work: Work, task: Task, executor: Any, n_workers: int, *, by_name: bool = True) -> None:
+        self.n_workers = n_workers
+        self.shares_memory = isinstance(executor, concurrent.futures.ThreadPoolExecutor)
+        self._work, self._task = work, task
+        self._packed = b"" if self.shares_memory else pickled_work(work, task, by_name=by_name)
+        self._executor = executor
+        self._ended = threading.Event()
+        self._out: dict[Any, Piece] = {}
+
+    def _run_here(self, piece: Piece, sent: float) -> Outcome:
+        load, name = partial(events_of, self._work, piece), threading.current_thread().name
+        return timed(self._work, self._task, piece, load, name, sent, self._ended.is_set)
+
+    def has_room(self) -> bool:
+        return len(self._out) < 3 * self.n_workers
+
+    def send(self, piece: Piece) -> None:
+        try:
+            if self.shares_memory:
+                future = self._executor.submit(self._run_here, piece, time.time())
+            else:
+                future = self._executor.submit(_run_future, self._packed, piece.without_loaded(), time.time())
+        except concurrent.futures.BrokenExecutor as error:
+            raise _broken(error) from error
+        self._out[future] = piece
+
+    def wait(self) -> list[Outcome | Piece]:
+        done, _ = concurrent.futures.wait(list(self._out), return_when=concurrent.futures.FIRST_COMPLETED)
+        outcomes: list[Outcome | Piece] = []
+        for future in done:
+            piece = self._out.pop(future)
+            try:
+                given = future.result()
+            except concurrent.futures.BrokenExecutor as error:
+                raise _broken(error) from error
+            except Exception as error:  # of the executor: what the function raises is in the outcome
+                if type(error).__name__ not in ("KilledWorker", "CancelledError"):
+                    raise
+                outcomes.append(piece)
+                continue
+            outcomes.append(unpack_outcome(given) if isinstance(given, bytes) else given)
+        return outcomes
+
+    def close(self, *, ends_early: bool) -> None:
+        self._ended.set()
+        for future in self._out:
+            future.cancel()
