@@ -428,29 +428,29 @@ REFUSED = {
     "axes that grew in other directions": (
         GROWN.format("3.9"),
         GROWN.format("-2.9"),
-        r"10 bins from 0 to 4 in the first and 10 bins from -3 to 1 in this one: .* edges are 0.2 apart.*give both",
+        r"10 bins from 0 to 4 in the first and 10 bins from -3 to 1 in this one: .* edges are 0.2 apart.*create both",
     ),
     "entries outside of an axis that grew less": (
         GROWN.format("3.9), h.AddBinContent(11"),
         GROWN.format("15.9"),
-        r"entries outside of the narrower ones \(10 bins from 0 to 4\)",
+        r"entries outside of the narrower limits \(10 bins from 0 to 4\)",
     ),
     "other edges": (
         "ROOT.TH1F('', '', 2, array.array('d', [0, 1, 3]))",
         "ROOT.TH1F('', '', 2, array.array('d', [0, 2, 3]))",
-        "with edges of their own",
+        "with variable width",
     ),
     "entries outside": (
         FILLED.format("ROOT.TH1F('', '', 2, 0, 2)", "2.5"),
         FILLED.format("ROOT.TH1F('', '', 3, 0, 3)", "2.5"),
-        "entries outside of the narrower ones",
+        "entries outside of the narrower limits",
     ),
     "a profile": (
         "ROOT.TProfile('', '', 2, 0, 2)",
         "ROOT.TH1F('', '', 2, 0, 2)",
-        "the first is a TProfile, and this one a TH1F",
+        "the first is a TProfile and this one a TH1F",
     ),
-    "another type": ("ROOT.TH1F('', '', 2, 0, 2)", "ROOT.TH1D('', '', 2, 0, 2)", "a TH1F, and this one a TH1D"),
+    "another type": ("ROOT.TH1F('', '', 2, 0, 2)", "ROOT.TH1D('', '', 2, 0, 2)", "a TH1F and this one a TH1D"),
     "other labels": (
         "[(h := ROOT.TH1F('', '', 2, 0, 2)), h.Fill(1), h.GetXaxis().SetBinLabel(1, 'a'), h][3]",
         "[(h := ROOT.TH1F('', '', 2, 0, 2)), h.Fill(1), h.GetXaxis().SetBinLabel(1, 'b'), h][3]",
@@ -459,7 +459,7 @@ REFUSED = {
     "a full buffer": (
         "[(h := ROOT.TH1F('', '', 2, 0, 0)), [h.Fill(k) for k in range(600)], h][2]",
         "[(h := ROOT.TH1F('', '', 2, 0, 0)), [h.Fill(k) for k in range(600)], h][2]",
-        "600 and 600 entries wait, of which 1000 at most can",
+        "600 and 600 buffered entries, and the buffer holds at most 1000",
     ),
     "limits in one": (
         FILLED.format("ROOT.TH1F('', '', 2, 0, 2)", "1"),

@@ -1016,10 +1016,10 @@ def test_no_directory_is_called_as_paths_call_others(path):
     """``a/../b`` made a directory ``..`` in ``a``."""
     with fb.recreate(path) as file:
         for name in ("a/../b", "./b", "../b"):
-            with pytest.raises(fb.UsageError, match=r'no directory is called "\.\.?", .*another name'):
+            with pytest.raises(fb.UsageError, match=r'invalid directory name "\.\.?" .*another name'):
                 file[name] = {"x": [1]}
         for name in ("..", "a/."):
-            with pytest.raises(fb.UsageError, match="no directory is called"):
+            with pytest.raises(fb.UsageError, match="invalid directory name"):
                 file.mkdir(name)
         file["a"]["b"] = {"x": [1]}
     assert fb.open(f"{path}:a/b").num_entries == 1

@@ -1,11 +1,11 @@
 //! Speed of the decoders, in GB/s of decoded bytes, and as a ratio to `memcpy` in the same run.
 //!
-//! The source is one page of 1 MiB that stays in the cache, as a page just decompressed does. The
-//! target is memory that was just allocated (`fresh`: page faults count), memory that was written
-//! before and exceeds the caches (`used`), or one page again and again (`cached`).
+//! The source is one page of 1 MiB that stays in the cache, like a page that was just decompressed. The target is newly
+//! allocated memory (`fresh`: page faults count), memory that was written before and exceeds the caches (`used`), or the
+//! same page again and again (`cached`).
 //!
-//! Run: `cargo bench -p femtobarn-codec`, with parts of names after `--` for some of them. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` the fresh
-//! memory is asked for in huge pages.
+//! Run: `cargo bench -p femtobarn-codec`; arguments after `--` select benchmarks by parts of their names. With
+//! `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` huge pages are requested for fresh memory.
 #![expect(clippy::expect_used, reason = "a benchmark may panic")]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ const PAGE: usize = 1 << 20;
 /// Bytes of target.
 const TARGET: usize = 256 << 20;
 
-/// Runs of which the best counts.
+/// Number of runs; the fastest counts.
 const RUNS: usize = 5;
 
 type Decoded = Result<(), CodecError>;
@@ -103,7 +103,7 @@ fn main() {
     compression(&base);
 }
 
-/// Split floats, as pages of reals are.
+/// Split floats, like a page of floats.
 fn compression(base: &[f64; 3]) {
     let reals: Vec<u8> = (0..PAGE / 4)
         .flat_map(|i| ((i as f32).sqrt() * 0.25).to_le_bytes())
@@ -128,7 +128,7 @@ fn compression(base: &[f64; 3]) {
     }
 }
 
-/// Prints the speeds of a decoder of pages of `n` elements.
+/// Prints the speed of a decoder for pages of `n` elements.
 fn row<T: Copy + Default>(
     name: &str,
     n: usize,
@@ -150,7 +150,7 @@ fn row<T: Copy + Default>(
         *seconds = seconds.min(start.elapsed().as_secs_f64());
     };
     for _ in 0..RUNS {
-        // zeros of the allocator: no page is touched before the decoder does
+        // memory zeroed by the system: no page is touched before the decoder writes to it
         let mut target = vec![T::default(); n_pages * n + 64];
         let skip = target.as_ptr().align_offset(64);
         let [fresh, used, cached] = &mut best;
@@ -174,7 +174,7 @@ fn row<T: Copy + Default>(
     speeds
 }
 
-/// The part of a page that holds a target page's worth of elements.
+/// The part of a page that encodes one page of target.
 fn packed(page: &[u8], n_bits: u32) -> &[u8] {
     page.get(..PAGE / 4 * n_bits as usize / 8)
         .unwrap_or_default()

@@ -1,23 +1,23 @@
-//! Bit-packed columns: one contiguous stream, the least significant bit first.
+//! Bit-packed columns: one continuous stream, least significant bit first.
 
 use crate::error::check_length;
 use crate::portable::low_half;
 use crate::{CodecError, kernel};
 
-/// ROOT packs into words of this size; the last one is cut to the bytes needed, or is not.
+/// ROOT packs into words of this size. The last word may be truncated to the bytes needed.
 const WORD: usize = 8;
 
-/// Spreads the bits of `src` over the bytes of `dst`, 0 or 1 each.
+/// Unpacks the bits of `src` into bytes 0 or 1 of `dst`.
 ///
 /// # Errors
-/// [`CodecError::LengthMismatch`]: `src` has a bit for each element, rounded up to bytes.
+/// [`CodecError::LengthMismatch`], unless `src` has one bit per element, rounded up to bytes.
 pub fn unpack_bools(src: &[u8], dst: &mut [u8]) -> Result<(), CodecError> {
     check_length("bits", Some(dst.len().div_ceil(8)), src.len())?;
     kernel::unpack_bools(src, dst);
     Ok(())
 }
 
-/// Gathers the bytes of `src` (any but 0 counts as 1) into the bits of `dst`; padding is 0.
+/// Packs the bytes of `src` (any but 0 counts as 1) into the bits of `dst`; padding is 0.
 ///
 /// # Errors
 /// As [`unpack_bools`].
@@ -35,8 +35,8 @@ pub fn pack_bools(src: &[u8], dst: &mut [u8]) -> Result<(), CodecError> {
 /// Unpacks elements of `n_bits` (1 to 32) bits each.
 ///
 /// # Errors
-/// [`CodecError::UnsupportedBits`], and [`CodecError::LengthMismatch`]: `src` has as many bytes as
-/// the elements need, or is padded to a whole number of 64-bit words.
+/// [`CodecError::UnsupportedBits`]; [`CodecError::LengthMismatch`], unless `src` has the bytes that
+/// the elements need, or is padded to whole 64-bit words.
 pub fn unpack_u32(src: &[u8], n_bits: u32, dst: &mut [u32]) -> Result<(), CodecError> {
     check_packed("packed integers", (1, 32), n_bits, dst.len(), src.len())?;
     kernel::unpack_u32(src, n_bits, 0, dst);
@@ -46,7 +46,7 @@ pub fn unpack_u32(src: &[u8], n_bits: u32, dst: &mut [u32]) -> Result<(), CodecE
 /// Packs elements of `n_bits` (1 to 32) bits each; higher bits must be 0.
 ///
 /// # Errors
-/// As [`unpack_u32`], and [`CodecError::OutOfRange`].
+/// As [`unpack_u32`], and [`CodecError::OutOfRange`] if higher bits are set.
 pub fn pack_u32(src: &[u32], n_bits: u32, dst: &mut [u8]) -> Result<(), CodecError> {
     let encoding = "packed integers";
     check_packed(encoding, (1, 32), n_bits, src.len(), dst.len())?;
@@ -58,7 +58,7 @@ pub fn pack_u32(src: &[u32], n_bits: u32, dst: &mut [u8]) -> Result<(), CodecErr
     Ok(())
 }
 
-/// Packs elements that are known to fit into `n_bits`, zeroing what is left of `dst`.
+/// Packs elements that are known to fit into `n_bits`, and zeroes the rest of `dst`.
 pub(crate) fn pack(elements: impl Iterator<Item = u32>, n_bits: u32, dst: &mut [u8]) {
     let mut bytes = dst.iter_mut();
     let (mut bits, mut n) = (0u64, 0u32);
@@ -83,7 +83,7 @@ fn put(bytes: &mut std::slice::IterMut<'_, u8>, bits: u64) {
     }
 }
 
-/// Checks the number of bits and the packed length for `n` elements.
+/// Checks the number of bits, and the packed length of `n` elements.
 pub(crate) fn check_packed(
     encoding: &'static str,
     (least, most): (u32, u32),

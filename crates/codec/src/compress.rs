@@ -7,10 +7,10 @@ use lz4::block::CompressionMode;
 use crate::planes::PlaneContexts;
 use crate::{Algorithm, CodecError, RecordHeader};
 
-/// ROOT stores payloads shorter than this as they are.
+/// Smallest payload that ROOT compresses.
 const LEAST_PAYLOAD: usize = 11;
 
-/// The smallest dictionary that liblzma takes.
+/// The smallest dictionary that liblzma accepts.
 const LEAST_LZMA_DICTIONARY: usize = 4096;
 
 /// Dictionary sizes of liblzma's presets 0 to 9.
@@ -27,11 +27,11 @@ const PRESET_DICTIONARIES: [u32; 10] = [
     1 << 26,
 ];
 
-/// From this level on ROOT uses LZ4's high compression mode.
+/// The lowest level at which ROOT uses LZ4's high compression mode.
 const LEAST_LZ4_HIGH_LEVEL: u32 = 4;
 
-/// Compresses payloads into records as ROOT does: the same levels mean the same effort, except
-/// that zlib streams come from libdeflate and so differ in their bytes.
+/// Compresses payloads into records with ROOT's algorithms and levels. Only zlib streams differ in
+/// their bytes, as libdeflate makes them.
 #[derive(Default)]
 pub struct Compressor {
     deflate: Option<(u32, libdeflater::Compressor)>,
@@ -46,21 +46,20 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// A compressor that allocates each library's context when it is first needed.
+    /// Creates a compressor. It allocates the context of each library when it is first needed.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends `src` to `out` as records of at most 2²⁴ − 1 bytes each, by `settings` (algorithm
-    /// times 100 plus level).
+    /// Appends `src` to `out` as records of at most 2²⁴ − 1 bytes each. `settings` is the algorithm
+    /// times 100 plus the level.
     ///
-    /// Returns `false`, with `out` as it was, where ROOT stores the payload uncompressed: level 0,
-    /// short payloads, and payloads of which one record or the whole would not shrink.
+    /// Returns `false`, without changing `out`, if ROOT would store the payload uncompressed: at
+    /// level 0, for short payloads, and if the whole or one record would not become smaller.
     ///
     /// # Errors
-    /// [`CodecError::UnknownSettings`] for an algorithm that does not exist, and
-    /// [`CodecError::OutOfMemory`].
+    /// [`CodecError::UnknownSettings`] for an unknown algorithm, and [`CodecError::OutOfMemory`].
     pub fn compress(
         &mut self,
         settings: u32,
@@ -141,7 +140,7 @@ impl Compressor {
             Some(context) => context,
             empty => empty.insert(new_zstd()?),
         };
-        // ROOT spreads its levels 1 to 9 over zstd's 1 to 22 by doubling them
+        // ROOT maps its levels 1 to 9 to zstd's 1 to 22 by doubling them
         let level = i32::try_from(2 * level)
             .unwrap_or(i32::MAX)
             .min(zstd_safe::max_c_level());
@@ -149,7 +148,7 @@ impl Compressor {
     }
 }
 
-/// A context of zstd with the library's own parameters.
+/// A zstd context with default parameters.
 pub(crate) fn new_zstd() -> Result<zstd_safe::CCtx<'static>, CodecError> {
     zstd_safe::CCtx::try_create().ok_or(CodecError::OutOfMemory {
         algorithm: Algorithm::Zstd,
@@ -174,7 +173,7 @@ fn compress_lz4(level: u32, block: &[u8], payload: &mut [u8]) -> Option<usize> {
     Some(checksum.len() + size)
 }
 
-/// As ROOT: presets 1 to 9, a dictionary of at most a quarter of the block, CRC32.
+/// With ROOT's parameters: presets 1 to 9, a dictionary of at most a quarter of the block, CRC32.
 fn compress_lzma(
     level: u32,
     block: &[u8],

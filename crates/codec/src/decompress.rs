@@ -5,17 +5,17 @@ use liblzma::stream::{Action, Error as LzmaError, Status, Stream};
 
 use crate::{Algorithm, CodecError, RecordHeader};
 
-/// Memory that an XZ stream may ask for. Preset 9, the largest, needs 65 MiB; ROOT's dictionaries
-/// have at most a quarter of a record.
+/// Memory limit of an XZ stream. Preset 9, the largest, needs 65 MiB; ROOT's dictionaries have at
+/// most a quarter of a record.
 const LZMA_MEMORY_LIMIT: u64 = 128 << 20;
 
-/// Bytes of the checksum before an LZ4 block.
+/// Size of the checksum before an LZ4 block.
 const LZ4_CHECKSUM_SIZE: usize = 8;
 
-/// Decompresses records of every algorithm that ROOT has ever written.
+/// Decompresses records of all algorithms that ROOT has ever written.
 ///
-/// Keeps the libraries' contexts from call to call: have one per thread. Bytes go from `src` to
-/// `dst` without copies in between.
+/// It keeps the contexts of the libraries between calls, so use one per thread. Bytes go from `src`
+/// to `dst` without intermediate copies.
 pub struct Decompressor {
     deflate: Option<libdeflater::Decompressor>,
     zstd: Option<zstd_safe::DCtx<'static>>,
@@ -36,7 +36,7 @@ impl Default for Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor that allocates each library's context when it first meets its records.
+    /// Creates a decompressor. It allocates the context of each library when it is first needed.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -50,9 +50,8 @@ impl Decompressor {
     /// On an error the contents of `dst` are unspecified.
     ///
     /// # Errors
-    /// Every variant about records: a header that is cut short or unknown, sizes that do not fit
-    /// `src` or `dst`, a checksum that does not match, bytes that the library refuses, bytes left
-    /// over in `src` or missing in `dst`.
+    /// A header that is truncated or unknown, sizes that do not fit `src` or `dst`, a checksum
+    /// mismatch, data that the library rejects, bytes left over in `src` or missing in `dst`.
     pub fn decompress(&mut self, src: &[u8], dst: &mut [u8]) -> Result<(), CodecError> {
         let wanted = dst.len();
         let (mut rest, mut room) = (src, dst);
@@ -157,7 +156,8 @@ impl Decompressor {
     }
 }
 
-/// The record at the start of `bytes`: header, compressed bytes, and what follows the record.
+/// Splits the record at the start of `bytes` into its header, its compressed bytes, and the bytes
+/// after the record.
 fn next_record(bytes: &[u8], offset: usize) -> Result<(RecordHeader, &[u8], &[u8]), CodecError> {
     let header = RecordHeader::parse(bytes).map_err(|error| match error {
         CodecError::TruncatedHeader {

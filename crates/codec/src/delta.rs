@@ -1,20 +1,21 @@
-//! Split encoding of indexes: differences to the element before, then split. The first element
-//! is absolute.
+//! Split encoding of indexes: the difference to the preceding element, then split. The first
+//! element is absolute.
 //!
-//! All arithmetic wraps, at 32 bits for `SplitIndex32` as in ROOT: bytes that are no index give
-//! numbers that are no index, and it is for the caller to see that they do not ascend.
+//! All arithmetic wraps around, at 32 bits for `SplitIndex32` as in ROOT. Invalid bytes give
+//! numbers that are not ascending; the caller must check that.
 
 use crate::error::check_length;
 use crate::portable::low_half;
 use crate::{CodecError, kernel};
 
-/// Elements that are joined at a time, on the stack.
+/// Number of elements joined at a time, on the stack.
 const BLOCK: usize = 256;
 
-/// Joins the byte planes of 32-bit elements in `src` and sums them up, widening to 64 bits.
+/// Joins the byte planes of 32-bit elements in `src` and computes their cumulative sums, as 64-bit
+/// numbers.
 ///
 /// # Errors
-/// [`CodecError::LengthMismatch`]: `src` has 4 bytes for each element of `dst`.
+/// [`CodecError::LengthMismatch`], unless `src` has 4 bytes per element of `dst`.
 pub fn unsplit_delta_32(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
     check_length("split 32-bit indexes", dst.len().checked_mul(4), src.len())?;
     let n = dst.len();
@@ -33,10 +34,10 @@ pub fn unsplit_delta_32(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// Joins the byte planes of 64-bit elements in `src` and sums them up.
+/// Joins the byte planes of 64-bit elements in `src` and computes their cumulative sums.
 ///
 /// # Errors
-/// [`CodecError::LengthMismatch`]: `src` has 8 bytes for each element of `dst`.
+/// [`CodecError::LengthMismatch`], unless `src` has 8 bytes per element of `dst`.
 pub fn unsplit_delta_64(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
     check_length("split 64-bit indexes", dst.len().checked_mul(8), src.len())?;
     let n = dst.len();
@@ -58,7 +59,8 @@ pub fn unsplit_delta_64(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
 /// Splits the differences between the elements of `src` into byte planes of 32-bit elements.
 ///
 /// # Errors
-/// [`CodecError::LengthMismatch`], and [`CodecError::OutOfRange`] for an element over 32 bits.
+/// [`CodecError::LengthMismatch`], and [`CodecError::OutOfRange`] for an element of more than 32
+/// bits.
 pub fn split_delta_32(src: &[u64], dst: &mut [u8]) -> Result<(), CodecError> {
     let encoding = "split 32-bit indexes";
     check_length(encoding, src.len().checked_mul(4), dst.len())?;

@@ -2,65 +2,65 @@
 
 use crate::Algorithm;
 
-/// What is wrong with the bytes, or with the request.
+/// An error in the input bytes, or in the request.
 ///
 /// Offsets count from the start of the compressed bytes given to
 /// [`Decompressor::decompress`](crate::Decompressor::decompress).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The bytes end within a record's header.
+    /// The bytes end within a record header.
     #[error(
-        "compression record header cut short at {offset}: expected {expected} bytes, found {found}"
+        "compression record header truncated at {offset}: expected {expected} bytes, found {found}"
     )]
     TruncatedHeader {
-        /// Where the header starts.
+        /// Offset of the header.
         offset: usize,
-        /// Bytes that a header has.
+        /// Size of a header.
         expected: usize,
-        /// Bytes that there are.
+        /// Number of available bytes.
         found: usize,
     },
-    /// The first three bytes of a record name no algorithm that ROOT writes.
+    /// The first three bytes of a record are not those of a known algorithm.
     #[error("unknown compression algorithm at {offset}: magic {magic:02x?}, method {method}")]
     UnknownAlgorithm {
-        /// Where the header starts.
+        /// Offset of the header.
         offset: usize,
         /// The first two bytes.
         magic: [u8; 2],
         /// The third byte.
         method: u8,
     },
-    /// A record claims more compressed bytes than follow its header.
+    /// A record header states more compressed bytes than follow it.
     #[error(
         "compression record at {offset} exceeds its source: expected {expected} bytes after the header, found {found}"
     )]
     RecordExceedsSource {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
-        /// Compressed bytes by the header.
+        /// Compressed size in the header.
         expected: usize,
-        /// Bytes that follow the header.
+        /// Number of bytes after the header.
         found: usize,
     },
-    /// A record claims more uncompressed bytes than there is room for.
+    /// A record header states more uncompressed bytes than fit the target.
     #[error(
-        "compression record at {offset} exceeds its target: room for {expected} bytes, record holds {found}"
+        "compression record at {offset} exceeds its target: expected at most {expected} uncompressed bytes, found {found}"
     )]
     RecordExceedsTarget {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
-        /// Bytes still free in the target.
+        /// Free bytes in the target.
         expected: usize,
-        /// Uncompressed bytes by the header.
+        /// Uncompressed size in the header.
         found: usize,
     },
-    /// A record claims to hold no uncompressed bytes though some are wanted.
-    #[error("empty compression record at {offset}: {expected} bytes are still to come")]
+    /// A record header states no uncompressed bytes, although the target is not full.
+    #[error("empty compression record at {offset}: {expected} bytes are missing")]
     EmptyRecord {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
-        /// Bytes still free in the target.
+        /// Free bytes in the target.
         expected: usize,
     },
     /// The records end before the target is full.
@@ -68,11 +68,11 @@ pub enum CodecError {
         "compressed bytes end at {offset}: expected {expected} uncompressed bytes, found {found}"
     )]
     ShortPayload {
-        /// Where the bytes end.
+        /// Offset of the end.
         offset: usize,
         /// Size of the target.
         expected: usize,
-        /// Bytes of it that were filled.
+        /// Number of bytes written to the target.
         found: usize,
     },
     /// Bytes follow the record that filled the target.
@@ -80,9 +80,9 @@ pub enum CodecError {
         "trailing bytes after the last compression record at {offset}: expected 0, found {found}"
     )]
     TrailingBytes {
-        /// Where the records end.
+        /// Offset of the end of the records.
         offset: usize,
-        /// Bytes after that.
+        /// Number of bytes after it.
         found: usize,
     },
     /// The checksum of an LZ4 record does not match its bytes.
@@ -90,72 +90,72 @@ pub enum CodecError {
         "checksum mismatch in the compression record at {offset}: expected {expected:#018x}, found {found:#018x}"
     )]
     ChecksumMismatch {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
-        /// The checksum that the record holds.
+        /// The checksum in the record.
         expected: u64,
         /// The checksum of the record's bytes.
         found: u64,
     },
-    /// The compression library refuses a record's bytes.
+    /// The compression library rejects the data of a record.
     #[error("corrupt {algorithm} record at {offset}: {reason}")]
     Corrupt {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
         /// The record's algorithm.
         algorithm: Algorithm,
-        /// What the library says.
+        /// The reason.
         reason: &'static str,
     },
-    /// A record's bytes decompress to another size than its header says.
+    /// A record decompresses to another size than its header states.
     #[error(
         "wrong size of the {algorithm} record at {offset}: expected {expected} bytes, found {found}"
     )]
     WrongRecordSize {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
         /// The record's algorithm.
         algorithm: Algorithm,
-        /// Uncompressed bytes by the header.
+        /// Uncompressed size in the header.
         expected: usize,
-        /// Bytes that came out.
+        /// Actual uncompressed size.
         found: usize,
     },
-    /// An XZ stream asks for more memory than [`Decompressor`](crate::Decompressor) grants.
+    /// An XZ stream needs more memory than [`Decompressor`](crate::Decompressor) allows.
     #[error("{algorithm} record at {offset} needs more memory than the limit of {limit} bytes")]
     MemoryLimit {
-        /// Where the record's header starts.
+        /// Offset of the record header.
         offset: usize,
         /// The record's algorithm.
         algorithm: Algorithm,
-        /// Bytes granted.
+        /// The memory limit in bytes.
         limit: u64,
     },
-    /// A compression library could not allocate its state.
+    /// A compression library could not allocate memory.
     #[error("out of memory for {algorithm}")]
     OutOfMemory {
-        /// The library's algorithm.
+        /// The algorithm of the library.
         algorithm: Algorithm,
     },
-    /// The lengths of source and target do not fit together.
+    /// The lengths of source and target do not match.
     #[error("wrong length for {encoding}: expected {expected} bytes, found {found}")]
     LengthMismatch {
         /// The element encoding.
         encoding: &'static str,
-        /// Encoded bytes that the decoded side implies.
+        /// Encoded size of the decoded elements.
         expected: usize,
-        /// Encoded bytes given.
+        /// Encoded size given.
         found: usize,
     },
-    /// An element width for which the encoding is not defined.
+    /// The encoding is not defined for an element width.
     #[error("unsupported element width for {encoding}: expected 2, 4 or 8 bytes, found {found}")]
     UnsupportedWidth {
         /// The element encoding.
         encoding: &'static str,
-        /// The width asked for.
+        /// The width requested.
         found: usize,
     },
-    /// A number of bits for which the encoding is not defined.
+    /// The encoding is not defined for a number of bits.
     #[error("unsupported number of bits for {encoding}: expected {least} to {most}, found {found}")]
     UnsupportedBits {
         /// The element encoding.
@@ -164,35 +164,35 @@ pub enum CodecError {
         least: u32,
         /// Most bits allowed.
         most: u32,
-        /// The number asked for.
+        /// The number of bits requested.
         found: u32,
     },
-    /// The value range of a quantized column is no range of finite numbers.
-    #[error("invalid value range for quantized reals: {min} to {max}")]
+    /// The value range of a quantized column is not a range of finite numbers.
+    #[error("invalid value range for quantized floats: {min} to {max}")]
     InvalidRange {
         /// The lower limit.
         min: f64,
         /// The upper limit.
         max: f64,
     },
-    /// A value that the encoding cannot hold.
+    /// The encoding cannot represent a value.
     #[error("value {index} cannot be stored as {encoding}")]
     OutOfRange {
         /// The element encoding.
         encoding: &'static str,
-        /// Which element.
+        /// Index of the element.
         index: usize,
     },
-    /// Compression settings that name no algorithm.
+    /// Compression settings with an unknown algorithm.
     #[error("unknown compression settings: {settings}")]
     UnknownSettings {
-        /// Algorithm times 100 plus level.
+        /// The algorithm times 100 plus the level.
         settings: u32,
     },
 }
 
 impl CodecError {
-    /// A stable name of the variant, in kebab-case.
+    /// The stable name of the error, in kebab case.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -218,7 +218,7 @@ impl CodecError {
     }
 }
 
-/// Checks that `found` encoded bytes are what `expected` says.
+/// Checks the number of encoded bytes.
 pub(crate) fn check_length(
     encoding: &'static str,
     expected: Option<usize>,

@@ -1,12 +1,12 @@
-//! Bodies of the fuzz targets, as functions so that tests can replay a corpus. They panic where
-//! the crate breaks a promise.
+//! Bodies of the fuzz targets, functions so that tests can replay a corpus. They panic if the crate
+//! breaks a promise.
 
 use crate::{Decompressor, RecordHeader, bits, delta, real, transpose, zigzag};
 
-/// The most bytes that a fuzz input may ask to be decompressed.
+/// The most bytes that a fuzz input may request to be decompressed.
 const LARGEST_TARGET: usize = 1 << 22;
 
-/// Decompresses `data` into targets of the size that its headers promise and of other sizes.
+/// Decompresses `data` into targets of the size that its headers state, and of other sizes.
 pub fn compression_record(data: &[u8]) {
     let mut promised = 0;
     let mut rest = data;
@@ -30,7 +30,7 @@ pub fn compression_record(data: &[u8]) {
 /// Decodes `data` with every element decoder.
 ///
 /// # Panics
-/// If encoding the result does not give the same bytes back, where the encoding is one to one.
+/// If encoding the result does not give the same bytes, for encodings that are one-to-one.
 pub fn element_decoders(data: &[u8]) {
     let Some((&[width, n_bits], body)) = data.split_first_chunk() else {
         return;
@@ -41,7 +41,7 @@ pub fn element_decoders(data: &[u8]) {
     packed(1 + u32::from(n_bits) % 32, body);
 }
 
-/// Lengths and parameters that need not fit: any result will do.
+/// Lengths and parameters that need not match: any result is accepted.
 fn wrong_lengths(width: usize, n_bits: u32, body: &[u8]) {
     let _ = transpose::unsplit(body, width, &mut vec![0; body.len()]);
     let _ = zigzag::unsplit_zigzag(body, width, &mut vec![0; width]);

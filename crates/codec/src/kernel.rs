@@ -2,13 +2,13 @@
 
 use crate::portable::{self, Word};
 
-/// Joins all planes of `src` to the words of `dst`, undoing zigzag where `ZIGZAG`. The lengths
-/// were compared by the caller.
+/// Joins all planes of `src` to the words of `dst`, and undoes zigzag if `ZIGZAG`. The caller has
+/// checked the lengths.
 pub(crate) fn unsplit<W: Word, const ZIGZAG: bool>(src: &[u8], dst: &mut [u8]) {
     unsplit_range::<W, ZIGZAG>(src, src.len() / W::WIDTH, 0, dst);
 }
 
-/// As [`unsplit`] for as many elements as `dst` holds, from element `start` of `n` on.
+/// As [`unsplit`], for as many elements as `dst` has, from element `start` of `n`.
 pub(crate) fn unsplit_range<W: Word, const ZIGZAG: bool>(
     src: &[u8],
     n: usize,
@@ -27,13 +27,13 @@ pub(crate) fn unsplit_range<W: Word, const ZIGZAG: bool>(
     }
 }
 
-/// Splits the words of `src` over the planes of `dst`, with zigzag before where `ZIGZAG`. The
-/// lengths were compared by the caller.
+/// Splits the words of `src` into the planes of `dst`, after applying zigzag if `ZIGZAG`. The
+/// caller has checked the lengths.
 pub(crate) fn split<W: Word, const ZIGZAG: bool>(src: &[u8], dst: &mut [u8]) {
     split_range::<W, ZIGZAG>(src, dst.len() / W::WIDTH, 0, dst);
 }
 
-/// As [`split`] for the elements in `src`, to element `start` of `n` and the following.
+/// As [`split`], writing the elements of `src` from element `start` of `n`.
 pub(crate) fn split_range<W: Word, const ZIGZAG: bool>(
     src: &[u8],
     n: usize,
@@ -52,13 +52,13 @@ pub(crate) fn split_range<W: Word, const ZIGZAG: bool>(
     }
 }
 
-/// Spreads bits over bytes of 0 or 1. The lengths were compared by the caller.
+/// Unpacks bits into bytes 0 or 1. The caller has checked the lengths.
 pub(crate) fn unpack_bools(src: &[u8], dst: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     let done = crate::simd::unpack_bools(src, dst);
     #[cfg(not(target_arch = "x86_64"))]
     let done = 0;
-    // the SIMD kernel does whole bytes of bits
+    // the SIMD kernel processes whole bytes of bits
     let (src, dst) = (
         src.get(done / 8..).unwrap_or_default(),
         dst.get_mut(done..).unwrap_or_default(),
@@ -85,13 +85,13 @@ pub(crate) use crate::portable::{half_to_f32, unquantize};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use crate::simd::{half_to_f32, unquantize, unsplit_delta_32, unsplit_delta_64};
 
-/// Joins and sums up no elements: the portable code is the caller's.
+/// No SIMD kernel on this platform: the portable code does all elements.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn unsplit_delta_32(_src: &[u8], _dst: &mut [u64]) -> usize {
     0
 }
 
-/// Joins and sums up no elements: the portable code is the caller's.
+/// No SIMD kernel on this platform: the portable code does all elements.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn unsplit_delta_64(_src: &[u8], _dst: &mut [u64]) -> usize {
     0

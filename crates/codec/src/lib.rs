@@ -1,14 +1,14 @@
 //! ROOT compression records, checksums and RNTuple element encodings: bytes in, bytes out.
 //!
-//! This crate knows the 9-byte record headers of ROOT's `core/zip`, the five algorithms behind
-//! them, and the element encodings of the section "Column Description" of the RNTuple binary
-//! format specification (split, zigzag, delta, bit-packed, truncated, quantized). It does not
-//! know what a page, a column or a file is, and it does no input or output.
+//! This crate knows the 9-byte record headers of ROOT's `core/zip`, their five algorithms, and the
+//! element encodings of the section "Column Description" of the RNTuple binary format specification
+//! (split, zigzag, delta, bit-packed, truncated, quantized). It does not know pages, columns or
+//! files, and does no I/O.
 //!
-//! Plain (unsplit) column types are little-endian copies and need nothing from here.
+//! Plain (unsplit) column types are little-endian copies and need no code here.
 //!
-//! **Invariant**: whatever the bytes are, every function returns `Ok` or `Err`; none panics,
-//! reads outside its slices or allocates more than a fixed amount.
+//! **Invariant**: for any input, every function returns `Ok` or `Err`. None panics, reads outside
+//! its slices, or allocates memory by a number from the input.
 
 mod compress;
 mod decompress;

@@ -1,5 +1,5 @@
-//! The element kernels without intrinsics: the reference, the tails of the SIMD kernels, and
-//! all there is on other machines.
+//! Element kernels without intrinsics: the reference, the remainder after SIMD kernels, and the
+//! only kernels on other platforms.
 //!
 //! Split data of `n` elements are `W` planes of `n` bytes, the least significant bytes first.
 
@@ -11,11 +11,11 @@ pub(crate) trait Word: Copy {
     fn unzigzag(self) -> Self;
     /// Zigzag encodes the bits of a signed element.
     fn zigzag(self) -> Self;
-    /// Gathers the elements from `start` on from the planes of `n` bytes each in `src` into the
-    /// native words of `dst`, passing them through `map`.
+    /// Joins elements from `start` on from the planes of `n` bytes each in `src`, applies `map`,
+    /// and writes native words to `dst`.
     fn unsplit(src: &[u8], n: usize, start: usize, map: impl Fn(Self) -> Self, dst: &mut [u8]);
-    /// Scatters the native words of `src` over the planes of `n` bytes each in `dst`, from element
-    /// `start` on, passing them through `map`.
+    /// Applies `map` to the native words of `src`, and splits them into the planes of `n` bytes
+    /// each in `dst`, from element `start` on.
     fn split(src: &[u8], n: usize, start: usize, map: impl Fn(Self) -> Self, dst: &mut [u8]);
 }
 
@@ -68,7 +68,7 @@ word!(u16, i16, 2, [a 0, b 1]);
 word!(u32, i32, 4, [a 0, b 1, c 2, d 3]);
 word!(u64, i64, 8, [a 0, b 1, c 2, d 3, e 4, f 5, g 6, h 7]);
 
-/// Spreads bits over bytes of 0 or 1, the least significant bit first.
+/// Unpacks bits into bytes 0 or 1, least significant bit first.
 pub(crate) fn unpack_bools(src: &[u8], dst: &mut [u8]) {
     let (groups, tail) = dst.as_chunks_mut::<8>();
     for (group, &bits) in groups.iter_mut().zip(src) {
@@ -80,16 +80,16 @@ pub(crate) fn unpack_bools(src: &[u8], dst: &mut [u8]) {
     }
 }
 
-/// The bits of a byte as bytes of 0 or 1.
+/// The bits of a byte as eight bytes 0 or 1.
 #[inline(always)]
 fn spread(bits: u8) -> [u8; 8] {
     let masked = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
-    // every byte now is 0 or one bit: adding 127 sets bit 7 of the latter without a carry
+    // every byte is now 0 or one bit: adding 127 sets bit 7 of the latter without a carry
     ((masked + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101).to_le_bytes()
 }
 
-/// Unpacks the elements from `start` on of a stream of `n_bits` (1 to 32) a piece, the least
-/// significant bit first. Bits after the end of `src` read as zeros.
+/// Unpacks elements of `n_bits` (1 to 32) from element `start` on, least significant bit first.
+/// Bits after the end of `src` read as zeros.
 pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32]) {
     let width = n_bits as usize;
     let mask = u64::MAX >> (64 - n_bits);
@@ -104,7 +104,7 @@ pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32])
     tail.iter_mut().for_each(element);
 }
 
-/// The first eight bytes as a number, with zeros for missing ones.
+/// The first eight bytes as a number; missing bytes are zeros.
 #[inline(always)]
 fn load_le(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
@@ -120,13 +120,13 @@ fn load_le(bytes: &[u8]) -> u64 {
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the upper half is meant to go"
+    reason = "the upper half is dropped on purpose"
 )]
 pub(crate) const fn low_half(value: u64) -> u32 {
     value as u32
 }
 
-/// Widens halfs.
+/// Converts half-precision floats to single precision.
 #[inline(always)]
 pub(crate) fn half_to_f32(src: &[u8], dst: &mut [f32]) {
     for (value, half) in dst.iter_mut().zip(src.as_chunks().0) {
@@ -134,7 +134,7 @@ pub(crate) fn half_to_f32(src: &[u8], dst: &mut [f32]) {
     }
 }
 
-/// Without branches and without arithmetic on subnormals, so that it becomes fast SIMD.
+/// Without branches and without arithmetic on subnormals, so that it compiles to fast SIMD.
 #[inline(always)]
 fn widen_half(half: u16) -> f32 {
     // the biases of the exponents differ by 112
@@ -143,7 +143,7 @@ fn widen_half(half: u16) -> f32 {
     const SPECIAL: u32 = 0x1f << 23;
     let magnitude = u32::from(half & 0x7fff) << 13;
     let normal = magnitude + REBASE;
-    // 2⁻¹⁴ lends a subnormal its leading bit for a moment
+    // add 2⁻¹⁴ temporarily, so that a subnormal has a leading bit
     let lent = REBASE + LEAST_NORMAL;
     let subnormal = (f32::from_bits(magnitude + lent) - f32::from_bits(lent)).to_bits();
     let finite = if magnitude < LEAST_NORMAL {
@@ -159,7 +159,7 @@ fn widen_half(half: u16) -> f32 {
     f32::from_bits(bits | u32::from(half & 0x8000) << 16)
 }
 
-/// Turns fractions into values.
+/// Converts quantized fractions to values.
 #[inline(always)]
 pub(crate) fn unquantize<T>(
     src: &[u32],

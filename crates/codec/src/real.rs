@@ -1,32 +1,33 @@
-//! Reals that are stored in fewer bits than they have in memory.
+//! Floats that are stored in fewer bits than they have in memory.
 //!
-//! `Real32Quant` follows ROOT to the bit: all arithmetic in f64, without fused multiply-add, and
-//! the result clamped to the upper limit before it is rounded to f32.
+//! `Real32Quant` gives the same bits as ROOT: all arithmetic in f64 without fused multiply-add, and the
+//! result is clamped to the upper limit before it is rounded to f32.
 
 use crate::bits::{check_packed, pack};
 use crate::error::check_length;
 use crate::{CodecError, kernel};
 
-/// Elements that are unpacked at a time, on the stack.
+/// Number of elements unpacked at a time, on the stack.
 const BLOCK: usize = 1024;
 
-const TRUNCATED: &str = "truncated reals";
+const TRUNCATED: &str = "truncated floats";
 const TRUNCATED_BITS: (u32, u32) = (10, 31);
-const QUANTIZED: &str = "quantized reals";
+const QUANTIZED: &str = "quantized floats";
 const QUANTIZED_BITS: (u32, u32) = (1, 32);
-const HALF: &str = "half precision reals";
+const HALF: &str = "half-precision floats";
 
-/// Widens little-endian IEEE halfs. Infinities, subnormals and the payloads of NaNs survive.
+/// Converts little-endian IEEE half-precision floats. Infinities, subnormals and the payloads of NaNs are
+/// kept.
 ///
 /// # Errors
-/// [`CodecError::LengthMismatch`]: `src` has 2 bytes for each element.
+/// [`CodecError::LengthMismatch`], unless `src` has 2 bytes per element.
 pub fn half_to_f32(src: &[u8], dst: &mut [f32]) -> Result<(), CodecError> {
     check_length(HALF, dst.len().checked_mul(2), src.len())?;
     kernel::half_to_f32(src, dst);
     Ok(())
 }
 
-/// Widens a real. A NaN keeps its bits, which a cast changes if it is a signaling one.
+/// Converts a float to double precision. NaNs keep their bits; a cast would change signaling ones.
 #[must_use]
 pub fn widened(value: f32) -> f64 {
     if !value.is_nan() {
@@ -36,9 +37,12 @@ pub fn widened(value: f32) -> f64 {
     f64::from_bits(bits >> 31 << 63 | 0x7ff << 52 | (bits & 0x7f_ffff) << 29)
 }
 
-/// Rounds a real to single precision. A NaN keeps the bits for which there is room, and is a NaN in any case.
+/// Rounds to single precision. A NaN keeps the bits that fit, and always stays a NaN.
 #[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "this function narrows on purpose"
+)]
 pub fn narrowed(value: f64) -> f32 {
     if !value.is_nan() {
         return value as f32;
@@ -49,7 +53,7 @@ pub fn narrowed(value: f64) -> f32 {
     f32::from_bits((bits >> 63 << 31) as u32 | 0x7f80_0000 | payload)
 }
 
-/// Rounds to little-endian IEEE halfs, to the nearest and ties to even; what is too large becomes
+/// Rounds to little-endian IEEE half-precision floats, to nearest with ties to even. Larger values become
 /// infinite.
 ///
 /// # Errors
@@ -62,7 +66,7 @@ pub fn f32_to_half(src: &[f32], dst: &mut [u8]) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// Unpacks reals of which the upper `n_bits` (10 to 31) bits were stored; the others become 0.
+/// Unpacks floats of which the upper `n_bits` (10 to 31) bits were stored; the others become 0.
 ///
 /// # Errors
 /// [`CodecError::UnsupportedBits`], and [`CodecError::LengthMismatch`] as in
@@ -77,13 +81,13 @@ pub fn unpack_truncated(src: &[u8], n_bits: u32, dst: &mut [f32]) -> Result<(), 
     Ok(())
 }
 
-/// Packs the upper `n_bits` (10 to 31) bits of each real.
+/// Packs the upper `n_bits` (10 to 31) bits of each float.
 ///
 /// # Errors
 /// As [`unpack_truncated`].
 pub fn pack_truncated(src: &[f32], n_bits: u32, dst: &mut [u8]) -> Result<(), CodecError> {
     check_packed(TRUNCATED, TRUNCATED_BITS, n_bits, src.len(), dst.len())?;
-    // a NaN whose payload is cut off would be infinite
+    // a NaN would become infinite if its payload were truncated to zero
     let kept = 0x7f_ffff & (u32::MAX << (32 - n_bits));
     let bits = |value: &f32| match value.to_bits() {
         bits if value.is_nan() && bits & kept == 0 => bits | 1 << 22,
@@ -97,7 +101,7 @@ pub fn pack_truncated(src: &[f32], n_bits: u32, dst: &mut [u8]) -> Result<(), Co
     Ok(())
 }
 
-/// Unpacks reals that were stored as `n_bits` (1 to 32) bit fractions of the range `min` to `max`.
+/// Unpacks floats that were stored as fractions of `n_bits` (1 to 32) bits in the range `min` to `max`.
 ///
 /// # Errors
 /// [`CodecError::UnsupportedBits`], [`CodecError::InvalidRange`], and
@@ -111,7 +115,7 @@ pub fn unpack_quantized(
 ) -> Result<(), CodecError> {
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the column's reals are f32"
+        reason = "the column's floats are f32"
     )]
     let round = |value: f64| value as f32;
     unpack_fractions(src, n_bits, min, max, dst, round)
@@ -131,10 +135,11 @@ pub fn unpack_quantized_f64(
     unpack_fractions(src, n_bits, min, max, dst, |value| value)
 }
 
-/// Packs reals of single or double precision as `n_bits` (1 to 32) bit fractions of the range `min` to `max`.
+/// Packs floats of single or double precision as fractions of `n_bits` (1 to 32) bits in the range `min` to
+/// `max`.
 ///
 /// # Errors
-/// As [`unpack_quantized`], and [`CodecError::OutOfRange`] for reals outside the range and NaNs.
+/// As [`unpack_quantized`], and [`CodecError::OutOfRange`] for values outside the range and NaNs.
 pub fn pack_quantized<T: Copy + Into<f64>>(
     src: &[T],
     n_bits: u32,
@@ -198,7 +203,7 @@ fn check_range(min: f64, max: f64) -> Result<(), CodecError> {
     Err(CodecError::InvalidRange { min, max })
 }
 
-/// Unpacks block by block and passes each to `map`, with the part of `dst` that it makes.
+/// Unpacks block by block, and passes each block with its part of `dst` to `map`.
 #[inline(always)]
 fn unpack_blocks<T>(src: &[u8], n_bits: u32, dst: &mut [T], map: impl Fn(&[u32], &mut [T])) {
     let mut buffer = [0; BLOCK];
@@ -211,7 +216,7 @@ fn unpack_blocks<T>(src: &[u8], n_bits: u32, dst: &mut [T], map: impl Fn(&[u32],
 
 fn round_to_half(value: f32) -> [u8; 2] {
     const INFINITY: u32 = 0x7f80_0000;
-    // 65520, halfway between the largest half and the next power of two
+    // 65520, halfway between the largest half-precision float and the next power of two
     const OVERFLOW: u32 = 0x477f_f000;
     const LEAST_NORMAL: u32 = 113 << 23;
     let magnitude = value.to_bits() & 0x7fff_ffff;
@@ -222,7 +227,7 @@ fn round_to_half(value: f32) -> [u8; 2] {
             let rebased = magnitude - (112 << 23);
             (rebased + 0xfff + (rebased >> 13 & 1)) >> 13
         }
-        // a unit in the last place of 0.5 is the least subnormal half
+        // the last place of 0.5 is the smallest subnormal half-precision float
         _ => (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits(),
     };
     let [low, high, ..] = (half | value.to_bits() >> 16 & 0x8000).to_le_bytes();

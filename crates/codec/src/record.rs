@@ -1,4 +1,4 @@
-//! Headers of ROOT's compression records, and the names of compression settings.
+//! Headers of ROOT's compression records, and names of compression settings.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::CodecError;
 pub enum Algorithm {
     /// `ZL`: a zlib stream. Settings 1xx.
     Zlib,
-    /// `CS`: deflate without a zlib header, from before ROOT 5.18. Settings 3xx.
+    /// `CS`: deflate without a zlib header, written before ROOT 5.18. Settings 3xx.
     OldDeflate,
     /// `XZ`: an .xz stream. Settings 2xx.
     Lzma,
@@ -33,8 +33,8 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of compression settings (algorithm times 100 plus level); `None` for
-    /// algorithms that do not exist. Settings below 100 leave the choice to ROOT, which takes zlib.
+    /// The algorithm of compression settings (algorithm times 100 plus level); `None` for unknown algorithms. Settings
+    /// below 100 stand for ROOT's default, zlib.
     #[must_use]
     pub fn of_settings(settings: u32) -> Option<Self> {
         match settings / 100 {
@@ -47,7 +47,7 @@ impl Algorithm {
         }
     }
 
-    /// The name that [`settings_name`] uses.
+    /// The name as in [`settings_name`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,26 +69,25 @@ impl fmt::Display for Algorithm {
 /// The header of one compression record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// How the record is compressed.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// Bytes that follow the header (for LZ4 with the 8 bytes of checksum).
+    /// Number of bytes after the header (for LZ4, including the 8 bytes of checksum).
     pub compressed: usize,
-    /// Bytes that come out.
+    /// Number of uncompressed bytes.
     pub uncompressed: usize,
 }
 
 impl RecordHeader {
-    /// Bytes of a header: two of magic, one of method, two sizes of three bytes each.
+    /// Size of a header: two magic bytes, one method byte, two sizes of three bytes each.
     pub const SIZE: usize = 9;
 
-    /// The largest size that a header can hold, 2²⁴ − 1. Longer payloads are several records.
+    /// The largest size in a header, 2²⁴ − 1. Longer payloads are several records.
     pub const MAX_SIZE: usize = 0xff_ffff;
 
-    /// Reads the header at the start of `bytes`.
+    /// Parses the header at the start of `bytes`.
     ///
     /// # Errors
-    /// [`CodecError::TruncatedHeader`] and [`CodecError::UnknownAlgorithm`], at offset 0. The sizes
-    /// are not compared with anything.
+    /// [`CodecError::TruncatedHeader`] and [`CodecError::UnknownAlgorithm`], at offset 0. The sizes are not checked.
     pub fn parse(bytes: &[u8]) -> Result<Self, CodecError> {
         let Some(&[m0, m1, method, c0, c1, c2, u0, u1, u2]) = bytes.first_chunk::<{ Self::SIZE }>()
         else {
@@ -119,7 +118,7 @@ impl RecordHeader {
         })
     }
 
-    /// The header as bytes; `None` if a size exceeds [`MAX_SIZE`](Self::MAX_SIZE).
+    /// Encodes the header; `None` if a size exceeds [`MAX_SIZE`](Self::MAX_SIZE).
     #[must_use]
     pub fn to_bytes(self) -> Option<[u8; Self::SIZE]> {
         if self.compressed.max(self.uncompressed) > Self::MAX_SIZE {
@@ -139,7 +138,7 @@ fn size(bytes: [u8; 3]) -> usize {
         .fold(0, |size, &byte| size << 8 | usize::from(byte))
 }
 
-/// Compression settings as people say them: `zstd 5` for 505, `uncompressed` for level 0.
+/// A readable name of compression settings: `zstd 5` for 505, `uncompressed` for level 0.
 #[must_use]
 pub fn settings_name(settings: u32) -> String {
     let level = settings % 100;
@@ -150,10 +149,10 @@ pub fn settings_name(settings: u32) -> String {
     }
 }
 
-/// Compression settings from what people say: `zstd:5`, `lzma` (with the level that ROOT takes by default), `none`, `505`.
+/// Parses compression settings: `zstd:5`, `lzma` (with ROOT's default level), `none`, `505`.
 ///
 /// # Errors
-/// [`CodecError::UnknownSettings`] if there is no such algorithm or level; of text that is no number it tells 0.
+/// [`CodecError::UnknownSettings`] for an unknown algorithm or level. It has the value 0 if the text is not a number.
 pub fn parse_settings(text: &str) -> Result<u32, CodecError> {
     let unknown = |settings| CodecError::UnknownSettings { settings };
     if let Ok(settings) = text.trim().parse::<u32>() {

@@ -1,5 +1,5 @@
-//! SSE2 and AVX2 kernels. Each does as many elements as fill its registers and says how many that
-//! were; the portable kernels do the rest.
+//! SSE2 and AVX2 kernels. Each processes as many elements as fill its registers and returns their
+//! number; the portable kernels process the rest.
 #![expect(
     unsafe_code,
     reason = "SIMD intrinsics, and loads and stores through pointers"
@@ -17,7 +17,7 @@ pub(crate) use split::split;
 pub(crate) use unpack::{unpack_bools, unpack_u32};
 pub(crate) use unsplit::unsplit;
 
-/// [`portable::half_to_f32`], compiled for AVX2 where the processor has it.
+/// [`portable::half_to_f32`], compiled for AVX2 if the processor has it.
 pub(crate) fn half_to_f32(src: &[u8], dst: &mut [f32]) {
     #[target_feature(enable = "avx2")]
     fn avx2(src: &[u8], dst: &mut [f32]) {
@@ -31,7 +31,7 @@ pub(crate) fn half_to_f32(src: &[u8], dst: &mut [f32]) {
     }
 }
 
-/// [`portable::unquantize`], compiled for AVX2 where the processor has it.
+/// [`portable::unquantize`], compiled for AVX2 if the processor has it.
 pub(crate) fn unquantize<T>(
     src: &[u32],
     scale: f64,

@@ -9,8 +9,8 @@ const ENCODING: &str = "split elements";
 /// Joins the byte planes in `src` to native elements of `width` (2, 4 or 8) bytes in `dst`.
 ///
 /// # Errors
-/// [`CodecError::UnsupportedWidth`] and [`CodecError::LengthMismatch`]: both sides have the same
-/// length, a multiple of `width`.
+/// [`CodecError::UnsupportedWidth`]; [`CodecError::LengthMismatch`], unless both sides have the
+/// same length, a multiple of `width`.
 pub fn unsplit(src: &[u8], width: usize, dst: &mut [u8]) -> Result<(), CodecError> {
     check(src.len(), width, dst.len(), ENCODING)?;
     match width {

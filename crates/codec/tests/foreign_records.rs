@@ -1,10 +1,11 @@
-//! Records that others wrote.
+//! Records that other programs wrote.
 //!
-//! The payload always is the 400 bytes of [`payload`]. `ROOT_…`: ROOT 6.40.00, through
-//! `R__zipMultipleAlgorithm` of `RZip.h` in cling, each checked with `R__unzip` there; zlib 1,
-//! lzma 5, old 4, lz4 1 and 9, zstd 5. `PYTHON_…`: Python 3.11's zlib (level 9; raw deflate at
-//! level 6) and lzma (preset 9; a dictionary of 1 GiB), lz4 4.4.5 with xxhash 4.1.0, zstandard
-//! 0.25.0 (level 19, with checksum, without content size), with the 9 bytes of header before.
+//! The payload is always the 400 bytes of [`payload`]. `ROOT_…` were made by ROOT 6.40.00, by
+//! `R__zipMultipleAlgorithm` of `RZip.h` in cling, and checked there with `R__unzip`: zlib 1, lzma
+//! 5, old 4, lz4 1 and 9, zstd 5. `PYTHON_…` were made by Python 3.11's zlib (level 9; raw deflate
+//! at level 6) and lzma (preset 9; a dictionary of 1 GiB), lz4 4.4.5 with xxhash 4.1.0, and
+//! zstandard 0.25.0 (level 19, with checksum, without content size), with the 9 bytes of header
+//! added.
 
 use femtobarn_codec::{CodecError, Decompressor};
 

@@ -1,5 +1,5 @@
-//! Pages of byte planes: what is compressed comes back, every record shrinks as ROOT demands, and no kind of plane
-//! makes the page much larger than compressing it whole would: searching less costs at most an eighth.
+//! Pages of byte planes: they are decompressed to the same bytes, every record is smaller than its payload as ROOT
+//! requires, and compression plane by plane is at most an eighth larger than compression as a whole.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -11,19 +11,19 @@
 use femtobarn_codec::{Compressor, Decompressor, RecordHeader};
 use proptest::prelude::*;
 
-/// What a plane may be made of.
+/// The content of a plane.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Constant,
     Noise,
     /// Unevenly distributed, without repetitions.
     Skewed,
-    /// A few bytes long, again and again.
+    /// A short sequence of bytes, repeated.
     Periodic,
     Text,
-    /// Low bytes of numbers that grow by up to so many each.
+    /// Low bytes of numbers that grow by up to this amount each.
     Steps(u8),
-    /// Zero but for one byte in so many.
+    /// Zero, except one byte in so many.
     Sparse(u16),
     /// Zero, and one where a byte of `Sparse` is not zero.
     Flags(u16),
@@ -100,7 +100,8 @@ fn page(kinds: &[Kind], n: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Compresses, checks the records and what comes back; the size, or none where the page is stored as it is.
+/// Compresses a page, checks the records and the decompressed bytes; returns the size, or none if the page is
+/// stored.
 fn round_trip(settings: u32, n: usize, page: &[u8]) -> Option<usize> {
     let mut compressor = Compressor::new();
     let mut out = b"before".to_vec();
@@ -202,7 +203,7 @@ fn planes_that_are_the_same_are_stored_once() {
 
 #[test]
 fn unevenly_distributed_planes_take_what_their_entropy_says() {
-    // leading zeros of random bytes have just below two bits each
+    // the leading zeros of random bytes have an entropy of just below two bits
     let n = 100_000;
     let size = round_trip(505, n, &page(&[Kind::Skewed], n, 3)).unwrap();
     assert!(size < n * 2 / 8 * 103 / 100, "{size}");

@@ -1,4 +1,4 @@
-//! Compression records: round trips, several records, and damage.
+//! Compression records: round trips, several records, damage.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const SETTINGS: [u32; 11] = [1, 101, 106, 109, 201, 209, 303, 401, 409, 501, 509];
 
-/// Bytes with some structure: a slow walk, so that every algorithm shrinks them.
+/// Bytes with some structure, so that every algorithm makes them smaller.
 fn walk(n: usize) -> Vec<u8> {
     let mut state = 1u32;
     (0..n)
@@ -225,9 +225,9 @@ fn truncated_records_are_errors_even_if_the_header_agrees() {
 fn flipped_bits_give_an_error_or_the_right_bytes_where_there_is_a_checksum() {
     let data = walk(1000);
     for settings in SETTINGS {
-        // the CRC32 of xz and the XXH64 of LZ4 see every flip. Zlib's Adler-32 missed one here: a
-        // changed distance turned the bytes 2 1 1 into 1 3 0, of the same sums. Old deflate and
-        // zstd records as ROOT writes them have none.
+        // The CRC32 of xz and the XXH64 of LZ4 detect every flip. Zlib's Adler-32 missed one here:
+        // a changed distance turned the bytes 2 1 1 into 1 3 0, with the same sums. Old deflate and
+        // ROOT's zstd records have no checksum.
         let checked = matches!(settings / 100, 2 | 4);
         let mut records = compressed(settings, &data);
         for bit in 0..records.len() * 8 {

@@ -1,11 +1,10 @@
-//! Pages that ROOT wrote, and what ROOT itself read from them.
+//! Pages that ROOT wrote, with the values that ROOT reads from them.
 //!
 //! ROOT 6.40.00 wrote 21 entries with `RNTupleWriter`, uncompressed, one field for each column type
-//! (`SetTruncated`, `SetQuantized`, `SetHalfPrecision`, `SetColumnRepresentatives`); `PAGE_…` are
-//! the bytes of the pages, cut out of the file by uproot's locators. `READ_…` are the bits of
-//! the values that `RNTupleReader` gave back; where they are missing the test has the formula
-//! that made the values. The range of `QUANT…` is −3.5 to 10.25, of `DQUANT13` (a field of type
-//! double) −0.1 to 0.7.
+//! (`SetTruncated`, `SetQuantized`, `SetHalfPrecision`, `SetColumnRepresentatives`). `PAGE_…` are
+//! the bytes of the pages, located by uproot. `READ_…` are the bits of the values that
+//! `RNTupleReader` returned; where they are missing, the test has the formula of the values. The
+//! range of `QUANT…` is −3.5 to 10.25, that of `DQUANT13` (a field of type double) −0.1 to 0.7.
 
 use femtobarn_codec::{bits, delta, real, transpose, zigzag};
 

@@ -1,5 +1,4 @@
-//! What the encoders write, the decoders read back; and both agree with the plainest code that
-//! does the same.
+//! Round trips of all encodings, and comparison with the simplest code that does the same.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -108,7 +107,7 @@ proptest! {
         let mut back = vec![0.0; values.len()];
         real::unpack_truncated(&packed, n_bits, &mut back).unwrap();
         let cut = |bits: u32| bits & (u32::MAX << (32 - n_bits));
-        // a NaN stays one
+        // a NaN stays a NaN
         let kept = |&bits: &u32| match f32::from_bits(cut(bits)) {
             value if value.is_infinite() && f32::from_bits(bits).is_nan() => cut(bits) | 1 << 22,
             value => value.to_bits(),
@@ -297,7 +296,7 @@ fn reals_keep_their_bits_in_double_precision() {
         assert_eq!(wide.is_nan(), value.is_nan(), "{bits:#x}");
         assert_eq!(real::narrowed(wide).to_bits(), bits, "{bits:#x}");
     }
-    // a payload for which there is no room
+    // a payload that does not fit
     assert!(real::narrowed(f64::from_bits(0x7ff0_0000_0000_0001)).is_nan());
     assert_eq!(real::narrowed(1e300), f32::INFINITY);
 }

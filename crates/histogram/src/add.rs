@@ -10,20 +10,20 @@ use crate::splice::{Splice, splice};
 use crate::stats::statistics;
 
 impl Histogram {
-    /// Adds another histogram.
+    /// Adds another histogram to this one.
     ///
     /// # Errors
-    /// If they do not belong together: other dimensions, bins or labels that cannot be brought together. This one is then
-    /// as it was.
+    /// If they are incompatible: different dimensions, or bins or labels that cannot be combined. This one then stays
+    /// unchanged.
     pub fn add(&mut self, other: &Self) -> Result<(), HistogramError> {
         if self.class != other.class {
             return differ(format!(
-                "the first is a {}, and this one a {}",
+                "the first is a {} and this one a {}",
                 self.class, other.class
             ));
         }
         if self.contents.kind != other.contents.kind {
-            return differ("the contents of bins are of other types");
+            return differ("the bin contents have different types");
         }
         if self.settle_buffers(other)? {
             return Ok(());
@@ -51,7 +51,7 @@ impl Histogram {
         self.set_number("fEntries", entries)
     }
 
-    /// Whether it is empty, and the labels of its bins would have come with its entries.
+    /// Whether this histogram is empty, and would have got the labels of the other one with its entries.
     fn lacks_labels_of(&self, other: &Self) -> Result<bool, HistogramError> {
         let labelled = |histogram: &Self| -> Result<bool, HistogramError> {
             let axes = histogram.axes()?;
@@ -60,7 +60,8 @@ impl Histogram {
         Ok(labelled(other)? && !labelled(self)? && self.is_empty()?)
     }
 
-    /// Entries that were not filled in yet, for axes whose limits come with them. Whether all is done then.
+    /// Combines buffered entries, for axes whose limits are determined by their entries. Returns whether nothing else is
+    /// left to do.
     fn settle_buffers(&mut self, other: &Self) -> Result<bool, HistogramError> {
         let limits = |histogram: &Self| -> Result<bool, HistogramError> {
             Ok(histogram.axes()?.iter().all(|axis| axis.has_limits()))
@@ -75,13 +76,13 @@ impl Histogram {
             ((false, 0), _) => self.replace(other, "limits").map(|()| true),
             ((false, _), (false, _)) => self.join_buffers(other, waiting).map(|()| true),
             _ => unsupported(format!(
-                "entries wait in the buffer ({} in the first, {} in this one) of a histogram without limits, or of one that has them already: call BufferEmpty(1) before it is written, or give it limits when it is made",
+                "only one of the histograms has axis limits, and there are buffered entries ({} in the first, {} in this one): call BufferEmpty(1) before writing it, or create it with limits",
                 waiting.0, waiting.1
             )),
         }
     }
 
-    /// A buffer whose entries were filled in, and could be again.
+    /// Empties a buffer whose entries were filled in, so that they are not filled in again.
     fn forget_buffer(&mut self) {
         let place = self.layout.members.get("fBuffer").copied();
         if let Some(place) = place {
@@ -89,11 +90,11 @@ impl Histogram {
         }
     }
 
-    /// An empty histogram becomes the other one.
+    /// Replaces an empty histogram by the other one.
     fn replace(&mut self, other: &Self, what: &str) -> Result<(), HistogramError> {
         if self.layout.title != other.layout.title {
             return differ(format!(
-                "the first is empty and without {what}, and has another title"
+                "the first is empty, has no {what}, and has another title"
             ));
         }
         *self = other.clone();
@@ -110,7 +111,7 @@ impl Histogram {
         let most = to.n.saturating_sub(1) / each;
         if n + more > most || to.kind != Kind::F64 || from.kind != Kind::F64 {
             return unsupported(format!(
-                "its limits were to come with its entries, and {n} and {more} entries wait, of which {most} at most can: give it limits when it is made"
+                "histograms without axis limits have {n} and {more} buffered entries, and the buffer holds at most {most}: create them with limits"
             ));
         }
         let size = to.kind.size();
@@ -121,12 +122,12 @@ impl Histogram {
         if let Some(place) = target.get_mut(start..start + bytes.len()) {
             place.copy_from_slice(&bytes);
         }
-        #[expect(clippy::cast_precision_loss, reason = "far fewer")]
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         put_real(Kind::F64, target, (n + more) as f64);
         Ok(())
     }
 
-    /// Makes the arrays that only the other one has: squared errors of unweighted entries are their number.
+    /// Creates arrays that only the other histogram has. The squared errors of unweighted entries are their number.
     fn grow(&mut self, other: &Self) -> Result<(), HistogramError> {
         let mut splices = Vec::new();
         for (name, _) in self.shape.arrays() {
@@ -147,7 +148,7 @@ impl Histogram {
         Ok(())
     }
 
-    /// What an array of squared weights has where there is none.
+    /// The values of a missing array of squared weights.
     fn unweighted(&self, name: &str) -> Result<Vec<f64>, HistogramError> {
         if name == BIN_SUMW2 {
             return self.reals(BIN_ENTRIES);
@@ -195,7 +196,7 @@ impl Histogram {
         Ok(())
     }
 
-    /// Whether a bin has anything in it.
+    /// Whether a bin has any content.
     pub(crate) fn occupied(&self, bin: usize) -> bool {
         let mut arrays = self.shape.arrays().into_iter();
         self.content(bin) != 0.0

@@ -4,25 +4,25 @@ use crate::histogram::Histogram;
 use crate::labels::bins_of;
 use crate::{HistogramError, error::unsupported};
 
-/// In the bits of an axis: only a part of it is looked at.
+/// The bit of an axis with a selected range (`TAxis::SetRange`).
 pub(crate) const AXIS_RANGE: i64 = 1 << 11;
-/// In its second bits: it grows when something does not fit.
+/// The bit that the axis is extended if an entry is outside.
 const CAN_EXTEND: i64 = 1 << 1;
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
-    /// Name of the member.
+    /// Name of the axis member.
     pub member: &'static str,
     pub n_bins: usize,
     pub low: f64,
     pub high: f64,
-    /// Edges of the bins, if they are given one by one.
+    /// Edges of the bins, if they are stored one by one.
     pub edges: Vec<f64>,
-    /// The part that is looked at, if it is not the whole.
+    /// The selected range, if it is not the whole axis.
     pub range: Option<(i64, i64)>,
     pub extends: bool,
-    /// Texts of bins.
+    /// Labels of bins.
     pub labels: Vec<(u32, Vec<u8>)>,
 }
 
@@ -65,7 +65,7 @@ impl Axis {
         })
     }
 
-    /// How users call it.
+    /// The name in messages.
     pub fn name(&self) -> &'static str {
         match self.member {
             "fXaxis" => "x axis",
@@ -74,36 +74,37 @@ impl Axis {
         }
     }
 
-    /// Whether its limits are known: those of an automatic axis come with its first entries.
+    /// Whether its limits are known. Those of an automatic axis are determined by its first
+    /// entries.
     pub fn has_limits(&self) -> bool {
         self.low < self.high
     }
 
-    /// The lower edge of a bin, as a fraction where edges are not given.
+    /// The lower edge of a bin. Without stored edges, it is interpolated between the limits.
     pub fn edge(&self, at: usize) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "far fewer bins")]
+        #[expect(clippy::cast_precision_loss, reason = "bin numbers are far below 2^53")]
         let regular = || self.low + at as f64 * self.width();
         self.edges.get(at).copied().unwrap_or_else(regular)
     }
 
-    /// The width of bins of equal width.
+    /// The bin width, if all bins have the same.
     pub fn width(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "far fewer bins")]
+        #[expect(clippy::cast_precision_loss, reason = "bin numbers are far below 2^53")]
         let n_bins = self.n_bins as f64;
         (self.high - self.low) / n_bins
     }
 
-    /// The middle of a bin.
+    /// The center of a bin.
     pub fn center(&self, bin: usize) -> f64 {
         let inside = (1..=self.n_bins).contains(&bin);
         match (self.edges.get(bin.wrapping_sub(1)), self.edges.get(bin)) {
             (Some(low), Some(high)) if inside => low + 0.5 * (high - low),
-            #[expect(clippy::cast_precision_loss, reason = "far fewer bins")]
+            #[expect(clippy::cast_precision_loss, reason = "bin numbers are far below 2^53")]
             _ => self.low + (bin as f64 - 0.5) * self.width(),
         }
     }
 
-    /// The bins that statistics are taken of.
+    /// The bins that statistics are computed from.
     pub fn looked_at(&self, with_overflow: bool) -> std::ops::RangeInclusive<usize> {
         let bin =
             |bin: i64, other| usize::try_from(bin).map_or(other, |bin| bin.min(self.n_bins + 1));
@@ -114,7 +115,7 @@ impl Axis {
         }
     }
 
-    /// Whether its bins are those of another axis.
+    /// Whether the bins are those of another axis.
     pub fn same_bins(&self, other: &Self) -> bool {
         self.n_bins == other.n_bins
             && nearly(self.low, other.low, 1e-12)
@@ -127,17 +128,17 @@ impl Axis {
         regular || (0..=self.n_bins).all(|at| nearly(self.edge(at), other.edge(at), 1e-10))
     }
 
-    /// What it is, in words.
+    /// A description for messages.
     pub fn describe(&self) -> String {
         let limits = format!("{} bins from {} to {}", self.n_bins, self.low, self.high);
         match self.edges.is_empty() {
             true => limits,
-            false => format!("{limits} with edges of their own"),
+            false => format!("{limits} with variable width"),
         }
     }
 }
 
-/// Whether numbers are the same but for rounding.
+/// Whether numbers are equal up to rounding.
 pub(crate) fn nearly(one: f64, two: f64, precision: f64) -> bool {
     #[expect(clippy::float_cmp, reason = "infinities are equal")]
     let equal = one == two;

@@ -1,4 +1,4 @@
-//! Reading what ROOT has streamed.
+//! A cursor for streamed histograms.
 
 use femtobarn_rootfile::{StreamedCursor, StreamedError};
 

@@ -1,4 +1,4 @@
-//! Axes that come together by the edges of their bins.
+//! Combines axes by the edges of their bins.
 
 use crate::HistogramError;
 use crate::axis::{Axis, nearly};
@@ -6,11 +6,11 @@ use crate::error::differ;
 use crate::plan::{Joined, MOST_CELLS};
 
 impl Joined {
-    /// The axis with the wider of the bins that holds both, if each bin falls whole into one of its bins.
+    /// The axis that covers both with the wider of their bins, if each bin falls completely into one of its bins.
     ///
-    /// So it is where axes have grown: ROOT doubles the width of their bins, and keeps one of their limits. As in
-    /// `TH1::RecomputeAxisLimits`, the limits of the narrower bins need not be edges of the wider ones: the axis is then
-    /// extended to the next such edge.
+    /// This is the case if axes were extended automatically: ROOT doubles their bin width, and keeps one of their
+    /// limits. As in `TH1::RecomputeAxisLimits`, the limits of the narrower bins need not be edges of the wider ones:
+    /// the axis is then extended to the next such edge.
     pub fn edges(one: &Axis, two: &Axis) -> Result<Self, HistogramError> {
         if let Some(why) = obstacle(one, two) {
             return different(one, two, &why);
@@ -62,7 +62,7 @@ impl Joined {
     }
 }
 
-/// That two axes do not come together, and why.
+/// The error that two axes cannot be combined.
 pub(crate) fn different<T>(one: &Axis, two: &Axis, why: &str) -> Result<T, HistogramError> {
     differ(format!(
         "the {} has {} in the first and {} in this one: {why}",
@@ -72,35 +72,35 @@ pub(crate) fn different<T>(one: &Axis, two: &Axis, why: &str) -> Result<T, Histo
     ))
 }
 
-/// Why bins do not fall whole into others, and what could be done about it.
+/// Why bins do not fall completely into others, and what to do.
 fn obstacle(one: &Axis, two: &Axis) -> Option<String> {
     if !one.edges.is_empty() || !two.edges.is_empty() {
-        let why = "edges that are given one by one must be the same in both";
+        let why = "bins of variable width must have the same edges in both";
         return Some(why.to_owned());
     }
     let widths = format!("{} and {} wide", short(one.width()), short(two.width()));
     let (fine, coarse) = by_width(one, two);
     if !whole(coarse.width() / fine.width()) {
         return Some(format!(
-            "the bins are {widths}, and neither is a multiple of the other: bring them to the same width first (TH1::Rebin), or give both the same bins when they are made"
+            "the bins are {widths}, and neither is a multiple of the other: rebin them first (TH1::Rebin), or create both with the same bins"
         ));
     }
     let apart = fine.low - coarse.low;
     if !whole(apart / fine.width()) {
         return Some(format!(
-            "the bins are {widths}, but their edges are {} apart, so that they would be torn apart, as happens where one axis has grown to the left and the other to the right: give both limits that hold all entries when they are made",
+            "the bins are {widths} and their edges are {} apart, so bins would have to be split, for example because one axis was extended to the left and the other to the right: create both with limits that contain all entries",
             short(apart.rem_euclid(fine.width()))
         ));
     }
     None
 }
 
-/// A number as people read it, with what rounding left of it taken away.
+/// A number for messages, without rounding errors.
 fn short(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }
 
-/// The axis with the narrower bins, and the other one.
+/// The axis with the narrower bins, then the other one.
 fn by_width<'a>(one: &'a Axis, two: &'a Axis) -> (&'a Axis, &'a Axis) {
     match one.width() <= two.width() {
         true => (one, two),
@@ -108,12 +108,12 @@ fn by_width<'a>(one: &'a Axis, two: &'a Axis) -> (&'a Axis, &'a Axis) {
     }
 }
 
-/// Whether it is an integer but for rounding.
+/// Whether a number is an integer up to rounding.
 fn whole(number: f64) -> bool {
     (number - number.round()).abs() < 1e-8
 }
 
-/// What is missing up to the next integer.
+/// The distance to the next integer.
 fn missing(number: f64) -> f64 {
     match whole(number) {
         true => 0.0,
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Limits that differ by doublings were refused wherever the narrower ones were no edges of the wider bins.
+    /// Limits that differ by doublings were refused if the narrower ones were not edges of the wider bins.
     #[test]
     fn bins_of_axes_that_grew_fall_whole_into_wider_ones() {
         for (one, two, joined) in [
@@ -147,7 +147,7 @@ mod tests {
             ((10, 0.0, 1.0), (10, -3.0, 5.0), (10, -3.0, 5.0)),
             ((10, 0.0, 2.0), (10, -1.0, 1.0), (15, -1.0, 2.0)),
             ((5, 0.0, 1.0), (5, 0.0, 4.0), (5, 0.0, 4.0)),
-            // limits that are no edges of the wider bins
+            // limits that are not edges of the wider bins
             ((50, 0.0, 20.0), (10, 0.0, 16.0), (13, 0.0, 20.8)),
             ((20, -3.0, 1.0), (10, 0.0, 4.0), (18, -3.2, 4.0)),
             (

@@ -1,11 +1,11 @@
-//! What can go wrong when histograms are read and added.
+//! The error of this crate.
 
 /// An error about a histogram. Offsets are positions in its object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "members are named by the messages")]
 pub enum HistogramError {
-    /// The object ends before it should.
+    /// The object is truncated.
     #[error(
         "truncated: {what} at byte {offset} of the object: expected {expected} bytes, found {found}"
     )]
@@ -15,7 +15,7 @@ pub enum HistogramError {
         expected: usize,
         found: usize,
     },
-    /// A value that no intact histogram has.
+    /// A value that is invalid.
     #[error("corrupt: {what} at byte {offset} of the object: expected {expected}, found {found}")]
     Corrupt {
         what: &'static str,
@@ -23,10 +23,10 @@ pub enum HistogramError {
         expected: String,
         found: String,
     },
-    /// Something that is not understood.
+    /// A structure that is not supported.
     #[error("{what}")]
     Unsupported { what: String },
-    /// Two histograms that do not belong together.
+    /// Two incompatible histograms.
     #[error("{what}")]
     Differ { what: String },
 }

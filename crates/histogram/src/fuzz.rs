@@ -1,4 +1,4 @@
-//! The body of the fuzz target, as a function so that tests can replay its corpus.
+//! The body of the fuzz target, a function so that tests can replay its corpus.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use femtobarn_rootfile::RootFile;
 
 use crate::{Histogram, Infos, is_histogram, moved_object};
 
-/// How much longer keys become.
+/// By how many bytes keys become longer.
 const LONGER: u16 = 8;
 
-/// Opens bytes as a ROOT file, adds every histogram to itself, and moves every other object behind a longer key.
+/// Opens bytes as a ROOT file, adds every histogram to itself, and moves every other object to a longer key.
 pub fn histogram(data: &[u8]) {
     let Ok(file) = RootFile::open(MemorySource::new("memory:fuzz", data.to_vec())) else {
         return;

@@ -1,4 +1,4 @@
-//! Writing a histogram anew with axes that have grown.
+//! Rewrites a histogram with extended axes.
 
 use crate::HistogramError;
 use crate::axis::AXIS_RANGE;
@@ -11,7 +11,7 @@ use crate::plan::{Joined, Plan};
 use crate::splice::{Splice, splice};
 
 impl Plan {
-    /// The first histogram with the joined axes; none if they are its own.
+    /// The first histogram with the joined axes; none if they are its own axes.
     pub fn applied(&self, one: &Histogram) -> Result<Option<Histogram>, HistogramError> {
         if self.axes.iter().all(|joined| !joined.changed) {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Plan {
 }
 
 impl Joined {
-    /// Writes limits and labels; the whole axis is looked at again.
+    /// Writes limits and labels, and resets the selected range.
     fn describe(
         &self,
         one: &mut Histogram,
@@ -87,12 +87,12 @@ fn set_int(one: &mut Histogram, name: &str, value: i64) -> Result<(), HistogramE
     Ok(())
 }
 
-/// A number of bins, which are far fewer.
+/// A number of bins, which is far below the limit of `i64`.
 fn signed(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(0)
 }
 
-/// Numbers of an array in other bins.
+/// The numbers of an array, moved to other bins.
 fn redistributed(
     kind: Kind,
     numbers: &[u8],
@@ -111,7 +111,7 @@ fn redistributed(
     out
 }
 
-/// The arrays of a histogram: all that have a number for each bin.
+/// The arrays of a histogram that have a number for each bin.
 fn arrays(histogram: &Histogram) -> Result<Vec<Place>, HistogramError> {
     let mut out = vec![histogram.contents];
     for (name, _) in histogram.shape.arrays() {

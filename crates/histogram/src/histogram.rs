@@ -1,4 +1,4 @@
-//! A histogram in its streamed form.
+//! A histogram in its stored form.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::splice::moved;
 use crate::walk::{int_at, walk};
 use crate::{HistogramError, Infos};
 
-/// Whether objects of this class are histograms that can be added up.
+/// Whether objects of this class are histograms that can be added.
 #[must_use]
 pub fn is_histogram(class: &str) -> bool {
     Shape::of(class).is_some()
@@ -23,7 +23,7 @@ pub struct Histogram {
     pub(crate) class: String,
     pub(crate) shape: Shape,
     pub(crate) bytes: Vec<u8>,
-    /// Length of the key that tags count with.
+    /// Length of the key, which tags depend on.
     pub(crate) key_len: u16,
     pub(crate) layout: Layout,
     pub(crate) infos: Arc<Infos>,
@@ -31,10 +31,10 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Finds the numbers in `object`, which was stored behind a key of `key_len` bytes.
+    /// Locates the numbers in `object`, which was stored with a key of `key_len` bytes.
     ///
     /// # Errors
-    /// If it is damaged, or of a class that is no histogram's, or one that the file does not describe.
+    /// If it is damaged, or its class is not a histogram, or is not described in the file.
     pub fn parse(
         class: &str,
         object: &[u8],
@@ -42,7 +42,7 @@ impl Histogram {
         infos: &Arc<Infos>,
     ) -> Result<Self, HistogramError> {
         let unknown = || HistogramError::Unsupported {
-            what: format!("a {class} is no histogram that can be added up"),
+            what: format!("objects of class {class} are not histograms that can be added"),
         };
         let shape = Shape::of(class).ok_or_else(unknown)?;
         let layout = walk(class, object, key_len, infos)?;
@@ -62,7 +62,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// All members that are needed are there, and as many bins as the axes say.
+    /// Checks that all required members exist, and that the number of bins is that of the axes.
     fn check(&self) -> Result<(), HistogramError> {
         for name in self.shape.statistics() {
             self.number(name)?;
@@ -97,7 +97,7 @@ impl Histogram {
     /// The object for a record with a key of `key_len` bytes.
     ///
     /// # Errors
-    /// If it refers to positions that depend on that, in parts that are not understood.
+    /// If it contains references, which depend on the key's length, in parts that are not supported.
     pub fn object(&self, key_len: u16) -> Result<Cow<'_, [u8]>, HistogramError> {
         if key_len == self.key_len {
             return Ok(Cow::Borrowed(&self.bytes));
@@ -105,18 +105,18 @@ impl Histogram {
         moved(self, key_len).map(Cow::Owned)
     }
 
-    /// The same with other bytes, of the same class.
+    /// The histogram with other bytes, of the same class.
     pub(crate) fn with(&self, bytes: &[u8]) -> Result<Self, HistogramError> {
         Self::parse(&self.class, bytes, self.key_len, &self.infos)
     }
 
-    /// Where a member is.
+    /// The location of a member.
     pub(crate) fn place(&self, name: &str) -> Result<Place, HistogramError> {
         let found = self.layout.members.get(name).copied();
         found.ok_or_else(|| missing(&self.layout, &self.class, name))
     }
 
-    /// The bytes of numbers.
+    /// The bytes at a location.
     pub(crate) fn slice(&self, place: Place) -> &[u8] {
         self.bytes.get(place.range()).unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl Histogram {
         self.bytes.get_mut(place.range()).unwrap_or_default()
     }
 
-    /// A member that is a real number.
+    /// A floating-point member.
     pub(crate) fn number(&self, name: &str) -> Result<f64, HistogramError> {
         let place = self.place(name)?;
         match place.kind {
@@ -140,13 +140,13 @@ impl Histogram {
         Ok(())
     }
 
-    /// A member that is an integer; zero if there is none.
+    /// An integer member; zero if it does not exist.
     pub(crate) fn int(&self, name: &str) -> i64 {
         let place = self.layout.members.get(name);
         place.map_or(0, |&place| int_at(&self.bytes, place))
     }
 
-    /// Numbers of an array of double precision.
+    /// An array of double-precision numbers.
     pub(crate) fn reals(&self, name: &str) -> Result<Vec<f64>, HistogramError> {
         let place = self.place(name)?;
         let size = place.kind.size();
@@ -154,7 +154,7 @@ impl Histogram {
         Ok(numbers.map(|bytes| real(place.kind, bytes)).collect())
     }
 
-    /// The stored content of a bin: of a profile, the sum of its values.
+    /// The stored content of a bin; for a profile, the sum of its values.
     pub(crate) fn content(&self, bin: usize) -> f64 {
         self.element(self.contents, bin)
     }
@@ -165,7 +165,7 @@ impl Histogram {
         real(place.kind, bytes.unwrap_or_default())
     }
 
-    /// Its axes: one for each dimension.
+    /// The axes, one per dimension.
     pub(crate) fn axes(&self) -> Result<Vec<Axis>, HistogramError> {
         let names = ["fXaxis", "fYaxis", "fZaxis"].into_iter();
         let names = names.take(self.shape.dimensions);
@@ -183,14 +183,14 @@ impl Histogram {
         Ok(empty)
     }
 
-    /// Entries that wait in the buffer to be filled in.
+    /// Number of buffered entries.
     pub(crate) fn buffered(&self) -> Result<usize, HistogramError> {
         let Some(&place) = self.layout.members.get("fBuffer") else {
             return Ok(0);
         };
         let n = self.element(place, 0);
         let most = place.n.saturating_sub(1) / (self.shape.values() + 1);
-        #[expect(clippy::cast_precision_loss, reason = "far fewer")]
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         if n > most as f64 || n.is_nan() {
             return Err(HistogramError::Corrupt {
                 what: "fBuffer",
@@ -211,7 +211,7 @@ impl Histogram {
 
 fn missing(layout: &Layout, class: &str, name: &str) -> HistogramError {
     let why = match &layout.undescribed {
-        Some(missing) => format!("its file does not describe {missing}"),
+        Some(missing) => format!("its file has no description of {missing}"),
         None => format!("its {class} has no {name}"),
     };
     HistogramError::Unsupported { what: why }

@@ -14,7 +14,7 @@ pub struct Infos {
 }
 
 impl Infos {
-    /// Those of a file.
+    /// From the streamer infos of a file.
     pub fn new(infos: Vec<StreamerInfo>) -> Self {
         let mut by_class: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, info) in infos.iter().enumerate() {
@@ -26,20 +26,20 @@ impl Infos {
         }
     }
 
-    /// All of them, in their order.
+    /// All streamer infos in their order.
     #[must_use]
     pub fn all(&self) -> &[StreamerInfo] {
         &self.all
     }
 
-    /// Those of a class.
+    /// The streamer infos of a class.
     fn of(&self, class: &str) -> impl Iterator<Item = &StreamerInfo> {
         let found = self.by_class.get(class).into_iter().flatten();
         found.filter_map(|&at| self.all.get(at))
     }
 
-    /// Whether an object of a class is a `base`, or has one within that is no pointer, as far as the file describes them.
-    /// What is, or has, an `except` does not count.
+    /// Whether an object of a class is a `base`, or contains one other than through a pointer, as far as the file
+    /// describes the classes. Classes that are or contain `except` do not count.
     #[must_use]
     pub fn holds(&self, class: &str, base: &str, except: &str) -> bool {
         let mut known = Vec::new();
@@ -72,7 +72,7 @@ impl Infos {
     }
 }
 
-/// The class of a base, or of a member whose class is not named where it is stored.
+/// The class of a base, or of a member that is stored without its class name.
 fn within(element: &StreamerElement) -> Option<&str> {
     match element.kind {
         ElementKind::Base { .. } => Some(&element.name),

@@ -1,20 +1,20 @@
-//! Texts of bins.
+//! Labels of bins.
 
 use crate::layout::Labels;
 
-/// Bins and texts, in the order of the bins.
+/// Bins and labels, in the order of the bins.
 pub(crate) fn bins_of(labels: &Labels) -> Vec<(u32, Vec<u8>)> {
     let mut out = labels.items.clone();
     out.sort();
     out
 }
 
-/// Bytes of further items of a list whose class has been named.
+/// Encodes further items of a list whose class was named before.
 pub(crate) fn items(labels: &[(u32, Vec<u8>)], tag: u32) -> Option<Vec<u8>> {
     const BYTE_COUNT: u32 = 0x4000_0000;
     let mut out = Vec::new();
     for (bin, text) in labels {
-        // version of TObjString; version, id and bits of its TObject
+        // version of TObjString; version, ID and bits of its TObject
         let mut body = vec![0, 1, 0, 1];
         body.extend(bin.to_be_bytes());
         body.extend([0; 4]);
@@ -38,7 +38,7 @@ pub(crate) fn items(labels: &[(u32, Vec<u8>)], tag: u32) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A text as it is shown.
+/// A label for messages.
 pub(crate) fn shown(text: &[u8]) -> String {
     format!("{:?}", String::from_utf8_lossy(text))
 }

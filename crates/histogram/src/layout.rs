@@ -1,10 +1,10 @@
-//! Where things are in a streamed object.
+//! Positions in a streamed object.
 
 use std::collections::HashMap;
 
 use crate::numbers::Kind;
 
-/// Numbers of one kind, one after another.
+/// The location of consecutive numbers of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub kind: Kind,
@@ -13,7 +13,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where they are, as far as that can be said in numbers.
+    /// The range of bytes.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.at
             ..self
@@ -25,28 +25,28 @@ impl Place {
 /// The labels of an axis.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Labels {
-    /// Bin and text of each.
+    /// Bin and label of each.
     pub items: Vec<(u32, Vec<u8>)>,
-    /// Where the number of items is, and where the items end; none if there is no list.
+    /// Position of the number of items, and end of the items; none if there is no list.
     pub list: Option<(usize, usize)>,
     /// The tag of the class of an item.
     pub tag: u32,
 }
 
-/// Where things are in a streamed object.
+/// Positions in a streamed object.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
-    /// Numbers by the names of members, those of members that are objects as `fXaxis.fNbins`.
+    /// Numbers by member name; those of member objects by a path such as `fXaxis.fNbins`.
     pub members: HashMap<String, Place>,
-    /// By the names of the axes.
+    /// Labels by axis name.
     pub labels: HashMap<String, Labels>,
     pub title: Vec<u8>,
-    /// Where byte counts are.
+    /// Positions of byte counts.
     pub counts: Vec<usize>,
-    /// Where tags of classes and objects are.
+    /// Positions of tags of classes and objects.
     pub tags: Vec<usize>,
-    /// Classes of which not all was understood, and which may have tags within.
+    /// Classes that were only partly parsed, and may contain tags.
     pub opaque: Vec<String>,
-    /// The first class that the file does not describe, and its version.
+    /// The first class without a description in the file, and its version.
     pub undescribed: Option<String>,
 }

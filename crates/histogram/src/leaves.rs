@@ -1,4 +1,4 @@
-//! What streamed objects consist of in the end: numbers, texts, lists.
+//! The leaves of streamed objects: numbers, strings, lists.
 
 use crate::HistogramError;
 use crate::error::unsupported;
@@ -66,7 +66,7 @@ impl Walker<'_> {
         self.finish(class, header)
     }
 
-    /// A TMap: keys and values, one after another.
+    /// A TMap: alternating keys and values.
     pub(crate) fn pairs(&mut self) -> Result<(), HistogramError> {
         let header = self.header("map")?;
         if header.version > 2 {
@@ -95,10 +95,10 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Numbers; none where their kind does not matter.
+    /// Numbers. Returns none if their kind is not needed.
     pub(crate) fn numbers(&mut self, code: i32, n: usize) -> Result<Option<Place>, HistogramError> {
         let (kind, size) = match code {
-            // bool, char and their kin
+            // one-byte types
             1 | 10 => (Some(Kind::I8), 1),
             11 | 18 => (None, 1),
             2 | 12 => (Some(Kind::I16), 2),

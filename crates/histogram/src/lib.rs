@@ -1,20 +1,20 @@
-//! Adding up ROOT's histograms and profiles in the form in which they are stored.
+//! Adds ROOT's histograms and profiles in their stored form.
 //!
-//! The streamed form of a histogram is walked by the streamer infos of its file, which gives the places of its numbers
-//! ([`Histogram::parse`]). Those of another one are added where they are ([`Histogram::add`]), so that everything else
-//! stays what it was: class, title, labels, functions, what this version of the code has never heard of. Where arrays
-//! must grow, the bytes behind them move, and the byte counts and references that span them are put right.
+//! The streamed form of a histogram is walked by the streamer infos of its file, which gives the positions of its
+//! numbers ([`Histogram::parse`]). The numbers of another histogram are added in place ([`Histogram::add`]), so
+//! everything else stays unchanged: class, title, labels, functions, and members that this crate does not know. If
+//! arrays must grow, the bytes after them are moved, and byte counts and references across them are corrected.
 //!
-//! What is added, and how, follows ROOT's `TH1::Merge`, which hadd calls; where that loses data or adds bins that do not
-//! belong together, this does not.
+//! Additions follow ROOT's `TH1::Merge`, which hadd calls. Where that would lose data, or add bins that do not
+//! correspond, this crate returns an error.
 //!
-//! The same walk moves any other object behind a key of another length ([`moved_object`]), and tells which classes keep
-//! their data outside of their objects ([`Infos::holds`]).
+//! The same walk moves any other object to a key of another length ([`moved_object`]), and finds classes that keep data
+//! outside of their objects ([`Infos::holds`]).
 //!
 //! # Invariants
 //!
-//! - Nothing is allocated by a number that was not compared with the bytes that are there, and no input makes it panic.
-//! - A histogram is as it was after an addition that failed.
+//! - Every number is compared with the available bytes before memory is allocated by it, and no input causes a panic.
+//! - A failed addition leaves the histogram unchanged.
 
 mod add;
 mod axis;

@@ -1,6 +1,6 @@
-//! Numbers in big-endian bytes.
+//! Numbers as big-endian bytes.
 
-/// What numbers are stored as.
+/// The stored type of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     I8,
@@ -22,7 +22,7 @@ impl Kind {
     }
 }
 
-/// The integer in `bytes`; zero of a real number.
+/// The integer in `bytes`; zero for floating-point types.
 pub(crate) fn int(kind: Kind, bytes: &[u8]) -> i64 {
     fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
         bytes.first_chunk().copied().unwrap_or([0; N])
@@ -49,7 +49,8 @@ pub(crate) fn real(kind: Kind, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Writes an integer, or the largest or least that ROOT's histograms have: the type's least is not used.
+/// Writes an integer, limited to the range that ROOT's histograms use: the smallest value of the type is
+/// excluded.
 pub(crate) fn put_int(kind: Kind, bytes: &mut [u8], value: i64) {
     #[expect(clippy::cast_possible_truncation, reason = "limited to what fits")]
     let write = |bytes: &mut [u8]| match kind {
@@ -91,7 +92,7 @@ pub(crate) fn put_real(kind: Kind, bytes: &mut [u8], value: f64) {
     }
 }
 
-/// Adds one number to another in place, as ROOT does: in their own precision, and up to the limits of integers.
+/// Adds a number in place as ROOT does: in its own precision, and limited to the range of integers.
 pub(crate) fn add_to(kind: Kind, target: &mut [u8], bytes: &[u8]) {
     let single =
         |bytes: &[u8]| f32::from_be_bytes(bytes.first_chunk().copied().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! How the bins of two histograms come together whose axes are not the same.
+//! Combines the bins of two histograms with different axes.
 
 use crate::HistogramError;
 use crate::axis::{Axis, nearly};
@@ -7,43 +7,44 @@ use crate::error::differ;
 use crate::histogram::Histogram;
 use crate::labels::shown;
 
-/// Most bins that an axis grows to, and all axes together.
+/// The most bins of an axis, and of all axes together.
 pub(crate) const MOST_CELLS: usize = 1 << 26;
 
-/// The axes that two histograms have together.
+/// The joined axes of two histograms.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub axes: Vec<Joined>,
 }
 
-/// An axis of both.
+/// A joined axis.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub member: &'static str,
     pub n_bins: usize,
     pub low: f64,
     pub high: f64,
-    /// Labels that the first has not.
+    /// Labels that the first histogram does not have.
     pub labels: Vec<(u32, Vec<u8>)>,
-    /// Whether it is another than that of the first.
+    /// Whether it differs from the axis of the first histogram.
     pub changed: bool,
-    /// The bins of the first, and of the other as far as there is anything in them.
+    /// The new number of each bin of the first histogram; and of each bin of the other one, if it
+    /// has content.
     pub first: Vec<usize>,
     pub other: Vec<Option<usize>>,
 }
 
-/// How the bins of two axes are found in each other.
+/// How the bins of two axes correspond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Match {
-    /// By their numbers.
+    /// By bin number.
     Numbers,
-    /// By their labels.
+    /// By label.
     Labels,
-    /// By their edges.
+    /// By edges.
     Edges,
 }
 
-/// How the axes of two histograms come together; none if their bins are the same.
+/// How the axes of two histograms are joined; none if their bins are the same.
 pub(crate) fn plan(one: &Histogram, two: &Histogram) -> Result<Option<Plan>, HistogramError> {
     let (axes, others) = (one.axes()?, two.axes()?);
     let labelled = |axes: &[Axis]| axes.iter().any(|axis| !axis.labels.is_empty());
@@ -91,7 +92,7 @@ fn matching(one: &Axis, two: &Axis) -> Result<Match, HistogramError> {
         let mut others = two.labels.iter();
         if let Some((_, other)) = others.find(|(at, other)| at == bin && other != text) {
             return differ(format!(
-                "bin {bin} of the {} is {} in the first and {} in this one: they are added up by label only where both axes can be extended (TAxis::SetCanExtend)",
+                "bin {bin} of the {} is {} in the first and {} in this one: they are added by label only if both axes can be extended (TAxis::SetCanExtend)",
                 one.name(),
                 shown(text),
                 shown(other)
@@ -104,13 +105,13 @@ fn matching(one: &Axis, two: &Axis) -> Result<Match, HistogramError> {
         false => different(
             one,
             two,
-            "axes with labels must have the same bins, or grow in both (TAxis::SetCanExtend) with labels in both",
+            "axes with labels must have the same bins, or both must have labels and be extendable (TAxis::SetCanExtend)",
         ),
     }
 }
 
 impl Joined {
-    /// The axis of the first, with the same bins.
+    /// The axis of the first histogram, if the bins are the same.
     fn numbers(one: &Axis, two: &Axis) -> Self {
         Self {
             member: one.member,
@@ -124,7 +125,7 @@ impl Joined {
         }
     }
 
-    /// The bin of a label, which is a new one if there is none.
+    /// The bin of a label, which is added if it does not exist.
     fn bin_of(&mut self, one: &Axis, text: &[u8]) -> usize {
         let mut known = one.labels.iter().chain(&self.labels);
         if let Some((bin, _)) = known.find(|(_, known)| known == text) {
@@ -144,7 +145,7 @@ impl Joined {
 }
 
 impl Plan {
-    /// Nothing is to be added.
+    /// A plan that adds nothing.
     fn nothing(axes: &[Axis], others: &[Axis]) -> Self {
         let pairs = axes.iter().zip(others);
         let axes = pairs.map(|(one, two)| Joined {
@@ -156,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// Finds the bins of labels, in the order in which ROOT meets them.
+    /// Finds the bins of labels, in the order in which ROOT does.
     fn find_labels(
         &mut self,
         axes: &[Axis],
@@ -187,7 +188,7 @@ impl Plan {
                 }
                 let Some((_, text)) = two.labels.iter().find(|(at, _)| *at as usize == bin) else {
                     return differ(format!(
-                        "bin {bin} of the {} has a content and no label in this one, and bins are added up by their labels",
+                        "bin {bin} of the {} has content but no label in this one, and bins are added by label",
                         two.name()
                     ));
                 };
@@ -200,7 +201,7 @@ impl Plan {
         self.place_overflows(axes, &labelled)
     }
 
-    /// What is above an axis that grew is above it still.
+    /// The overflow of an extended axis stays its overflow.
     fn place_overflows(&mut self, axes: &[Axis], labelled: &[bool]) -> Result<(), HistogramError> {
         let labelled = labelled.iter().copied();
         for ((joined, one), _) in self
@@ -212,7 +213,7 @@ impl Plan {
         {
             if joined.changed && !one.edges.is_empty() {
                 return differ(format!(
-                    "the {} has edges of its own, and other labels",
+                    "the {} has bins of variable width, and different labels",
                     one.name()
                 ));
             }
@@ -236,7 +237,8 @@ impl Plan {
         }
     }
 
-    /// What was outside of an axis may be inside of the joined one: no one knows where.
+    /// Checks that there are no entries outside of an axis that are inside of the joined one: their
+    /// bins are unknown.
     fn check_overflow(
         &self,
         histogram: &Histogram,
@@ -255,7 +257,7 @@ impl Plan {
                 let above = bin > axis.n_bins && !nearly(joined.high, axis.high, 1e-12);
                 if below || above {
                     return differ(format!(
-                        "the limits of the {} differ, and there are entries outside of the narrower ones ({})",
+                        "the limits of the {} differ, and there are entries outside of the narrower limits ({})",
                         axis.name(),
                         axis.describe()
                     ));
@@ -271,7 +273,8 @@ impl Plan {
         sizes.fold(1, usize::saturating_mul)
     }
 
-    /// The cells of the other histogram in the joined one; none for those without contents.
+    /// The bin in the joined histogram for each bin of the other one; none for bins without
+    /// content.
     pub fn cells(&self, other: &Histogram) -> Vec<Option<usize>> {
         let of = |cell| {
             self.cell(
@@ -283,7 +286,7 @@ impl Plan {
         (0..other.contents.n).map(of).collect()
     }
 
-    /// A bin of one histogram in the joined one, by the bins of each axis.
+    /// The bin in the joined histogram, from the bins of each axis.
     pub fn cell(
         &self,
         cell: usize,

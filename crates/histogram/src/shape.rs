@@ -1,20 +1,20 @@
-//! What the classes of histograms have.
+//! Members of histogram classes.
 
-/// What a class of histograms has.
+/// Dimensions and kind of a histogram class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub dimensions: usize,
     pub profile: bool,
 }
 
-/// Sums over all that was filled in, by dimensions: ROOT's order (`TH1::GetStats`).
+/// Statistics sums for each dimension, in ROOT's order (`TH1::GetStats`).
 const SUMS: [&str; 11] = [
     "fTsumw", "fTsumw2", "fTsumwx", "fTsumwx2", "fTsumwy", "fTsumwy2", "fTsumwxy", "fTsumwz",
     "fTsumwz2", "fTsumwxz", "fTsumwyz",
 ];
 
 impl Shape {
-    /// That of a class, if it is one of histograms.
+    /// The shape of a class, if it is a histogram class.
     pub fn of(class: &str) -> Option<Self> {
         let (dimensions, profile) = match class {
             "TProfile" => (1, true),
@@ -37,7 +37,7 @@ impl Shape {
         })
     }
 
-    /// Members that are sums over all that was filled in.
+    /// Names of the statistics sums.
     pub fn statistics(self) -> Vec<&'static str> {
         let n = match self.dimensions {
             1 => 4,
@@ -55,7 +55,7 @@ impl Shape {
         names
     }
 
-    /// Arrays with a number for each bin besides the contents, and whether they are always there.
+    /// Arrays with a number per bin besides the contents, and whether they always exist.
     pub fn arrays(self) -> Vec<(&'static str, bool)> {
         match self.profile {
             false => vec![(SUMW2, false)],
@@ -63,13 +63,13 @@ impl Shape {
         }
     }
 
-    /// Values of an entry, without its weight.
+    /// Number of values per entry, without its weight.
     pub fn values(self) -> usize {
         self.dimensions + usize::from(self.profile)
     }
 }
 
-/// Sums of squared weights; of profiles, of squared values.
+/// Sums of squared weights; for profiles, of squared values.
 pub(crate) const SUMW2: &str = "fSumw2.fArray";
 /// Sums of the weights of a profile.
 pub(crate) const BIN_ENTRIES: &str = "fBinEntries.fArray";

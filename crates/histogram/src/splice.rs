@@ -1,4 +1,4 @@
-//! Bytes of other lengths: what spans or points beyond them is put right.
+//! Replaces bytes by others of a different length, and corrects what spans or refers across them.
 
 use femtobarn_rootfile::BYTE_COUNT;
 
@@ -9,14 +9,14 @@ use crate::histogram::Histogram;
 use crate::layout::Layout;
 use crate::walk::{CLASS_MASK, MAP_OFFSET, named_classes, walk};
 
-/// Bytes that take the place of others.
+/// Replacement of some bytes.
 #[derive(Debug)]
 pub(crate) struct Splice {
     pub range: std::ops::Range<usize>,
     pub bytes: Vec<u8>,
 }
 
-/// The object with other bytes in some places, which do not overlap.
+/// The object with replaced bytes in some places, which do not overlap.
 pub(crate) fn splice(
     histogram: &Histogram,
     mut splices: Vec<Splice>,
@@ -27,20 +27,22 @@ pub(crate) fn splice(
     rewritten(object, &splices, (key_len, key_len))
 }
 
-/// The object behind a key of another length.
+/// The object for a key of another length.
 pub(crate) fn moved(histogram: &Histogram, key_len: u16) -> Result<Vec<u8>, HistogramError> {
     let object = (&*histogram.bytes, &histogram.layout);
     rewritten(object, &[], (histogram.key_len, key_len))
 }
 
-/// An object of any class for a record whose key has another length: positions within that it refers to count from the key.
+/// Rewrites an object of any class for a record whose key has another length: references within the object count from the
+/// key.
 ///
-/// What names no class has nothing that could be referred to, and stays as it is, also if its class is not understood.
+/// Objects that name no class contain nothing that could be referred to. They stay unchanged, even if their class is not
+/// supported.
 ///
-/// `key_lens` are the length of the key that it was stored behind, and that of the new one, both in bytes.
+/// `key_lens` are the lengths of the old and the new key in bytes.
 ///
 /// # Errors
-/// If it is damaged, or something in it is not understood.
+/// If it is damaged, or a part of it is not supported.
 pub fn moved_object(
     class: &str,
     object: &[u8],
@@ -61,7 +63,7 @@ fn rewritten(
 ) -> Result<Vec<u8>, HistogramError> {
     if let Some(opaque) = layout.opaque.first() {
         return unsupported(format!(
-            "there is a {opaque} in it, which is not understood, and bytes in front of it move"
+            "it contains a {opaque}, which is not supported, and bytes before it move"
         ));
     }
     let mut out = Vec::with_capacity(old.len());
@@ -78,7 +80,7 @@ fn rewritten(
         let end = at.saturating_add(4).saturating_add(count as usize);
         let length = shift(end).saturating_sub(shift(at)).saturating_sub(4);
         let Some(length) = u32::try_from(length).ok().filter(|&n| n < BYTE_COUNT) else {
-            return unsupported("it would be larger than an object can be");
+            return unsupported("it would exceed the maximum size of an object");
         };
         put(&mut out, shift(at), length | BYTE_COUNT);
     }
@@ -86,7 +88,7 @@ fn rewritten(
         let tag = word(old, at);
         let (mask, target) = (tag & CLASS_MASK, (tag & !CLASS_MASK) as usize);
         let before = usize::from(old_key_len) + MAP_OFFSET;
-        // below are the object itself and what stands for none
+        // smaller numbers stand for the object itself, or for null
         if let Some(target) = target.checked_sub(before) {
             let target = shift(target) + usize::from(key_len) + MAP_OFFSET;
             put(
@@ -99,7 +101,7 @@ fn rewritten(
     Ok(out)
 }
 
-/// Where something is that was at `at`, and in none of the places that change, or at the end of one.
+/// The new position of something at `at`, which is in none of the replaced places, or at the end of one.
 fn shifted(splices: &[Splice], at: usize) -> usize {
     let before = splices.iter().filter(|splice| splice.range.end <= at);
     before.fold(at, |at, splice| {

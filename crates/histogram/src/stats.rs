@@ -1,15 +1,15 @@
-//! Sums over all that was filled in, as ROOT's `GetStats` gives them.
+//! Statistics sums as in ROOT's `GetStats`.
 
 use crate::HistogramError;
 use crate::axis::Axis;
 use crate::histogram::Histogram;
 use crate::shape::{BIN_ENTRIES, BIN_SUMW2, SUMW2};
 
-/// `TH1::EStatOverflows`: bins outside of the limits count, too.
+/// `TH1::EStatOverflows`: overflow bins count as well.
 const CONSIDER: i64 = 1;
 
-/// The sums in the order of the shape's statistics: those that are stored, or those of the bins where only a part of an
-/// axis is looked at, and where there are contents without sums.
+/// The sums in the order of the shape's statistics. They are the stored ones, or computed from the bins if only a range
+/// of an axis is selected, or if there are contents without sums.
 pub(crate) fn statistics(histogram: &Histogram) -> Result<Vec<f64>, HistogramError> {
     let axes = histogram.axes()?;
     let unknown = histogram.number("fTsumw")? == 0.0 && histogram.number("fEntries")? > 0.0;
@@ -42,14 +42,14 @@ fn of_bins(histogram: &Histogram, axes: &[Axis]) -> Result<Vec<f64>, HistogramEr
     Ok(sums)
 }
 
-/// The middle of a bin; zero where it says nothing, as on axes that grow with their labels.
+/// The center of a bin; zero if it has no meaning, as on axes that are extended with their labels.
 fn center(axes: &[Axis], at: usize, bin: usize) -> f64 {
     let axis = axes.get(at);
     let axis = axis.filter(|axis| axis.labels.is_empty() || !axis.extends);
     axis.map_or(0.0, |axis| axis.center(bin))
 }
 
-/// What a bin adds to the sums.
+/// The contribution of a bin to the sums.
 struct Weights<'h> {
     histogram: &'h Histogram,
     squares: Vec<f64>,

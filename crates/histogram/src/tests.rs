@@ -1,4 +1,5 @@
-//! Histograms that ROOT wrote (`testdata/make_histograms.py`), whole and damaged; that sums are hadd's is tested in Python.
+//! Histograms that ROOT wrote (`testdata/make_histograms.py`), intact and damaged. Tests in Python compare sums with
+//! hadd's.
 
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ fn what_is_added_to_itself_is_twice_and_nothing_else_changes() {
             );
         }
         let members = one.shape.statistics().into_iter().chain(["fEntries"]);
-        // contents by hand have no sums until they are added
+        // contents that were set directly have no sums until they are added
         for member in members.filter(|_| name != "short") {
             assert_eq!(
                 sum.number(member).unwrap(),
@@ -140,8 +141,8 @@ fn what_does_not_belong_together_is_refused_and_left_alone() {
         let before = one.bytes.clone();
         let error = one.add(&find(other).parse()).unwrap_err().to_string();
         let expected = match other {
-            "labels" => "the first is a TH1F, and this one a TH1D",
-            "profile" | "three" => "the first is a TH1F, and this one a T",
+            "labels" => "the first is a TH1F and this one a TH1D",
+            "profile" | "three" => "the first is a TH1F and this one a T",
             _ => "BufferEmpty",
         };
         assert!(error.contains(expected), "{other}: {error}");

@@ -1,4 +1,4 @@
-//! Walking through a streamed object by the streamer infos of its file.
+//! Walks through a streamed object by the streamer infos of its file.
 
 use std::collections::HashMap;
 
@@ -15,12 +15,12 @@ use crate::{HistogramError, Infos};
 
 const NEW_CLASS: u32 = 0xFFFF_FFFF;
 pub(crate) const CLASS_MASK: u32 = 0x8000_0000;
-/// Added to positions when they become tags.
+/// Offset between positions and tags.
 pub(crate) const MAP_OFFSET: usize = 2;
-/// Objects in objects.
+/// Maximum nesting of objects.
 const DEEPEST: usize = 64;
 
-// ROOT's numbers of types (`TVirtualStreamerInfo::EReadWrite`)
+// ROOT's type codes (`TVirtualStreamerInfo::EReadWrite`)
 pub(crate) const COUNTER: i32 = 6;
 pub(crate) const BITS: i32 = 15;
 const OFFSET_L: i32 = 20;
@@ -35,7 +35,7 @@ const TNAMED: i32 = 67;
 pub(crate) const ANY_INLINE: i32 = 68;
 const ANY_POINTER: i32 = 69;
 
-/// Walks through the object of a histogram.
+/// Walks through a histogram.
 pub(crate) fn walk(
     class: &str,
     bytes: &[u8],
@@ -62,19 +62,19 @@ pub(crate) fn walk(
     }
 }
 
-/// A walk that is under way.
+/// A walk in progress.
 pub(crate) struct Walker<'a> {
     infos: &'a Infos,
     bytes: &'a [u8],
     pub(crate) cursor: Cursor<'a>,
-    /// Positions in tags count from the beginning of the record: the key is before the object.
+    /// Positions in tags count from the beginning of the record, which is the key.
     displacement: usize,
-    /// By their tags.
+    /// Class names by tag.
     classes: HashMap<u32, String>,
-    /// The numbers of items behind pointers that the members of this object say, those of its bases included.
+    /// Values of the counters of this object, including those of its bases.
     counters: HashMap<&'a str, usize>,
     pub(crate) layout: Layout,
-    /// Those of the axis that is being read.
+    /// Labels of the axis that is being read.
     pub(crate) labels: Option<Labels>,
     depth: usize,
 }
@@ -86,7 +86,7 @@ impl<'a> Walker<'a> {
         Ok(header)
     }
 
-    /// Goes to the end of what `header` began: later versions may have more members than are known.
+    /// Moves to the end of the object that `header` began: later versions may have further members.
     pub(crate) fn finish(
         &mut self,
         class: &str,
@@ -95,21 +95,21 @@ impl<'a> Walker<'a> {
         let Some(end) = header.end else {
             return Ok(());
         };
-        // attributes are numbers
+        // attribute classes contain only numbers
         if end != self.cursor.position() && !class.starts_with("TAtt") {
             self.layout.opaque.push(class.to_owned());
         }
         self.cursor.seek(end, "object")
     }
 
-    /// Numbers of the member `name` of what `path` leads to, if that is asked for.
+    /// Records the location of member `name` at `path`, if locations are requested.
     pub(crate) fn note(&mut self, path: Option<&str>, name: &str, place: impl Into<Option<Place>>) {
         if let (Some(path), Some(place)) = (path, place.into()) {
             self.layout.members.insert(format!("{path}{name}"), place);
         }
     }
 
-    /// A pointer to an object: none, one that was read before, or a new one.
+    /// Reads a pointer to an object: null, an object that was read before, or a new one.
     pub(crate) fn pointer(&mut self) -> Result<(), HistogramError> {
         const WHAT: &str = "pointer to an object";
         let mut word = self.cursor.u32(WHAT)?;
@@ -140,7 +140,7 @@ impl<'a> Walker<'a> {
         self.pointed(class, end)
     }
 
-    /// What is behind a pointer.
+    /// Reads the target of a pointer.
     fn pointed(
         &mut self,
         class: Option<(String, u32)>,
@@ -162,7 +162,7 @@ impl<'a> Walker<'a> {
         match (result, end) {
             (result, None) => result,
             (Ok(()), Some(end)) if at == end => Ok(()),
-            // what is not needed may be what is not understood
+            // a part that is not needed may be unsupported
             (_, Some(end)) => {
                 let name = class.map_or_else(|| "a class".to_owned(), |(class, _)| class);
                 self.layout.opaque.push(name);
@@ -174,10 +174,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// An object within another one, or its base.
+    /// Reads a member object, or a base.
     fn nested(&mut self, class: &str, path: Option<&str>) -> Result<(), HistogramError> {
         if self.depth >= DEEPEST {
-            return unsupported(format!("objects are nested more than {DEEPEST} times"));
+            return unsupported(format!(
+                "objects are nested more than {DEEPEST} levels deep"
+            ));
         }
         self.depth += 1;
         let result = self.body(class, path);
@@ -185,7 +187,7 @@ impl<'a> Walker<'a> {
         result
     }
 
-    /// An object with its header.
+    /// Reads an object with its header.
     fn body(&mut self, class: &str, path: Option<&str>) -> Result<(), HistogramError> {
         match class {
             "TObject" => return self.object(path),
@@ -205,7 +207,7 @@ impl<'a> Walker<'a> {
         }
         let header = self.header("object")?;
         let info = match (header.version, self.infos.get(class, header.version)) {
-            // a class without a number is told by its checksum, unless 0 is the number
+            // a class without a version is identified by its checksum, unless its version is 0
             (0, None) => {
                 let checksum = self.cursor.u32("checksum of a class")?;
                 self.infos.by_checksum(class, checksum)
@@ -216,7 +218,7 @@ impl<'a> Walker<'a> {
             let missing = format!("version {} of {class}", header.version);
             self.layout.undescribed.get_or_insert(missing.clone());
             if header.end.is_none() {
-                return unsupported(format!("its file does not describe {missing}"));
+                return unsupported(format!("its file has no description of {missing}"));
             }
             return self.finish(class, header);
         };
@@ -243,7 +245,7 @@ impl<'a> Walker<'a> {
                 TSTRING => self.cursor.string("TString").map(|_| ())?,
                 TOBJECT => self.object(path)?,
                 TNAMED => self.named(path)?,
-                // a pointer that is never null has no tag in front of its object
+                // a pointer that is never null has no tag before its object
                 OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => {
                     self.apart(|walker| walker.inner(element, path))?;
                 }
@@ -263,7 +265,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Does something with another object, which has counters of its own.
+    /// Reads another object, which has its own counters.
     fn apart(
         &mut self,
         walk: impl FnOnce(&mut Self) -> Result<(), HistogramError>,
@@ -274,7 +276,7 @@ impl<'a> Walker<'a> {
         result
     }
 
-    /// A member that is an object.
+    /// Reads a member that is an object.
     fn inner(
         &mut self,
         element: &'a StreamerElement,
@@ -285,7 +287,7 @@ impl<'a> Walker<'a> {
         self.nested(class, path.as_deref())
     }
 
-    /// A member that points to an object.
+    /// Reads a member that points to an object.
     fn outer(
         &mut self,
         element: &'a StreamerElement,
@@ -303,7 +305,7 @@ impl<'a> Walker<'a> {
         result
     }
 
-    /// Numbers behind a pointer, as many as another member says.
+    /// Reads numbers behind a pointer, whose count is in another member.
     fn counted(
         &mut self,
         element: &'a StreamerElement,
@@ -313,10 +315,7 @@ impl<'a> Walker<'a> {
             return unsupported(format!("member {} has no counter", element.name));
         };
         let Some(&n) = self.counters.get(counter.name.as_str()) else {
-            return unsupported(format!(
-                "the counter of member {} is not known",
-                element.name
-            ));
+            return unsupported(format!("the counter of member {} is unknown", element.name));
         };
         if self.cursor.u8("array")? == 0 {
             return Ok(());
@@ -326,7 +325,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// A container of the standard library, or what else has a byte count.
+    /// Reads a container of the standard library, or another member with a byte count.
     fn container(&mut self, element: &'a StreamerElement) -> Result<(), HistogramError> {
         let header = self.header("container")?;
         let pointers =
@@ -350,7 +349,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether values of a type have no pointers in them.
+/// Whether values of a type contain no pointers.
 fn is_plain(type_name: &str) -> bool {
     const PLAIN: [&str; 24] = [
         "vector",
@@ -385,8 +384,8 @@ fn is_plain(type_name: &str) -> bool {
             .all(|word| PLAIN.contains(&word))
 }
 
-/// The names of classes in the bytes of an object: those of all objects behind pointers, each where it is first, and perhaps
-/// others, as numbers may look so.
+/// The class names in the bytes of an object: those of all objects behind pointers, each at its first occurrence. There
+/// may be false matches, as numbers can look like names.
 pub fn named_classes(object: &[u8]) -> impl Iterator<Item = &str> {
     let words = object.windows(4).enumerate();
     let marks = words.filter(|(_, word)| *word == NEW_CLASS.to_be_bytes());
@@ -400,7 +399,7 @@ pub fn named_classes(object: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The integer at a place.
+/// The integer at a location.
 pub(crate) fn int_at(bytes: &[u8], place: Place) -> i64 {
     int(place.kind, bytes.get(place.range()).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Making a cluster of servers, and starting one again.
+//! Creates a cluster of servers, and starts it again.
 
 use std::fs::{self, DirBuilder};
 use std::net::TcpListener;
@@ -11,19 +11,19 @@ use super::{Folder, LocalOptions};
 use femtobarn_events::EventsError;
 use femtobarn_redis::N_SLOTS;
 
-/// How many servers have products, and how many copies each of these has, where nobody says it.
+/// The default number of servers with products, and of replicas of each.
 const NODES: usize = 3;
 const REPLICAS: usize = 0;
 const PAUSE: Duration = Duration::from_millis(100);
-/// How many slots there are.
+/// Number of slots.
 pub const SLOTS: usize = N_SLOTS as usize;
-/// Where ports are looked for: below those that the system gives to whoever connects to something, so that they are free
-/// when the servers are started again.
+/// The range in which ports are searched. It is below the ports that the system assigns to outgoing connections, so that
+/// the ports are free when the servers are started again.
 const PORTS: (u16, u16) = (20_000, 32_000);
-/// Another program may take a port first.
+/// Number of attempts, as another program may take a port first.
 const TRIES: usize = 5;
 
-/// Makes a cluster in an empty folder.
+/// Creates a cluster in an empty directory.
 pub fn create(folder: &Folder, options: &LocalOptions) -> Result<Vec<Node>, EventsError> {
     folder.write_password()?;
     let (masters, replicas) = (
@@ -40,7 +40,7 @@ pub fn create(folder: &Folder, options: &LocalOptions) -> Result<Vec<Node>, Even
         .and_then(|()| join(folder, &nodes, masters))
         .and_then(|()| folder.write_config(&nodes, replicas));
     if let Err(error) = made {
-        // Nothing is left of what did not become a cluster.
+        // remove everything if no cluster was formed
         for node in &nodes {
             let _ = node.end();
         }
@@ -52,16 +52,16 @@ pub fn create(folder: &Folder, options: &LocalOptions) -> Result<Vec<Node>, Even
     Ok(nodes)
 }
 
-/// Starts one server, on other ports if somebody else takes those that were found.
+/// Starts a server, and tries other ports if another program has taken those that were found.
 fn start_new(folder: &Folder, at: usize, options: &LocalOptions) -> Result<Node, EventsError> {
     let path = folder.node(at);
     let mut tries = 0;
     loop {
         tries += 1;
-        // What a process that was killed has left.
+        // leftovers of a process that was killed
         let _ = fs::remove_dir_all(&path);
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| folder.failed("make a folder", error.to_string()))?;
+        made.map_err(|error| folder.failed("create a directory", error.to_string()))?;
         let node = Node::new(path.clone(), ports(folder)?, &folder.password())?;
         folder.write(&format!("node-{at}/redis.conf"), &node.config(options))?;
         match node.start(options.program.as_deref()) {
@@ -77,14 +77,14 @@ fn is_taken(error: &EventsError) -> bool {
     cause.is_some_and(|cause| cause.contains("Address already in use"))
 }
 
-/// Two ports that nobody has.
+/// Two free ports.
 fn ports(folder: &Folder) -> Result<(u16, u16), EventsError> {
     let (low, high) = PORTS;
     let mut found = Vec::new();
     for _ in 0..1000 {
         let mut bytes = [0; 2];
         getrandom::fill(&mut bytes)
-            .map_err(|error| folder.failed("draw a port", error.to_string()))?;
+            .map_err(|error| folder.failed("select a port", error.to_string()))?;
         let port = low + u16::from_le_bytes(bytes) % (high - low);
         found.extend(
             TcpListener::bind(("127.0.0.1", port))
@@ -95,10 +95,13 @@ fn ports(folder: &Folder) -> Result<(u16, u16), EventsError> {
             return Ok((*port, *bus));
         }
     }
-    Err(folder.failed("find a port", format!("none of {low} to {high} is free")))
+    Err(folder.failed(
+        "find a port",
+        format!("no port from {low} to {high} is free"),
+    ))
 }
 
-/// Has servers know each other, and gives each its slots or its master.
+/// Connects the servers, and assigns slots or a master to each.
 fn join(folder: &Folder, nodes: &[Node], n_masters: usize) -> Result<(), EventsError> {
     let (masters, replicas) = nodes.split_at(n_masters.min(nodes.len()));
     let mut ids = Vec::with_capacity(masters.len());
@@ -110,7 +113,7 @@ fn join(folder: &Folder, nodes: &[Node], n_masters: usize) -> Result<(), EventsE
         ids.push(master.tell(&["CLUSTER", "MYID"])?);
     }
     for (at, node) in nodes.iter().enumerate() {
-        // So that they need not find out who is older.
+        // so that they need not negotiate their epochs
         node.tell(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()])?;
     }
     if let Some((first, others)) = nodes.split_first() {
@@ -119,7 +122,7 @@ fn join(folder: &Folder, nodes: &[Node], n_masters: usize) -> Result<(), EventsE
             first.tell(&["CLUSTER", "MEET", &other.address.host, &port, &bus])?;
         }
     }
-    wait(folder, "have the servers meet", || {
+    wait(folder, "connect the servers", || {
         nodes.iter().all(|node| {
             let known = node.ask(&["CLUSTER", "NODES"]).unwrap_or_default();
             let met = known.lines().filter(|line| !line.contains("handshake"));
@@ -135,7 +138,7 @@ fn join(folder: &Folder, nodes: &[Node], n_masters: usize) -> Result<(), EventsE
     wait_until_ready(folder, nodes)
 }
 
-/// Starts those servers that do not run.
+/// Starts the servers that do not run.
 pub fn start_again(
     folder: &Folder,
     nodes: &[Node],
@@ -150,7 +153,7 @@ pub fn start_again(
 }
 
 fn wait_until_ready(folder: &Folder, nodes: &[Node]) -> Result<(), EventsError> {
-    wait(folder, "have the servers become a cluster", || {
+    wait(folder, "form the cluster", || {
         nodes.iter().all(Node::is_ready)
     })
 }
@@ -159,7 +162,7 @@ fn wait(folder: &Folder, doing: &str, is_done: impl Fn() -> bool) -> Result<(), 
     let until = Instant::now() + PATIENCE;
     while !is_done() {
         if Instant::now() > until {
-            let why = "they did not in time: see the logs in its folders".into();
+            let why = "the servers did not finish in time: see their logs in the directory".into();
             return Err(folder.failed(doing, why));
         }
         thread::sleep(PAUSE);

@@ -1,9 +1,9 @@
-//! A cluster of Redis servers on this machine, in a folder: for laptops, tests, and one node of a batch system.
+//! A cluster of Redis servers on this machine, in a directory: for laptops, tests, and one node of a batch system.
 //!
-//! In the folder: `store.json`, which [`connect`](femtobarn_events::connect) takes; `password`, which only its owner may read, as
-//! other users of the machine can reach its ports; and a folder for each server, `node-0` and so on, with its settings,
-//! its log and its data. Servers go on when the program that started them has ended, keep their data when they are
-//! started again, and find each other by what they have noted of each other (`nodes.conf`).
+//! The directory has the file `store.json`, which [`connect`](femtobarn_events::connect) accepts; the file `password`,
+//! which only its owner can read, as other users of the machine can connect to the ports; and a directory for each server
+//! (`node-0` and so on) with its settings, log and data. Servers continue to run after the program that started them has
+//! ended, keep their data when they are started again, and find each other by their own records (`nodes.conf`).
 
 mod form;
 mod node;
@@ -23,53 +23,55 @@ use femtobarn_events::{EventsError, Uuid};
 use node::Node;
 pub use node::{LocalNode, Role};
 
-/// What a cluster is to be like. What is not said is as the folder has it; of a new one, as is said here.
+/// Options of a cluster. Options that are not given have the values of the existing cluster, or for a new cluster the
+/// defaults given here.
 #[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
-    /// How many servers have products: 3.
+    /// Number of servers with products; 3 by default.
     pub nodes: Option<usize>,
-    /// How many copies each of these has: none.
+    /// Number of replicas of each server; 0 by default.
     pub replicas: Option<usize>,
-    /// Bytes that each server may use: as many as it likes.
+    /// Memory limit of each server in bytes; no limit by default.
     pub memory: Option<u64>,
-    /// When a server has its log written to the disk: `always`, `everysec` or `no`: each second.
+    /// When servers write their logs to disk: `always`, `everysec` (default) or `no`.
     pub fsync: Option<String>,
-    /// The program of the servers, or Valkey's: `redis-server`.
+    /// The server program, Redis or Valkey; `redis-server` by default.
     pub program: Option<PathBuf>,
 }
 
-/// How many servers of a cluster have products, and how many copies each of these has.
+/// Number of servers with products, and number of replicas of each.
 type Shape = (usize, usize);
 
-/// What a local cluster is like.
+/// The status of a local cluster.
 #[derive(Debug)]
 pub struct LocalStatus {
-    /// The configuration that connects to it.
+    /// The configuration file to connect with.
     pub config: PathBuf,
-    /// Whether all servers answer, also those that were added to the ones in the folder, and serve all slots.
+    /// Whether all servers answer, including servers that were added from outside the directory, and all slots are
+    /// served.
     pub is_up: bool,
-    /// Whether all slots are served, although servers may be missing that others have taken the place of.
+    /// Whether all slots are served. Servers that were replaced by others may be missing.
     pub is_served: bool,
-    /// Its servers.
+    /// The servers.
     pub nodes: Vec<LocalNode>,
 }
 
-/// A folder with a cluster in it, which nobody else starts or ends meanwhile.
+/// The directory of a cluster, locked against other processes that start or stop servers.
 struct Folder {
     path: PathBuf,
     shown: String,
     _lock: File,
 }
 
-/// Starts the servers in a folder that do not run; makes the cluster if there is none.
+/// Starts the servers of a directory that do not run; creates the cluster if there is none.
 ///
 /// # Errors
 ///
-/// If the folder holds something else, a server does not start, or they do not find each other.
+/// If the directory has other content, a server does not start, or the servers cannot connect to each other.
 pub fn up(path: &Path, options: &LocalOptions) -> Result<LocalStatus, EventsError> {
     if options.nodes == Some(0) {
         return Err(EventsError::Usage {
-            what: "a store has one server at least".into(),
+            what: "a store needs at least one server".into(),
         });
     }
     let folder = Folder::make(path)?;
@@ -84,11 +86,11 @@ pub fn up(path: &Path, options: &LocalOptions) -> Result<LocalStatus, EventsErro
     folder.status(&nodes)
 }
 
-/// Ends the servers in a folder, when all of their logs are on the disk; gives how many have run.
+/// Stops the servers of a directory after their logs were written to disk; returns how many were running.
 ///
 /// # Errors
 ///
-/// If there is no cluster, or one does not end.
+/// If there is no cluster, or a server does not stop.
 pub fn down(path: &Path) -> Result<usize, EventsError> {
     let folder = Folder::open(path)?;
     let mut running: Vec<_> = Vec::new();
@@ -96,13 +98,14 @@ pub fn down(path: &Path) -> Result<usize, EventsError> {
         match (node.look(), node.process()) {
             (Some(found), _) => running.push((found.role, node)),
             (None, Some(process)) => {
-                let why = format!("process {process} runs and does not answer: end it yourself");
-                return Err(folder.failed(&format!("end the server {}", node.address), why));
+                let why =
+                    format!("process {process} is running but does not answer: stop it manually");
+                return Err(folder.failed(&format!("stop the server {}", node.address), why));
             }
             (None, None) => {}
         }
     }
-    // Replicas first: else they would take the place of masters that end.
+    // stop replicas first: otherwise they would replace stopped masters
     running.sort_by_key(|(role, _)| *role != Some(Role::Replica));
     for (_, node) in &running {
         node.end()?;
@@ -110,7 +113,7 @@ pub fn down(path: &Path) -> Result<usize, EventsError> {
     Ok(running.len())
 }
 
-/// What the servers in a folder do.
+/// Returns the status of the servers of a directory.
 ///
 /// # Errors
 ///
@@ -123,11 +126,11 @@ pub fn status(path: &Path) -> Result<LocalStatus, EventsError> {
 impl Folder {
     fn make(path: &Path) -> Result<Self, EventsError> {
         let failed =
-            |error| EventsError::engine(&path.display().to_string(), "make the folder", error);
+            |error| EventsError::engine(&path.display().to_string(), "create the directory", error);
         if path.is_file() {
             return Err(EventsError::Usage {
                 what: format!(
-                    "{}: this is a file, and a cluster has a folder of its own",
+                    "{} is a file: a cluster needs its own directory",
                     path.display()
                 ),
             });
@@ -141,8 +144,8 @@ impl Folder {
         if is_new && fs::read_dir(path).map_err(failed)?.next().is_some() {
             return Err(EventsError::Layout {
                 url: path.display().to_string(),
-                expected: "an empty folder, or one with a local cluster".into(),
-                found: "something else".into(),
+                expected: "an empty directory, or one with a local cluster".into(),
+                found: "other files".into(),
             });
         }
         Self::lock(path)
@@ -161,7 +164,8 @@ impl Folder {
 
     fn lock(path: &Path) -> Result<Self, EventsError> {
         let shown = path.display().to_string();
-        let failed = |error: std::io::Error| EventsError::engine(&shown, "lock it", error);
+        let failed =
+            |error: std::io::Error| EventsError::engine(&shown, "lock the directory", error);
         let path = path.canonicalize().map_err(failed)?;
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(false).mode(0o600);
@@ -174,9 +178,9 @@ impl Folder {
         })
     }
 
-    /// The servers that the folder has.
+    /// The servers of the directory.
     fn nodes(&self) -> Result<Vec<Node>, EventsError> {
-        // Written last: without it, nothing has become of what was begun.
+        // store.json is written last: without it, no cluster was completed
         if !self.config().exists() {
             return Ok(Vec::new());
         }
@@ -186,7 +190,7 @@ impl Folder {
             .collect()
     }
 
-    /// Fails if servers are to be otherwise than the folder has them.
+    /// Fails if the options differ from those of the existing cluster.
     fn check(&self, nodes: &[Node], options: &LocalOptions) -> Result<(), EventsError> {
         let Some(first) = nodes.first() else {
             return Ok(());
@@ -200,7 +204,7 @@ impl Folder {
         let mut differing = Vec::new();
         if wanted != (masters, replicas) {
             differing.push(format!(
-                "--nodes {masters} --replicas {replicas}, and not {} and {}",
+                "--nodes {masters} --replicas {replicas}, not {} and {}",
                 wanted.0, wanted.1
             ));
         }
@@ -212,15 +216,15 @@ impl Folder {
             if let (Some(found), Some(said)) = (found, said)
                 && found != *said
             {
-                differing.push(format!("{option} {found}, and not {said}"));
+                differing.push(format!("{option} {found}, not {said}"));
             }
         }
         match differing.is_empty() {
             true => Ok(()),
             false => Err(EventsError::Usage {
                 what: format!(
-                    "{} has a cluster that was made with {}: leave that away to start it as it is, or make one in another \
-                     folder",
+                    "{} has a cluster that was created with {}: omit these options to start it as it is, or use another \
+                     directory",
                     self.shown,
                     differing.join(", ")
                 ),
@@ -252,13 +256,13 @@ impl Folder {
         let nodes = nodes.iter().chain(&others);
         let found: Vec<_> = nodes.map(|node| (node, node.look())).collect();
         let answering = || found.iter().filter(|(_, found)| found.is_some());
-        // What servers say of others is some seconds old: each is asked for its own.
+        // what servers report about others is some seconds old, so each is asked about itself
         let owners: Vec<_> = answering()
             .map(|(node, _)| (node, node.slots()))
             .filter(|(_, slots)| !slots.is_empty())
             .collect();
         let served: BTreeSet<_> = owners.iter().flat_map(|(_, slots)| slots).collect();
-        // One that was just added, and has no slots yet, need not know the others.
+        // a server that was just added and has no slots yet may not know the others
         let is_served =
             served.len() == form::SLOTS && owners.iter().all(|(node, _)| node.has_all_slots());
         Ok(LocalStatus {
@@ -272,7 +276,7 @@ impl Folder {
         })
     }
 
-    /// The servers that were added to the cluster and are not in the folder, as those in it know them.
+    /// Servers of the cluster that are not in the directory, as reported by those in it.
     fn others(&self, nodes: &[Node]) -> Result<Vec<Node>, EventsError> {
         let mut known: BTreeSet<_> = nodes.iter().flat_map(Node::known).collect();
         known.retain(|(address, _)| nodes.iter().all(|node| node.address != *address));
@@ -280,7 +284,7 @@ impl Folder {
         known.into_iter().map(place).collect()
     }
 
-    /// Notes how to connect. What was acknowledged is to be there whichever server ends, where there are replicas.
+    /// Writes the configuration file. If there are replicas, acknowledged data survive the loss of any server.
     fn write_config(&self, nodes: &[Node], replicas: usize) -> Result<(), EventsError> {
         let addresses: Vec<_> = nodes.iter().map(|node| node.address.to_string()).collect();
         let mut config = json!({"nodes": addresses, "password_file": "password"});
@@ -292,12 +296,13 @@ impl Folder {
     }
 
     fn write_password(&self) -> Result<(), EventsError> {
-        let draw =
-            || Uuid::random().map_err(|error| self.failed("draw a password", error.to_string()));
+        let draw = || {
+            Uuid::random().map_err(|error| self.failed("generate a password", error.to_string()))
+        };
         self.write("password", &format!("{}{}\n", draw()?, draw()?))
     }
 
-    /// Writes a file that only its owner may read.
+    /// Writes a file that only its owner can read.
     fn write(&self, name: &str, text: &str) -> Result<(), EventsError> {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(true).mode(0o600);

@@ -1,4 +1,4 @@
-//! One server of a local cluster.
+//! A server of a local cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,52 +12,52 @@ use super::{LocalOptions, Shape};
 use femtobarn_events::EventsError;
 use femtobarn_redis::{Address, Connection, Options, Reply, Secret};
 
-/// How long a server may take to start or to end.
+/// Time limit for starting and stopping a server.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it may take to answer.
+/// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The program of the servers, if nobody says another.
+/// The default server program.
 const PROGRAM: &str = "redis-server";
-/// The comment of `redis.conf` that says for which program it was made.
+/// The comment in `redis.conf` with the server program.
 const NOTE: &str = "# program";
 const PAUSE: Duration = Duration::from_millis(20);
-/// As many bytes of a log are shown.
+/// Number of bytes of a log to show.
 const LOG: usize = 1500;
 
-/// What a server is.
+/// The role of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It has slots, or may get some.
     Master,
-    /// It has what a master has.
+    /// It replicates a master.
     Replica,
 }
 
-/// What one server does.
+/// The status of a server.
 #[derive(Clone, Debug, Default)]
 pub struct LocalNode {
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: String,
-    /// Its process; none if it does not run.
+    /// The process ID; none if it does not run.
     pub process: Option<u32>,
-    /// What it is; none if it does not answer.
+    /// The role; none if it does not answer.
     pub role: Option<Role>,
-    /// The bytes of memory that it uses.
+    /// The memory that it uses, in bytes.
     pub memory: Option<u64>,
 }
 
-/// One server, in a folder.
+/// A server in a directory.
 pub struct Node {
     pub address: Address,
     pub bus: u16,
     pub folder: PathBuf,
     options: Options,
-    /// What `redis.conf` says; nothing of one that is not there yet.
+    /// The content of `redis.conf`; empty for a new server.
     config: String,
 }
 
 impl Node {
-    /// Describes one that is not there yet.
+    /// A new server.
     pub fn new(folder: PathBuf, ports: (u16, u16), password: &Path) -> Result<Self, EventsError> {
         let (port, bus) = ports;
         let address = Address {
@@ -67,7 +67,7 @@ impl Node {
         Self::at(folder, (address, bus), password)
     }
 
-    /// One at an address, which need not have its data in the folder.
+    /// A server at an address, whose data need not be in the directory.
     pub fn at(
         folder: PathBuf,
         (address, bus): (Address, u16),
@@ -75,7 +75,7 @@ impl Node {
     ) -> Result<Self, EventsError> {
         let password = Secret::of_file(password).map_err(|error| {
             let why = format!("cannot read password_file={}: {error}", password.display());
-            EventsError::engine(&folder.display().to_string(), "read it", why)
+            EventsError::engine(&folder.display().to_string(), "read the password", why)
         })?;
         let options = Options {
             password: Some(password),
@@ -91,14 +91,14 @@ impl Node {
         })
     }
 
-    /// One that is there, by its settings.
+    /// An existing server, from its settings.
     pub fn read(folder: PathBuf, password: &Path) -> Result<Self, EventsError> {
         let shown = folder.display().to_string();
         let text = fs::read_to_string(folder.join("redis.conf"));
         let text = text.map_err(|error| EventsError::engine(&shown, "read redis.conf", error))?;
         let number = |name: &str| setting(&text, name).and_then(|value| value.parse().ok());
         let (Some(port), Some(bus)) = (number("port"), number("cluster-port")) else {
-            let why = "redis.conf does not say port and cluster-port";
+            let why = "redis.conf lacks port and cluster-port";
             return Err(EventsError::engine(&shown, "read redis.conf", why));
         };
         let node = Self::new(folder, (port, bus), password)?;
@@ -108,32 +108,32 @@ impl Node {
         })
     }
 
-    /// What its `redis.conf` says of one thing.
+    /// A setting in `redis.conf`.
     pub fn setting(&self, name: &str) -> Option<&str> {
         setting(&self.config, name)
     }
 
-    /// The shape of its cluster of `n` servers, by what it has noted of them: those that have slots stay as many, whoever
-    /// has taken the place of another.
+    /// The shape of its cluster of `n` servers, from its records. The number of masters is that of servers with slots,
+    /// which stays constant when servers replace others.
     pub fn shape(&self, n: usize) -> Shape {
         let noted = fs::read_to_string(self.folder.join("nodes.conf")).unwrap_or_default();
-        // id, address, flags, master, ping, pong, epoch, link, and slots
+        // ID, address, flags, master, ping, pong, epoch, link, slots
         let has_slots = |line: &&str| line.split(' ').nth(8).is_some_and(|slot| !slot.is_empty());
         let all = noted.lines().filter(|line| !line.starts_with("vars"));
-        // Others may have been added to those in the folder.
+        // servers may have been added to those in the directory
         let n = all.clone().count().max(n);
         let masters = all.filter(has_slots).count().max(1);
         (masters, (n / masters).saturating_sub(1))
     }
 
-    /// Its settings as a file.
+    /// The content of its `redis.conf`.
     pub fn config(&self, options: &LocalOptions) -> String {
         let password = self.options.password.as_ref();
         let password = password.map_or("", |password| password.0.as_str());
         let memory = options.memory.unwrap_or_default();
         let fsync = options.fsync.as_deref().unwrap_or("everysec");
         let program = options.program.as_deref().unwrap_or(Path::new(PROGRAM));
-        // Paths are relative to its folder, in which it is started: nothing in them needs quotes.
+        // paths are relative to its working directory, so they need no quotes
         format!(
             "{NOTE} {}\nbind 127.0.0.1\nport {}\ncluster-port {}\nprotected-mode yes\nrequirepass {password}\nmasterauth {password}\n\
              daemonize yes\npidfile ./pid\nlogfile log\ndir ./\n\
@@ -146,7 +146,7 @@ impl Node {
         )
     }
 
-    /// Starts it, by the program that it was made for if none is said, and waits until it answers.
+    /// Starts the server, by default with the program in its settings, and waits until it answers.
     pub fn start(&self, program: Option<&Path>) -> Result<(), EventsError> {
         let noted = self.setting(NOTE).unwrap_or(PROGRAM);
         let program = program.unwrap_or(Path::new(noted));
@@ -165,7 +165,7 @@ impl Node {
             ))
         })?;
         if !status.success() {
-            return Err(failed(format!("it ended at once: {}", self.log())));
+            return Err(failed(format!("it stopped immediately: {}", self.log())));
         }
         let until = Instant::now() + PATIENCE;
         loop {
@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    /// Whether its log says that it has ended.
+    /// Whether its log says that it has stopped.
     fn has_failed(&self) -> bool {
         let log = self.log();
         log.contains("Failed listening")
@@ -195,7 +195,7 @@ impl Node {
         String::from_utf8_lossy(last).into_owned()
     }
 
-    /// What it answers to a command, the elements of an array between spaces; else why it does not.
+    /// The answer to a command, with spaces between the elements of arrays; or the error.
     pub fn ask(&self, words: &[&str]) -> Result<String, String> {
         let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
         let until = Instant::now() + ANSWER;
@@ -212,23 +212,23 @@ impl Node {
         asked.map_err(|error| error.to_string())?
     }
 
-    /// Does a command that has to go well.
+    /// Sends a command that must succeed.
     pub fn tell(&self, words: &[&str]) -> Result<String, EventsError> {
         self.ask(words).map_err(|why| {
             self.failed(
-                &format!("have {} do {}", self.address, words.join(" ")),
+                &format!("send to {} the command {}", self.address, words.join(" ")),
                 why,
             )
         })
     }
 
-    /// A line of what it says of itself.
+    /// A line of the output of `INFO`.
     pub fn info(&self, section: &str, name: &str) -> Option<String> {
         let text = self.ask(&["INFO", section]).ok()?;
         value(&text, name)
     }
 
-    /// What it does, if it runs.
+    /// The status, if it runs.
     pub fn look(&self) -> Option<LocalNode> {
         let process = self.info("server", "process_id")?.parse().ok();
         let role = match self.info("replication", "role")?.as_str() {
@@ -245,29 +245,29 @@ impl Node {
         })
     }
 
-    /// The process that runs in its folder, although it may not answer.
+    /// The process that runs in its directory, even if it does not answer.
     pub fn process(&self) -> Option<u32> {
         let process = fs::read_to_string(self.folder.join("pid"))
             .ok()?
             .trim()
             .parse()
             .ok()?;
-        // The number may be another's by now.
+        // the process ID may have been reused
         let place = fs::read_link(format!("/proc/{process}/cwd")).ok()?;
         (place == self.folder).then_some(process)
     }
 
-    /// Whether it knows somebody for each slot.
+    /// Whether it knows a server for each slot.
     pub fn has_all_slots(&self) -> bool {
         let info = self.ask(&["CLUSTER", "INFO"]).unwrap_or_default();
         value(&info, "cluster_state").as_deref() == Some("ok")
     }
 
-    /// The slots that it has itself; none of a replica.
+    /// The slots that it has itself; none for a replica.
     pub fn slots(&self) -> Vec<u16> {
         let known = self.ask(&["CLUSTER", "NODES"]).unwrap_or_default();
         let own = known.lines().map(|line| line.split(' '));
-        // id, address, flags, master, ping, pong, epoch, link, and slots; those that move stand in brackets
+        // ID, address, flags, master, ping, pong, epoch, link, slots; migrating slots are in brackets
         let own = own.filter(|parts| parts.clone().nth(2).is_some_and(is_own_master));
         let ranges = own.flat_map(|parts| parts.skip(8)).filter_map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -276,11 +276,11 @@ impl Node {
         ranges.flatten().collect()
     }
 
-    /// The addresses, and ports of the bus, of all servers of its cluster that it knows, itself among them.
+    /// The addresses and bus ports of all servers of its cluster that it knows, including itself.
     pub fn known(&self) -> Vec<(Address, u16)> {
         let known = self.ask(&["CLUSTER", "NODES"]).unwrap_or_default();
         let address = |line: &str| {
-            // ip:port@bus, and from version 7 on its name
+            // ip:port@bus, and the host name from version 7 on
             let (address, bus) = line.split(' ').nth(1)?.split_once('@')?;
             let bus = bus.split(',').next()?.parse().ok()?;
             let host = address.rsplit_once(':')?;
@@ -288,7 +288,7 @@ impl Node {
                 host: host.0.into(),
                 port: host.1.parse().ok()?,
             };
-            // One that does not know its own address is where it was asked.
+            // a server that does not know its own address has the address that was connected to
             let host = match place.host.as_str() {
                 "" => self.address.host.clone(),
                 _ => place.host,
@@ -298,7 +298,7 @@ impl Node {
         known.lines().filter_map(address).collect()
     }
 
-    /// What is known of it if it does not answer.
+    /// The status if it does not answer.
     pub fn unheard(&self) -> LocalNode {
         LocalNode {
             address: self.address.to_string(),
@@ -307,19 +307,20 @@ impl Node {
         }
     }
 
-    /// Whether it has its place: as a replica, all that its master has.
+    /// Whether it has joined the cluster and, as a replica, has all data of its master.
     pub fn is_ready(&self) -> bool {
         let link = self.info("replication", "master_link_status");
         self.has_all_slots() && link.is_none_or(|link| link == "up")
     }
 
-    /// Ends it, when its log is on the disk.
+    /// Stops the server after its log was written to disk.
     pub fn end(&self) -> Result<(), EventsError> {
-        let failed = |why: String| self.failed("end a server", why);
+        let failed = |why: String| self.failed("stop a server", why);
         let process = self.info("server", "process_id");
         let process = process.and_then(|process| Pid::from_raw(process.parse().ok()?));
         let until = Instant::now() + PATIENCE;
-        // It answers by ending, or says why it does not: as that its first log is still being written, which passes.
+        // it answers by stopping, or with an error, which may be temporary: for example while its first log is being
+        // written
         while let Err(why) = self.ask(&["SHUTDOWN", "NOSAVE"])
             && why.starts_with("ERR")
         {
@@ -342,7 +343,7 @@ impl Node {
     }
 }
 
-/// Whether flags of `CLUSTER NODES` are those of the server that was asked, which is a master.
+/// Whether flags of `CLUSTER NODES` are those of the server itself, and it is a master.
 fn is_own_master(flags: &str) -> bool {
     ["myself", "master"].map(|flag| flags.split(',').any(|one| one == flag)) == [true, true]
 }

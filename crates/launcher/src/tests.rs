@@ -3,7 +3,7 @@ use femtobarn_testkit::can_start_redis;
 use super::*;
 use femtobarn_events::{Batch, Parent, ProductName, connect};
 
-/// Ends what a test that failed has left.
+/// Stops the servers of a failed test.
 struct Ended(PathBuf);
 
 impl Drop for Ended {
@@ -40,7 +40,7 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     };
     assert_eq!(roles(&status_now), [3, 3]);
     let config = status_now.config.to_str().unwrap().to_owned();
-    // A failover is to lose nothing.
+    // a failover must not lose data
     let text = fs::read_to_string(&config).unwrap();
     assert!(text.contains("\"write_concern\": \"replicas:1\""), "{text}");
     let store = connect(&config).unwrap();
@@ -60,13 +60,13 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     batch.store(parent, 3, &name, b"value");
     store.write(&batch).unwrap();
     store.flush().unwrap();
-    // Who is not its owner has no password, and none is in what is printed.
+    // only the owner can read the password, and it is not in the output
     let password = fs::read_to_string(path.join("password")).unwrap();
     assert!(!format!("{store:?}").contains(password.trim()));
     let address = &status_now.nodes[0].address;
     let error = connect(&format!("redis://{address}")).unwrap_err();
     assert_eq!(error.kind(), "store-denied");
-    // Again: nothing is to be done.
+    // a second call has nothing to do
     let processes = |status: &LocalStatus| {
         let all = status.nodes.iter().map(|node| node.process);
         all.collect::<Vec<_>>()
@@ -90,7 +90,7 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     let store = connect(&config).unwrap();
     assert_eq!(store.contains(&parent, &[3]).unwrap(), [true]);
     down(&path).unwrap();
-    // What nobody says is as it was made, by whom the same is said, too.
+    // options that are not given have the values of the cluster, and giving the same values is allowed
     let as_it_is = up(&path, &LocalOptions::default()).unwrap();
     assert_eq!(roles(&as_it_is), [3, 3]);
     for (options, words) in [
@@ -124,7 +124,8 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     down(&path).unwrap();
 }
 
-/// `fb store status` said "up" for the seconds in which the other servers did not know yet that one was dead.
+/// `fb store status` printed "up" for some seconds after a server was killed, until the other servers had
+/// noticed.
 #[test]
 fn a_server_that_was_killed_is_missed_before_the_others_know() {
     if !can_start_redis() {
@@ -157,7 +158,7 @@ fn a_server_that_was_killed_is_missed_before_the_others_know() {
     }
 }
 
-/// A server that is none of a folder's.
+/// A server that is not in the directory.
 struct Added {
     process: std::process::Child,
     port: u16,
@@ -177,7 +178,7 @@ impl Drop for Added {
 impl Added {
     fn start(folder: &Path, password: &str) -> Self {
         fs::create_dir(folder).unwrap();
-        // the port of its bus is 10,000 above
+        // the bus uses the port plus 10,000
         let ports = std::iter::repeat_with(femtobarn_testkit::free_port);
         let port = ports.take(1000).find(|port| *port < 50_000).unwrap();
         let config = format!(
@@ -199,7 +200,7 @@ impl Added {
     }
 }
 
-/// Whether `redis-cli` went well, and what it printed.
+/// Whether `redis-cli` succeeded, and its output.
 fn redis_cli(password: &str, words: &[&str]) -> (bool, String) {
     let mut command = std::process::Command::new("redis-cli");
     let done = command.args(words).env("REDISCLI_AUTH", password).output();
@@ -208,13 +209,13 @@ fn redis_cli(password: &str, words: &[&str]) -> (bool, String) {
     (done.status.success(), said)
 }
 
-/// Asks until something is so, as the servers of a cluster hear of each other a little later.
+/// Waits until a condition holds, as servers of a cluster learn of changes with a delay.
 #[track_caller]
 fn until(is_so: impl Fn() -> bool) {
     assert!(is_soon(60, is_so));
 }
 
-/// Asks until something is so; not for longer than that many seconds.
+/// Waits for at most so many seconds until a condition holds.
 fn is_soon(seconds: u64, is_so: impl Fn() -> bool) -> bool {
     let began = std::time::Instant::now();
     loop {
@@ -228,7 +229,7 @@ fn is_soon(seconds: u64, is_so: impl Fn() -> bool) -> bool {
     }
 }
 
-/// `fb store status` said "NOT up" once a server that is not in the folder had some of the slots.
+/// `fb store status` printed "NOT up" when a server outside the directory had some of the slots.
 #[test]
 fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
     if !can_start_redis() {
@@ -257,13 +258,13 @@ fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
         parents.iter().all(has)
     };
 
-    // Adding a server, as the guide says.
+    // adds a server as the guide describes
     let added = Added::start(&folder.path().join("added"), password);
     until(|| std::net::TcpStream::connect(added.address()).is_ok());
     cli(&["--cluster", "add-node", &added.address(), &first]);
     until(|| status(&path).unwrap().nodes.len() == 4);
     assert!(status(&path).unwrap().is_up);
-    // Slots can be moved when all have heard of it, and it serves: it waits for some seconds after it has joined.
+    // slots can be moved when all servers know the new one and it serves, which takes some seconds
     let all_say = |words: &str| {
         let said = cli(&["--cluster", "call", &first, "CLUSTER", "INFO"]);
         said.matches(words).count() == 4
@@ -292,7 +293,7 @@ fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
     assert_eq!(connect(&config).unwrap().n_targets(), 4);
     assert!(up(&path, &LocalOptions::default()).unwrap().is_up);
 
-    // Another takes its place.
+    // another server replaces it
     let new = Added::start(&folder.path().join("new"), password);
     until(|| std::net::TcpStream::connect(new.address()).is_ok());
     let add = ["--cluster", "add-node", &new.address(), &first];
@@ -300,7 +301,7 @@ fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
     let port = new.port.to_string();
     until(|| cli(&["-p", &port, "INFO", "replication"]).contains("master_link_status:up"));
     assert_eq!(status(&path).unwrap().nodes.len(), 5);
-    // All have to know that it is a replica, as they vote, and then that it has the slots.
+    // as all servers vote, all must know that it is a replica, and then that it has the slots
     let all_say = |role: &str| {
         let known = cli(&["--cluster", "call", &first, "CLUSTER", "NODES"]);
         let place = format!("{}@", new.address());
@@ -308,7 +309,7 @@ fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
         lines.clone().count() == 5 && lines.all(|line| line.contains(role))
     };
     until(|| all_say("slave"));
-    // A server gives up after 5 s, and refuses while its own connection to the master is made anew.
+    // a server gives up after 5 s, and refuses while it reconnects to its master
     until(|| {
         let said = cli(&["-p", &port, "CLUSTER", "FAILOVER"]);
         eprint!("{said}");
@@ -320,14 +321,14 @@ fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
     assert!(status(&path).unwrap().is_up);
     assert!(has_all());
 
-    // One that was added and is gone is missed.
+    // a server that was added and has disappeared is missing
     drop(new);
     let found = status(&path).unwrap();
     assert_eq!((found.is_up, found.is_served), (false, false));
     assert_eq!(found.nodes[3].role, None);
 }
 
-/// Whether a process has ended, although nobody has waited for it.
+/// Whether a process has ended without being waited for.
 fn is_zombie(process: rustix::process::Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
     stat.is_ok_and(|stat| stat.contains(") Z "))

@@ -1,14 +1,14 @@
-//! Where a server listens.
+//! The address of a server.
 
 use std::fmt;
 
-/// The port of a host that states none.
+/// The default port.
 const PORT: u16 = 6379;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address {
-    /// The host's name or number, without the brackets of IPv6.
+    /// The host's name or IP address, without the brackets of IPv6.
     pub host: String,
     /// The port.
     pub port: u16,

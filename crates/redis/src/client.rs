@@ -1,4 +1,4 @@
-//! The servers: which has which slot, and connections to them that wait to be used again.
+//! The servers: which server has which slot, and idle connections to them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -11,19 +11,19 @@ use rustls::ClientConfig;
 use crate::topology::Topology;
 use crate::{Address, Connection, ConnectionError, Guard, Options, RedisError, Reply, tls};
 
-/// How long one server may take to say who has what, once others can be asked.
+/// Time limit for a server to answer which server has which slot, if there are others to ask.
 const ASKED: Duration = Duration::from_secs(2);
 
 /// A client of one server, or of the servers of a cluster.
 ///
-/// It may be used by any number of threads, and by processes that are forked: each opens connections of its own.
+/// It can be used by any number of threads, and in forked processes, which open their own connections.
 pub struct Client {
     options: Options,
     guard: Arc<dyn Guard>,
     tls: Option<Arc<ClientConfig>>,
     topology: Mutex<Arc<Topology>>,
     idle: Mutex<Idle>,
-    /// When replicas were waited for in vain last.
+    /// When waiting for replicas failed last.
     waited: Mutex<Option<Instant>>,
     /// When servers that did not answer were given up last.
     given_up: Mutex<HashMap<Arc<Address>, Instant>>,
@@ -31,7 +31,7 @@ pub struct Client {
 
 #[derive(Default)]
 struct Idle {
-    /// A process that was forked must not use the connections of the one that it comes from.
+    /// The process that opened the connections. A forked process must not use them.
     process: Option<Process>,
     by_address: HashMap<Arc<Address>, Vec<Connection>>,
 }
@@ -44,12 +44,12 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What servers have said, one after another: `127.0.0.1:7000: connection refused`.
+/// Errors of servers, for messages: `127.0.0.1:7000: connection refused`.
 #[derive(Debug, Default)]
 pub(crate) struct ServerErrors(Vec<(Address, String)>);
 
 impl ServerErrors {
-    /// Notes what has come of asking a server; of each, the last counts.
+    /// Records the error of a server; the last one counts.
     pub fn note(&mut self, address: &Address, said: String) {
         self.0.retain(|(at, _)| at != address);
         self.0.push((address.clone(), said));
@@ -59,18 +59,18 @@ impl ServerErrors {
         let all = self.0.iter();
         let all: Vec<_> = all.map(|(at, said)| format!("{at}: {said}")).collect();
         match all.is_empty() {
-            true => "none knows who has these keys".into(),
+            true => "no server knows which server has these keys".into(),
             false => all.join("; "),
         }
     }
 }
 
 impl Client {
-    /// Connects to the first of the options' servers that answers, and asks it whether there is a cluster.
+    /// Connects to the first of the options' servers that answers, and asks whether there is a cluster.
     ///
     /// # Errors
     ///
-    /// If the files for TLS cannot be used, no server answers, or one refuses.
+    /// If the TLS files cannot be used, no server answers, or a server refuses.
     pub fn connect(options: Options, guard: Arc<dyn Guard>) -> Result<Self, RedisError> {
         let tls = match options.has_tls {
             true => Some(tls::config(&options).map_err(|why| RedisError::Tls {
@@ -105,7 +105,7 @@ impl Client {
         Err(client.unreachable("connect", &said))
     }
 
-    /// How the servers are reached.
+    /// The options.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -114,7 +114,7 @@ impl Client {
         &*self.guard
     }
 
-    /// The error that a server refuses something.
+    /// The error that a server refused a command.
     pub(crate) fn refused(&self, node: &Address, doing: &str, said: String) -> RedisError {
         RedisError::Refused {
             url: self.options.url.clone(),
@@ -124,7 +124,7 @@ impl Client {
         }
     }
 
-    /// The error that nobody answered as was needed.
+    /// The error that no server answered as required.
     pub(crate) fn unreachable(&self, doing: &str, said: &ServerErrors) -> RedisError {
         RedisError::Unreachable {
             url: self.options.url.clone(),
@@ -133,23 +133,23 @@ impl Client {
         }
     }
 
-    /// Notes whether replicas were waited for in vain.
+    /// Records whether waiting for replicas failed.
     pub(crate) fn note_waited(&self, is_vain: bool) {
         *lock(&self.waited) = is_vain.then(Instant::now);
     }
 
-    /// Whether that was of late, so that it will most likely be again.
+    /// Whether that was recently, so that it will probably fail again.
     pub(crate) fn has_waited_in_vain(&self) -> bool {
         lock(&self.waited).is_some_and(|when| when.elapsed() < self.options.failover)
     }
 
-    /// Notes that servers were waited for in vain.
+    /// Records that servers were given up.
     pub(crate) fn give_up(&self, servers: impl IntoIterator<Item = Arc<Address>>) {
         let now = servers.into_iter().map(|server| (server, Instant::now()));
         lock(&self.given_up).extend(now);
     }
 
-    /// Whether all of these were given up of late, and have not answered since.
+    /// Whether all of these were given up recently, and have not answered since.
     pub(crate) fn were_given_up(&self, servers: &BTreeSet<Arc<Address>>) -> bool {
         let given_up = lock(&self.given_up);
         let is_late = |when: &Instant| when.elapsed() < self.options.failover;
@@ -157,7 +157,7 @@ impl Client {
         !servers.is_empty() && servers.iter().all(was_given_up)
     }
 
-    /// Notes that servers answer.
+    /// Records that servers answered.
     pub(crate) fn note_answered<'a>(&self, servers: impl IntoIterator<Item = &'a Arc<Address>>) {
         let mut given_up = lock(&self.given_up);
         if !given_up.is_empty() {
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Who has what, as far as is known.
+    /// Which server has which slot, as far as is known.
     pub fn topology(&self) -> Arc<Topology> {
         lock(&self.topology).clone()
     }
@@ -178,7 +178,8 @@ impl Client {
         *topology = Arc::new(found);
     }
 
-    /// Asks a cluster again who has what, if nobody has done so since; one who is `suspect` last, one who `knows` first.
+    /// Asks the cluster again which server has which slot, unless another caller has just done so. The server `suspect`
+    /// is asked last, the server `knows` first.
     pub(crate) fn refresh(
         &self,
         seen: u64,
@@ -201,7 +202,7 @@ impl Client {
         all.sort_by_key(|place| Some(&**place) == suspect);
         for place in all {
             if let Ok(Some(found)) = self.ask_for_slots(&place, ASKED, said) {
-                // One that is cut off from the others may know of nobody.
+                // a server that is cut off from the others may not know any masters
                 if found.is_cluster && !found.masters.is_empty() {
                     return self.learn(found);
                 }
@@ -209,7 +210,7 @@ impl Client {
         }
     }
 
-    /// What one server says; none if it does not.
+    /// Asks one server; none if it does not answer.
     fn ask_for_slots(
         &self,
         place: &Arc<Address>,
@@ -227,7 +228,7 @@ impl Client {
         });
         let error = match asked {
             Ok(Ok(Some(found))) => return Ok(Some(found)),
-            Ok(Ok(None)) => "CLUSTER SLOTS gives what makes no sense".to_owned(),
+            Ok(Ok(None)) => "CLUSTER SLOTS returned an invalid answer".to_owned(),
             Ok(Err(error)) if error.contains("cluster support disabled") => {
                 return Ok(Some(Topology::single(Address::clone(place))));
             }
@@ -240,7 +241,7 @@ impl Client {
         Ok(None)
     }
 
-    /// A connection that the guard has checked, one that was used before if there is one.
+    /// A connection that the guard has checked; an idle one if available.
     pub(crate) fn connection(&self, place: &Arc<Address>) -> Result<Connection, ConnectionError> {
         let mut connection = self.any_connection(place)?;
         if !connection.is_checked {
@@ -250,7 +251,7 @@ impl Client {
         Ok(connection)
     }
 
-    /// A connection to a server, whatever the guard says of it later.
+    /// A connection to a server, without the guard's check.
     pub(crate) fn any_connection(
         &self,
         place: &Arc<Address>,
@@ -268,7 +269,7 @@ impl Client {
         }
     }
 
-    /// Keeps a connection for who comes next.
+    /// Keeps an idle connection for later use.
     pub(crate) fn give_back(&self, place: &Arc<Address>, connection: Connection) {
         if !connection.is_idle() {
             return;
@@ -280,7 +281,7 @@ impl Client {
         }
     }
 
-    /// Forgets the connections to a server, which have most likely ended as well when one has.
+    /// Closes the idle connections to a server. If one connection has broken, the others probably have, too.
     pub(crate) fn forget(&self, place: &Address) {
         self.idle().by_address.remove(place);
     }

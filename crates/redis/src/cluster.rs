@@ -1,7 +1,7 @@
-//! Commands on their way: to all servers in parallel, a limited number at a time, and again if a server redirects.
+//! Sends commands to all servers in parallel, with a limited number in flight, and repeats them if a server redirects.
 //!
-//! Every command here may be done twice. It has one key, so that slots may move while it is on its way: while a slot
-//! moves, the owner is known per key, not per slot.
+//! All commands must be idempotent. Each has one key, so slots may move while it is in flight: while a slot moves, its
+//! owner is known per key, not per slot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::marker::PhantomData;
@@ -16,20 +16,20 @@ use crate::refusal::is_too_large;
 use crate::topology::Topology;
 use crate::{Address, Commands, Connection, ConnectionError, RedisError, Reply};
 
-/// How long a server may be quiet until the others are asked whether it is still one of them.
+/// After this silence of a server, other servers are asked whether it still belongs to the cluster.
 const SUSPECT: Duration = Duration::from_millis(1500);
 /// Time to wait for replicas before a notice.
 const SOON: Duration = Duration::from_secs(1);
-/// How long to wait until a command is tried again.
+/// The first pause before a command is repeated.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 
-/// Commands on their way to the servers of a client, by connections that are held for one call after another. Whoever takes
-/// replies may fail with an error of type `E`, which errors of the client become, too.
+/// Commands in flight to the servers of a client. The connections are kept from call to call. Functions that receive
+/// replies may fail with an error of type `E`; errors of the client are converted to it.
 pub struct Flow<'a, E> {
     client: &'a Client,
     held: HashMap<Arc<Address>, Connection>,
-    /// Servers that have executed a command, not only redirected it.
+    /// Servers that have executed a command, rather than only redirected it.
     used: HashSet<Arc<Address>>,
     /// Whether a connection has broken: data acknowledged on a failed connection may be lost with the server.
     pub has_lost: bool,
@@ -41,7 +41,7 @@ pub struct Flow<'a, E> {
 }
 
 impl<'a, E: From<RedisError>> Flow<'a, E> {
-    /// Holds no connection yet.
+    /// Creates a flow without connections.
     pub fn new(client: &'a Client) -> Self {
         Self {
             client,
@@ -54,14 +54,14 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         }
     }
 
-    /// Sends commands and gives `answered` each reply with the number of its command, in any order. Each is answered once,
-    /// unless `in_order` says that of two with one key the later must be done last: then it may be done, and answered, again.
-    /// `doing` says in errors what is being done.
+    /// Sends commands, and calls `answered` with each reply and the number of its command, in any order. Each command is
+    /// answered once. With `in_order`, of two commands with one key the later is done last: for that, commands may be
+    /// repeated and answered again. `doing` describes the operation in errors.
     ///
     /// # Errors
     ///
-    /// What a server refuses, if none could be had within the time that the options allow, and the first error of
-    /// `answered`, after which no more replies are taken.
+    /// The refusal of a server, if no other succeeded within the time limits of the options; or the first error of
+    /// `answered`, after which no more replies are received.
     pub fn run(
         &mut self,
         doing: &str,
@@ -132,8 +132,8 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         Ok(())
     }
 
-    /// For how long no command that is left needs to be answered, until all are given up: not long again if all are for
-    /// servers that were given up of late.
+    /// For how long the remaining commands may stay unanswered before they are given up. The time is short if all are for
+    /// servers that were given up recently.
     fn patience(&self, left: &[Task], commands: &Commands) -> Duration {
         let failover = self.client.options().failover;
         match self.client.were_given_up(&self.masters(left, commands)) {
@@ -150,7 +150,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         masters.cloned().collect()
     }
 
-    /// Sends all that is pending once; returns the commands to send again.
+    /// Sends all pending commands once; returns those to send again.
     fn round(
         &mut self,
         doing: &str,
@@ -194,7 +194,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         Ok(again)
     }
 
-    /// Groups commands by the servers that they go to.
+    /// Groups commands by server.
     fn pipelines(
         &mut self,
         doing: &str,
@@ -239,7 +239,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         Ok(pipelines)
     }
 
-    /// Whether a pipeline may go on; else why not.
+    /// Whether a pipeline may continue; if not, the reason.
     fn settle(
         &self,
         result: Result<(), ConnectionError>,
@@ -272,7 +272,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         }
     }
 
-    /// Whether the others say that a server which is quiet is not to be waited for.
+    /// Whether other servers say that a silent server was replaced.
     fn is_replaced(&self, address: &Address, is_gone: impl Fn(&Topology) -> bool) -> bool {
         let topology = self.client.topology();
         if !topology.is_cluster {
@@ -284,7 +284,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         is_gone(&self.client.topology())
     }
 
-    /// Gives a pipeline up whose connection is of no use.
+    /// Gives up a pipeline whose connection is broken.
     fn end(&mut self, pipeline: Pipeline, why: String, again: &mut Again, said: &mut ServerErrors) {
         self.has_lost = true;
         self.has_repeated |= !pipeline.flying.is_empty();
@@ -294,12 +294,13 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         again.broken(&pipeline.address, flying.chain(pipeline.queue));
     }
 
-    /// Waits until as many replicas have what was written by this flow; gives how many have. None if a server was lost,
-    /// so that nobody can tell. The guard is told soon for whom it waits; once it was in vain, it does not wait long for a while.
+    /// Waits until so many replicas have everything that this flow has written; returns how many have. None if a server
+    /// was lost, so that the number is unknown. The guard is soon told which servers are waited for. After a failure,
+    /// waits are short for a while.
     ///
     /// # Errors
     ///
-    /// If a server refuses to say so.
+    /// If a server refuses to answer.
     pub fn wait_for_replicas(&mut self, wanted: usize) -> Result<Option<usize>, E> {
         let options = self.client.options();
         let patience = options.failover.min(options.timeout);
@@ -323,7 +324,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         Ok(fewest.unwrap_or(usize::MAX))
     }
 
-    /// Sends one command to all servers that were used; gives the numbers that they answer, but for those that were lost.
+    /// Sends one command to all servers that were used; returns the numbers they answer, except those of lost servers.
     fn ask_all(
         &mut self,
         command: &[u8],
@@ -383,12 +384,12 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
         }
         connection.take(|reply| match reply {
             Reply::Number(n) => Ok(usize::try_from(n).unwrap_or_default()),
-            // WAITAOF returns two: the server itself, and its replicas.
+            // WAITAOF returns two numbers: for the server itself, and for its replicas
             Reply::Array(mut elements) => match elements.next() {
                 Some(Reply::Number(n)) => Ok(usize::try_from(n).unwrap_or_default()),
                 _ => Ok(0),
             },
-            // It has become a replica meanwhile.
+            // it has become a replica in the meantime
             Reply::Error(error) if error.starts_with(b"UNBLOCKED") => Err(ConnectionError::Quiet),
             reply => Err(ConnectionError::Refused(reply.text())),
         })?
@@ -403,7 +404,7 @@ impl<E> Drop for Flow<'_, E> {
     }
 }
 
-/// With each task, all later ones of its slot, so that what comes later is also done later.
+/// Adds to each task all later ones of its slot, so that their order is kept.
 fn with_later(tasks: Vec<Task>, commands: &Commands) -> Vec<Task> {
     let mut first: HashMap<u16, usize> = HashMap::new();
     let mut by_number: BTreeMap<usize, Task> = BTreeMap::new();

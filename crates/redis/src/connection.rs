@@ -1,7 +1,7 @@
 //! One connection to one server: TCP or TLS, and authentication.
 //!
-//! What the server does not take or give within [`SLICE`] is a [`ConnectionError::Quiet`], after which the caller may look
-//! whether to go on, and call again: nothing is lost.
+//! If the server does not accept or send data within [`SLICE`], the result is [`ConnectionError::Quiet`]. The caller may
+//! check whether to continue, and call again: nothing is lost.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -17,13 +17,13 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use crate::protocol::{Scan, packed};
 use crate::{Address, ConnectionError, Options, Reply, tls};
 
-/// How long a wait lasts until the caller may look around.
+/// Duration of a wait, after which the caller can check whether to continue.
 const SLICE: Duration = Duration::from_millis(500);
-/// How much is read at once.
+/// Number of bytes per read.
 const READ: usize = 256 << 10;
-/// More memory than that is given back when a reply was taken.
+/// Larger buffers are freed after a reply was received.
 const KEPT: usize = 8 << 20;
-/// The first bytes of a TLS server that does not understand the client: an alert.
+/// The first bytes from a TLS server that rejects a client without TLS: an alert.
 const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 const SPEAKS_TLS: &str = "if this is its TLS port, connect with rediss://";
 
@@ -43,11 +43,11 @@ pub struct Connection {
     start: usize,
     end: usize,
     scan: Scan,
-    /// When something went or came last.
+    /// When data were sent or received last.
     pub(crate) moved: Instant,
-    /// Whether the guard has checked it.
+    /// Whether the guard has checked the connection.
     pub(crate) is_checked: bool,
-    /// What it means most likely if it ends before anything has come.
+    /// The most likely reason if the connection ends before anything was received.
     silence: Option<&'static str>,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects to a server, with TLS and authentication as the options say. A client is not needed for it.
+    /// Connects to a server, with TLS and authentication as in the options. No client is needed.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Connection {
         Self::open_with(address, options, tls.as_ref())
     }
 
-    /// The same, with the TLS that a client has set up.
+    /// The same, with the TLS configuration of a client.
     pub(crate) fn open_with(
         address: &Address,
         options: &Options,
@@ -131,11 +131,11 @@ impl Connection {
         })?
     }
 
-    /// Sends one command and waits for its answer.
+    /// Sends one command and waits for its answer, which `take` receives, even if it is an error.
     ///
     /// # Errors
     ///
-    /// If it has not come by `until`, or the connection breaks. What the server answers, also an error, is given to `take`.
+    /// If there is no answer before `until`, or the connection breaks.
     pub fn ask<T>(
         &mut self,
         args: &[&[u8]],
@@ -164,17 +164,17 @@ impl Connection {
         }
     }
 
-    /// Notes bytes that are to be sent.
+    /// Appends bytes to send.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
-    /// How many bytes are still to be sent.
+    /// Number of bytes still to be sent.
     pub(crate) fn unsent(&self) -> usize {
         self.out.len() - self.sent
     }
 
-    /// Sends what is noted.
+    /// Sends the pending bytes.
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
@@ -191,7 +191,7 @@ impl Connection {
         flushed.map_err(|trouble| self.explained(trouble))
     }
 
-    /// Says what it means that a connection has ended before anything has come.
+    /// Adds the likely reason to the error of a connection that ended before anything was received.
     fn explained(&self, trouble: ConnectionError) -> ConnectionError {
         match (trouble, self.silence) {
             (ConnectionError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Waits until a reply is whole.
+    /// Waits for a complete reply.
     pub(crate) fn receive(&mut self) -> Result<(), ConnectionError> {
         while !self.has_reply()? {
             self.make_room();
@@ -219,8 +219,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The error that a server has said before it closed a connection to which can be written no more. What it has answered
-    /// before is lost.
+    /// The error that a server sent before it closed a connection that can no longer be written to. Earlier answers are
+    /// lost.
     pub(crate) fn last_words(&mut self) -> Option<String> {
         let until = Instant::now() + SLICE;
         loop {
@@ -236,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Whether a reply is whole already.
+    /// Whether there is a complete reply.
     pub(crate) fn has_reply(&mut self) -> Result<bool, ConnectionError> {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
         match self.scan.whole(bytes) {
@@ -245,13 +245,13 @@ impl Connection {
                 Err(ConnectionError::Broken(SPEAKS_TLS.into()))
             }
             Err(found) => Err(ConnectionError::Broken(format!(
-                "not a Redis server, or damaged data: it sent {}",
+                "not a Redis server, or damaged data: {}",
                 found.0
             ))),
         }
     }
 
-    /// Gives the reply that is whole.
+    /// Passes on the complete reply.
     pub(crate) fn take<T>(
         &mut self,
         take: impl FnOnce(Reply<'_>) -> T,
@@ -276,7 +276,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Makes space after the received bytes: never more than twice as much as that.
+    /// Makes space after the received bytes: at most twice as much as they take.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.input.copy_within(self.start..self.end, 0);
@@ -288,7 +288,7 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is on its way: a connection that may be used by others.
+    /// Whether nothing is in flight, so that others may use the connection.
     pub(crate) fn is_idle(&self) -> bool {
         self.unsent() == 0 && self.start == self.end
     }
@@ -344,7 +344,7 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, ConnectionErr
     let mut last = "no address found".to_owned();
     for place in found {
         let left = until.saturating_duration_since(Instant::now());
-        // The system treats 0 as no timeout.
+        // the system treats 0 as no timeout
         match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error.to_string(),
@@ -353,8 +353,8 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, ConnectionErr
     Err(ConnectionError::Broken(last))
 }
 
-/// The addresses of a host. What the system takes to look for them nothing bounds but its configuration: it is done by a
-/// thread, which is left to itself if it takes too long.
+/// The addresses of a host. Only the system's configuration limits the time of a lookup. So a thread makes it, which is
+/// abandoned if it takes too long.
 fn addresses(
     address: &Address,
     until: Instant,
@@ -436,7 +436,7 @@ mod tests {
         };
         assert!(why.contains("name service"), "{why}");
         assert!(started.elapsed() < Duration::from_secs(10));
-        // An IP address needs no lookup.
+        // an IP address needs no lookup
         let address = Address::parse("[::1]:7").unwrap();
         let found = addresses(&address, started, |_, _| panic!("it is an address"));
         assert_eq!(found.unwrap(), ["[::1]:7".parse().unwrap()]);

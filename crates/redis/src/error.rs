@@ -1,50 +1,51 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 use std::fmt;
 
 use crate::Address;
 
-/// An error of the servers or of the way to them. Every variant has the URL of [`Options`](crate::Options).
+/// An error of a server or of the connection to it. Every variant has the URL of
+/// [`Options`](crate::Options).
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
-    /// The files for TLS cannot be used.
-    #[error("{url}: no TLS without its files: {why}")]
+    /// The TLS files cannot be used.
+    #[error("{url}: cannot load the TLS files: {why}")]
     Tls {
         /// The URL.
         url: String,
         /// What is wrong with them.
         why: String,
     },
-    /// No server did it within the time that the options allow.
-    #[error("{url}: cannot {doing}: no server did it: {said}")]
+    /// No server succeeded within the time limits of the options.
+    #[error("{url}: cannot {doing}: all servers failed: {said}")]
     Unreachable {
         /// The URL.
         url: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What became of asking each server.
+        /// The error of each server.
         said: String,
     },
-    /// A server refused, and would refuse again.
+    /// A server refused a command, and would refuse it again.
     #[error("{url}: cannot {doing}: {node} says {said:?}")]
     Refused {
         /// The URL.
         url: String,
         /// The server.
         node: Address,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// The server's error. It begins with a word that says of which kind it is, such as `NOAUTH`.
+        /// The server's error. It begins with its kind, such as `NOAUTH`.
         said: String,
     },
 }
 
-/// What a connection has come to.
+/// Why a connection returned no answer.
 #[derive(Debug)]
 pub enum ConnectionError {
-    /// Nothing moved for half a second. The call may be repeated: nothing is lost.
+    /// Nothing was sent or received for half a second. The call may be repeated: nothing is lost.
     Quiet,
-    /// The connection is of no use any more, for this reason.
+    /// The connection is broken, for this reason.
     Broken(String),
     /// The server refused, with this error.
     Refused(String),

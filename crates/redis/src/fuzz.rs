@@ -1,15 +1,14 @@
-//! The body of the fuzz target, as a function so that tests can replay its corpus.
+//! The body of the fuzz target, a function so that tests can replay its corpus.
 
 use crate::protocol::Scan;
 use crate::refusal::{is_out_of_memory, is_too_large, passing};
 use crate::topology::Topology;
 use crate::{Address, Reply};
 
-/// How deep arrays are looked into: servers nest them three deep.
+/// How deep arrays are walked: servers nest them three deep.
 const DEEPEST: usize = 4;
 
-/// Reads bytes as replies, one after another: as they come in pieces, and at once. The first byte is the size of
-/// pieces.
+/// Parses bytes as replies, both when they arrive in pieces and at once. The first byte is the size of the pieces.
 pub fn replies(data: &[u8]) {
     let Some((&size, data)) = data.split_first() else {
         return;
@@ -32,7 +31,7 @@ pub fn replies(data: &[u8]) {
             }
             in_pieces = scan.whole(rest.get(..end).unwrap_or_default());
         }
-        // What comes of a reply does not depend on how its bytes arrive, but for where a line that has no end is given up.
+        // The result does not depend on how bytes arrive, except for the position where an endless line is rejected.
         if let (Ok(whole), Ok(in_pieces)) = (&whole, &in_pieces) {
             assert_eq!(whole, in_pieces);
         }
@@ -49,7 +48,7 @@ pub fn replies(data: &[u8]) {
     }
 }
 
-/// Looks at all that is in a reply. Nothing in it is larger than itself.
+/// Walks through a reply. Nothing in it may be larger than itself.
 fn walk(reply: Reply<'_>, n_bytes: usize) {
     let mut waiting = vec![(reply, 0)];
     while let Some((reply, depth)) = waiting.pop() {
@@ -82,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// What servers say, each kind whole, cut and damaged.
+    /// Answers of servers, each kind intact, truncated and damaged.
     fn inputs() -> Vec<(String, Vec<u8>)> {
         let replies: [(&str, &[u8]); 12] = [
             ("word", b"+OK\r\n"),
@@ -114,13 +113,13 @@ mod tests {
         all
     }
 
-    /// Those that fuzzing begins with. `FEMTOBARN_MAKE_CORPUS=1` writes them.
+    /// The seeds of the corpus. `FEMTOBARN_MAKE_CORPUS=1` writes them.
     #[test]
     fn the_corpus_has_them() {
         corpus_has("redis", &inputs());
     }
 
-    /// With the corpus of fuzzing.
+    /// The seeds, and inputs that fuzzing found.
     #[test]
     fn the_corpus_is_read() {
         let count = read_corpus("redis", replies);

@@ -1,20 +1,20 @@
-//! What the owner of a client makes sure of.
+//! Checks by the owner of a client.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::{Address, Connection, ConnectionError};
 
-/// What the owner of a [`Client`](crate::Client) makes sure of before servers are used, and what it is told.
+/// Checks that the owner of a [`Client`](crate::Client) makes before servers are used, and its notifications.
 ///
-/// Each method does nothing unless it is implemented; `()` is a guard that does nothing at all.
+/// All methods do nothing by default; `()` is a guard without checks.
 pub trait Guard: Send + Sync {
-    /// Is called once for each new connection. May ask the server something until `until`.
+    /// Called once for each new connection. May send commands to the server before `until`.
     ///
     /// # Errors
     ///
-    /// If the server is not to be used: [`ConnectionError::Refused`] is an error of what was being done, and after any other
-    /// the server is tried again.
+    /// If the server must not be used. [`ConnectionError::Refused`] fails the operation; after any other error the server
+    /// is tried again.
     fn opened(
         &self,
         node: &Arc<Address>,
@@ -25,8 +25,8 @@ pub trait Guard: Send + Sync {
         Ok(())
     }
 
-    /// Is called before commands are sent by a connection, until it has returned true for this connection once. May ask the
-    /// server something until `until`.
+    /// Called before commands are sent over a connection, until it has returned true for this connection. May send
+    /// commands to the server before `until`.
     ///
     /// # Errors
     ///
@@ -41,13 +41,13 @@ pub trait Guard: Send + Sync {
         Ok(true)
     }
 
-    /// Is called when a server has done commands that are sent in their order: those that write.
+    /// Called when a server has executed commands that keep their order: those that write.
     fn written(&self, node: &Address) {
         let _ = node;
     }
 
-    /// Is called when fewer than `wanted` replicas of these servers have what was written, and the client waits for up to
-    /// `patience` for them.
+    /// Called when fewer than `wanted` replicas of these servers have the writes, and the client waits for them for up to
+    /// `patience`.
     fn lacking(&self, wanted: usize, nodes: &[Arc<Address>], patience: Duration) {
         let _ = (wanted, nodes, patience);
     }

@@ -1,19 +1,18 @@
-//! A client of Redis, Redis Cluster and Valkey: protocol, connections, pipelines. Knows no event store.
+//! A client of Redis, Redis Cluster and Valkey: protocol, connections, pipelines. This crate knows no event store.
 //!
-//! [`Commands`] are packed for the slots of their keys, and a [`Flow`] sends them to all servers of a [`Client`] at once. It
-//! follows slots that move and servers that take the place of others, and repeats what was on its way. Replies are visited
-//! where they were received ([`Reply`]). A [`Guard`] decides which servers may be used. For a single question to a single
-//! server there is [`Connection::ask`].
+//! [`Commands`] are packed for the slots of their keys, and a [`Flow`] sends them to all servers of a [`Client`] at once.
+//! It follows moving slots and failovers, and repeats commands in flight. Replies ([`Reply`]) are slices of the receive
+//! buffer. A [`Guard`] decides which servers may be used. [`Connection::ask`] sends a single command to a single server.
 //!
-//! Sockets block: whoever takes replies gets slices of what came from the server.
+//! Sockets are blocking: functions that receive replies get slices of what the server sent.
 //!
 //! # Invariants
 //!
-//! - Every command may be done twice, and has one key: slots may move, and servers take the place of others, meanwhile. The
-//!   caller must make such commands.
+//! - Every command may be executed twice, and has one key, as slots may move and servers may be replaced. Callers must
+//!   make their commands accordingly.
 //! - A password is in no error and no debug output.
-//! - Nothing waits for a server longer than the options say.
-//! - No length that a server states makes memory be taken before the bytes have come.
+//! - No wait for a server is longer than the options allow.
+//! - A length that a server states allocates no memory before the bytes have arrived.
 
 mod address;
 mod client;

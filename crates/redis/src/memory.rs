@@ -1,4 +1,4 @@
-//! How full a server is that has no memory left.
+//! The memory usage of a server without free memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use crate::refusal::is_out_of_memory;
 use crate::{Address, RedisError};
 
 impl Client {
-    /// Adds to the error of a server without memory how much it has, and how much of it is used, if it says so.
+    /// Adds the server's memory limit and usage to the error that it has no memory, if it reports them.
     pub(crate) fn say_how_full(&self, error: RedisError) -> RedisError {
         match error {
             RedisError::Refused {
@@ -42,7 +42,7 @@ impl Client {
     }
 }
 
-/// How much of its memory a server uses, as `INFO memory` says.
+/// The memory usage of a server, from `INFO memory`.
 fn used(info: &str) -> Option<String> {
     let value = |name| info.lines().find_map(|line| line.strip_prefix(name));
     let (used, limit) = (value("used_memory_human:")?, value("maxmemory_human:")?);

@@ -1,4 +1,4 @@
-//! How servers are reached.
+//! How to connect to servers.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use crate::Address;
 pub struct Secret(pub String);
 
 impl Secret {
-    /// Reads the password in a file; line ends behind it are not part of it.
+    /// Reads a password from a file, without line ends.
     ///
     /// # Errors
     ///
@@ -29,12 +29,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How servers are reached.
+/// How to connect to servers.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The URL in error messages: without a password.
+    /// The URL in error messages, without a password.
     pub url: String,
-    /// The servers that are asked first.
+    /// The servers to connect to first.
     pub seeds: Vec<Address>,
     /// Whether connections use TLS.
     pub has_tls: bool,
@@ -57,7 +57,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, for a URL as error messages show it and the servers that are asked first.
+    /// The default options, for a URL in error messages and the servers to connect to first.
     pub fn new(url: impl Into<String>, seeds: Vec<Address>) -> Self {
         Self {
             url: url.into(),

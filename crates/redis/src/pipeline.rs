@@ -8,15 +8,15 @@ use crate::client::ServerErrors;
 use crate::refusal::{Passing, is_too_large, passing};
 use crate::{Address, Commands, Connection, ConnectionError, RedisError, Reply};
 
-/// How many bytes may be on their way to and from a server at once: with more, what comes is in no cache any more (4 MiB
-/// halve the speed of loads of 800 B).
+/// How many bytes may be in flight to and from a server. With more, received data no longer fit the cache (4 MiB halve
+/// the speed of loads of 800 B).
 const WINDOW: usize = 1 << 20;
-/// And how many commands.
+/// How many commands may be in flight.
 const MOST: usize = 2000;
 
-/// Why sending commands has ended early.
+/// Why sending commands ended early.
 pub enum Stop {
-    /// Whoever takes the replies wants no more of them.
+    /// The receiver wants no more replies.
     Taker,
     /// An error of the servers.
     Error(RedisError),
@@ -28,14 +28,14 @@ impl From<RedisError> for Stop {
     }
 }
 
-/// Is given each reply, with the number of its command; says whether to go on.
+/// Called with each reply and the number of its command; returns whether to continue.
 pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), Stop> + 'a;
 
-/// One command that is to be sent.
+/// A command to send.
 #[derive(Clone)]
 pub struct Task {
     pub at: usize,
-    /// Servers to ask once for a slot of another server (ASK).
+    /// The server to ask once for this command, if its slot is migrating (ASK).
     pub ask: Option<Arc<Address>>,
 }
 
@@ -44,18 +44,18 @@ pub struct Pipeline {
     pub address: Arc<Address>,
     pub connection: Connection,
     pub queue: VecDeque<Task>,
-    /// Sent commands, in order; none for what announces an exception.
+    /// Commands in flight, in their order; none stands for ASKING.
     pub flying: VecDeque<Option<Task>>,
     weight: usize,
-    /// Whether the server has done a command.
+    /// Whether the server has executed a command.
     pub has_done: bool,
-    /// When it was queued.
+    /// When the pipeline was created.
     began: Instant,
-    /// When the others were asked last whether this server is still one of them.
+    /// When other servers were last asked whether this server still belongs to the cluster.
     pub looked: Instant,
 }
 
-/// What must be done again, and why.
+/// Commands to send again, and why.
 #[derive(Default)]
 pub struct Again {
     pub tasks: Vec<Task>,
@@ -88,14 +88,14 @@ impl Pipeline {
         self.flying.iter().flatten().chain(&self.queue)
     }
 
-    /// When something moved last.
+    /// When data were sent or received last.
     pub fn moved(&self) -> Instant {
         self.began.max(self.connection.moved)
     }
 
-    /// Sends what there is room for.
+    /// Sends as many commands as may be in flight.
     pub fn fill(&mut self, commands: &Commands) -> Result<(), ConnectionError> {
-        // Half a window at least at a time, so that small commands share a packet.
+        // at least half a window at a time, so that small commands share a packet
         if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
             while self.weight < WINDOW && self.flying.len() < MOST {
                 let Some(task) = self.queue.pop_front() else {
@@ -114,9 +114,9 @@ impl Pipeline {
             }
         }
         match self.connection.flush() {
-            // What cannot be sent at the moment may still be answered.
+            // if sending would block, answers may still arrive
             Err(ConnectionError::Quiet) => Ok(()),
-            // Of what is too large, a server takes the beginning, says so, and closes.
+            // a server reads the beginning of a command that is too large, sends an error, and closes the connection
             Err(ConnectionError::Broken(why)) => match self.connection.last_words() {
                 Some(said) if is_too_large(&said) => Err(ConnectionError::Refused(said)),
                 _ => Err(ConnectionError::Broken(why)),
@@ -125,7 +125,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits for a reply, and takes all complete replies.
+    /// Waits for a reply, and receives all complete replies.
     pub fn drain(
         &mut self,
         commands: &Commands,
@@ -179,7 +179,7 @@ impl Pipeline {
 
 impl Again {
     pub fn broken(&mut self, address: &Address, tasks: impl IntoIterator<Item = Task>) {
-        // An ASK redirect is followed only once: the slot may have moved as a whole meanwhile.
+        // an ASK redirect is followed only once, as the whole slot may have moved in the meantime
         let tasks = tasks.into_iter().map(|task| Task { ask: None, ..task });
         self.tasks.extend(tasks);
         (self.must_wait, self.must_refresh) = (true, true);

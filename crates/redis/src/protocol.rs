@@ -1,37 +1,37 @@
-//! The bytes of Redis' protocol (RESP 2): commands out, replies in. Without I/O.
+//! The Redis protocol (RESP 2): encodes commands and decodes replies, without I/O.
 //!
-//! A reply is parsed when all of its bytes have arrived ([`Scan`] tells when), and its values are slices of these
-//! bytes: loaded values are copied from the kernel, and then only by the caller.
+//! A reply is parsed when all of its bytes have arrived ([`Scan`] detects that). Its values are slices of the
+//! receive buffer, so only the caller copies them.
 
 use std::ops::Range;
 
-/// No value has more bytes: Redis' `proto-max-bulk-len`, as it comes.
+/// The maximum size of a value: the default of Redis' `proto-max-bulk-len`.
 pub const LONGEST_VALUE: usize = 512 << 20;
-/// No reply that we ask for has more elements.
+/// The maximum number of elements of an expected reply.
 const MOST_ELEMENTS: i64 = 1 << 24;
-/// No line of a reply (an error, a number) has more bytes.
+/// The maximum length of a line of a reply (an error, a number).
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Commands, each for the slot of its key, as they are sent. They are numbered from 0.
+/// Encoded commands, each with the slot of its key. They are numbered from 0.
 #[derive(Debug, Default)]
 pub struct Commands {
     bytes: Vec<u8>,
     list: Vec<Command>,
 }
 
-/// One command.
+/// An encoded command.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     /// The slot of its key.
     pub slot: u16,
-    /// Where its bytes are.
+    /// The range of its bytes.
     pub range: Range<usize>,
-    /// How many bytes are on their way until it is answered, about.
+    /// Approximate number of bytes in flight until it is answered.
     pub weight: usize,
 }
 
 impl Commands {
-    /// No commands yet, with room for so many bytes of them.
+    /// Creates an empty list with capacity for so many bytes.
     pub fn with_capacity(n_bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(n_bytes),
@@ -39,7 +39,7 @@ impl Commands {
         }
     }
 
-    /// Begins a command of so many arguments, its name among them, which [`Commands::arg`] adds.
+    /// Begins a command of so many arguments, including its name. [`Commands::arg`] adds them.
     #[inline]
     pub fn begin(&mut self, slot: u16, n_args: usize) -> &mut Self {
         let start = self.bytes.len();
@@ -65,14 +65,14 @@ impl Commands {
         self
     }
 
-    /// Says that the answer to the last command will have so many bytes, about.
+    /// Sets the approximate size of the answer to the last command.
     pub fn brings(&mut self, n_bytes: usize) {
         if let Some(command) = self.list.last_mut() {
             command.weight = command.range.len().max(n_bytes);
         }
     }
 
-    /// A whole command.
+    /// Adds a complete command.
     pub fn command(&mut self, slot: u16, args: &[&[u8]]) {
         self.begin(slot, args.len());
         for arg in args {
@@ -84,17 +84,17 @@ impl Commands {
         self.list.get(at)
     }
 
-    /// The bytes of a command, as they are sent.
+    /// The encoded bytes of a command.
     pub(crate) fn packed(&self, command: &Command) -> &[u8] {
         self.bytes.get(command.range.clone()).unwrap_or_default()
     }
 
-    /// How many commands there are.
+    /// Number of commands.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no commands.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -119,22 +119,22 @@ impl Commands {
     }
 }
 
-/// Packs one command.
+/// Encodes one command.
 pub(crate) fn packed(args: &[&[u8]]) -> Vec<u8> {
     let mut commands = Commands::default();
     commands.command(0, args);
     commands.bytes
 }
 
-/// Invalid bytes of a reply.
+/// A reply with invalid bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoReply(pub String);
 
-/// How far a reply has come; continues at its position when more bytes arrive.
+/// Progress of scanning a reply; continues at its position when more bytes arrive.
 #[derive(Debug)]
 pub(crate) struct Scan {
     at: usize,
-    /// How many values are still to come.
+    /// Number of values still expected.
     pending: i64,
 }
 
@@ -145,7 +145,7 @@ impl Default for Scan {
 }
 
 impl Scan {
-    /// How many bytes the reply has with which `bytes` begin; none if some are missing.
+    /// The size of the reply at the beginning of `bytes`; none if it is incomplete.
     pub fn whole(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
         while self.pending > 0 {
             let Some((sign, line, next)) = line(bytes, self.at)? else {
@@ -165,7 +165,7 @@ impl Scan {
                     let n = number(line)?.max(0);
                     let pending = self.pending - 1 + n;
                     if n > MOST_ELEMENTS || pending > MOST_ELEMENTS {
-                        return Err(NoReply(format!("an array of {n} elements")));
+                        return Err(NoReply(format!("invalid array length {n}")));
                     }
                     self.at = next;
                     self.pending = pending;
@@ -180,7 +180,8 @@ impl Scan {
     }
 }
 
-/// The sign and the rest of the line that begins at `at`, and where the next begins; none if it has not all come.
+/// The type byte and the rest of the line that begins at `at`, and the start of the next line; none if the line
+/// is incomplete.
 #[expect(clippy::type_complexity, reason = "three parts of a line")]
 fn line(bytes: &[u8], at: usize) -> Result<Option<(u8, &[u8], usize)>, NoReply> {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -188,11 +189,12 @@ fn line(bytes: &[u8], at: usize) -> Result<Option<(u8, &[u8], usize)>, NoReply> 
         return Ok(None);
     };
     if !matches!(sign, b'+' | b'-' | b':' | b'$' | b'*') {
-        return Err(NoReply(shown(bytes.get(at..).unwrap_or_default())));
+        let found = shown(bytes.get(at..).unwrap_or_default());
+        return Err(NoReply(format!("received {found}")));
     }
     let Some(length) = rest.iter().position(|&byte| byte == b'\r') else {
         return match rest.len() > LONGEST_LINE {
-            true => Err(NoReply(format!("a line of {} bytes", rest.len()))),
+            true => Err(NoReply(format!("a line longer than {} bytes", rest.len()))),
             false => Ok(None),
         };
     };
@@ -204,7 +206,7 @@ fn line(bytes: &[u8], at: usize) -> Result<Option<(u8, &[u8], usize)>, NoReply> 
     Ok(Some((sign, line, next)))
 }
 
-/// The first of some bytes, as messages show them.
+/// The first bytes of some, for messages.
 fn shown(bytes: &[u8]) -> String {
     let some = bytes.get(..40).unwrap_or(bytes);
     format!("{:?}", String::from_utf8_lossy(some))
@@ -221,42 +223,42 @@ fn number(line: &[u8]) -> Result<i64, NoReply> {
         let next = n.checked_mul(10).map(|n| n.checked_add(i64::from(value)));
         match next.flatten() {
             Some(next) if value < 10 => n = next,
-            _ => return Err(NoReply(format!("{} as a number", shown(line)))),
+            _ => return Err(NoReply(format!("invalid number {}", shown(line)))),
         }
     }
     match digits {
-        [] => Err(NoReply("nothing as a number".into())),
+        [] => Err(NoReply("empty number".into())),
         _ if is_negative => Ok(-n),
         _ => Ok(n),
     }
 }
 
-/// The length of a value; none if the value is missing.
+/// The length of a value; none if the value is null.
 fn length(line: &[u8], most: usize) -> Result<Option<usize>, NoReply> {
     let n = number(line)?;
     match usize::try_from(n) {
         Ok(length) if length <= most => Ok(Some(length)),
-        Ok(_) => Err(NoReply(format!("a value of {n} bytes"))),
+        Ok(_) => Err(NoReply(format!("invalid value length {n}"))),
         Err(_) => Ok(None),
     }
 }
 
-/// What a server has answered.
+/// A reply of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// A word, such as OK.
+    /// A simple string, such as OK.
     Word(&'a [u8]),
-    /// It would not.
+    /// An error.
     Error(&'a [u8]),
     /// A number.
     Number(i64),
-    /// A value, or that there is none.
+    /// A value, or null.
     Value(Option<&'a [u8]>),
     /// Several replies.
     Array(Elements<'a>),
 }
 
-/// The replies in an array, one after another.
+/// The elements of an array, as an iterator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elements<'a> {
     bytes: &'a [u8],
@@ -264,7 +266,7 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// The reply of bytes that [`Scan`] has found whole.
+    /// Parses bytes that [`Scan`] has found complete.
     pub(crate) fn of(bytes: &'a [u8]) -> Option<Self> {
         Some(Self::first(bytes)?.0)
     }
@@ -287,13 +289,13 @@ impl<'a> Reply<'a> {
             _ => {
                 let n = number(line).ok()?;
                 let elements = Elements { bytes: rest, n };
-                // The end of an array is only known after walking it: it is not needed for the outermost array.
+                // the end of a nested array is found by walking it; the outermost array does not need it
                 (Self::Array(elements), rest)
             }
         })
     }
 
-    /// The bytes of a value or a word.
+    /// The bytes of a value or simple string.
     #[inline]
     pub fn bytes(self) -> Option<&'a [u8]> {
         match self {
@@ -337,7 +339,7 @@ impl<'a> Iterator for Elements<'a> {
         self.bytes = rest;
         if let Reply::Array(_) = reply {
             let start = self.bytes;
-            // Past all that is in it: of the array's own line only the rest is left.
+            // move after its content: `rest` begins after the line of the array
             let n = match reply {
                 Reply::Array(elements) => elements.n.max(0),
                 _ => 0,

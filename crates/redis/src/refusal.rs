@@ -1,8 +1,8 @@
-//! What the errors of servers mean: which of them pass, and where they send us.
+//! The meaning of server errors: which are temporary, and redirects.
 
 use crate::Address;
 
-/// Whether an error says that the server has no memory left; before version 7, the error of a script has these words in it.
+/// Whether an error says that the server is out of memory. Before version 7, errors of scripts contain these words.
 #[must_use]
 pub fn is_out_of_memory(said: &str) -> bool {
     said.starts_with("OOM") || said.contains(": -OOM ")
@@ -14,7 +14,7 @@ pub fn is_too_large(said: &str) -> bool {
     said.starts_with("ERR Protocol error: invalid bulk length")
 }
 
-/// Whether an error passes if one waits, as while a server reads its data, or a cluster repairs itself.
+/// Whether an error is temporary, for example while a server loads its data, or a cluster repairs itself.
 #[must_use]
 pub fn is_temporary(said: &str) -> bool {
     let word = said.split(' ').next().unwrap_or_default();
@@ -24,18 +24,18 @@ pub fn is_temporary(said: &str) -> bool {
     )
 }
 
-/// What a server says when it cannot do a thing at the moment, or at that place.
+/// Errors after which the command is sent again, perhaps to another server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Passing {
-    /// The slot is another's from now on.
+    /// The slot has moved to another server.
     Moved(u16, Address),
-    /// This key is another's already, the slot not yet.
+    /// This key has moved to another server already; the slot is still migrating.
     Ask(Address),
     /// Wait and try again.
     Wait,
 }
 
-/// What is passing of a refusal; none if it will be repeated. An address without a host is on that of the server asked.
+/// Classifies an error; none if it is permanent. An address without a host has the host of the server asked.
 pub(crate) fn passing(error: &str, asked: &Address) -> Option<Passing> {
     let mut words = error.split(' ');
     let word = words.next()?;
@@ -49,7 +49,7 @@ pub(crate) fn passing(error: &str, asked: &Address) -> Option<Passing> {
         };
         match text.rsplit_once(':')? {
             ("" | "?", port) => local(port),
-            // IPv6 comes without brackets.
+            // IPv6 addresses have no brackets
             (host, port) => Address::parse(&format!("[{host}]:{port}")),
         }
     };

@@ -1,4 +1,4 @@
-//! Whose certificates are trusted, and which is ours; and why a server and we do not agree.
+//! TLS: trusted certificates, the client certificate, and explanations of errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertSt
 
 use crate::Options;
 
-/// The configuration of a client; what is wrong with it, in words.
+/// The TLS configuration of a client, or a message about what is wrong.
 pub fn config(options: &Options) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     match &options.ca {
@@ -42,7 +42,7 @@ pub fn config(options: &Options) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// What an error of a connection with TLS means, and what to do; none if it is not one of TLS.
+/// What a TLS error means, and what to do; none if it is another error.
 pub fn cause(error: &std::io::Error, options: &Options) -> Option<String> {
     let error = error.get_ref()?.downcast_ref::<Error>()?;
     let remedy = match error {
@@ -62,7 +62,7 @@ const VERSIONS: &str =
 fn of_its_certificate(why: &CertificateError, options: &Options) -> String {
     use CertificateError as Why;
     match why {
-        // Another authority of the same name has another key.
+        // another authority of the same name has a different key
         Why::UnknownIssuer | Why::BadSignature => match &options.ca {
             Some(ca) => format!(
                 "its certificate is not signed by {}: give the certificate of the right authority (ca=FILE)",
@@ -108,7 +108,7 @@ fn of_alert(alert: AlertDescription, options: &Options) -> String {
     }
 }
 
-/// Why a server ends a connection with TLS before it answers: it has looked at our certificate only after the handshake.
+/// Why a TLS server closes a connection before it answers: it checks the client certificate only after the handshake.
 pub fn of_ours(options: &Options) -> &'static str {
     match options.identity {
         (None, _) => {

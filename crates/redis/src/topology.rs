@@ -5,18 +5,18 @@ use std::sync::Arc;
 use crate::slots::N_SLOTS;
 use crate::{Address, Reply};
 
-/// Who has which slot.
+/// The servers of each slot.
 #[derive(Debug)]
 pub struct Topology {
     /// Whether it is a cluster.
     pub(crate) is_cluster: bool,
-    /// The servers that have slots, in the order of their addresses.
+    /// The servers that have slots, sorted by address.
     pub masters: Vec<Arc<Address>>,
     /// Their replicas.
     pub(crate) replicas: Vec<Arc<Address>>,
-    /// Which of the masters has a slot; none if nobody has.
+    /// For each slot, the index of its master; none if the slot is not served.
     slots: Vec<Option<u16>>,
-    /// Each new one has a higher number.
+    /// Increases with each new topology.
     pub(crate) generation: u64,
 }
 
@@ -31,7 +31,7 @@ impl Topology {
         }
     }
 
-    /// The one that `CLUSTER SLOTS` describes; none if it makes no sense.
+    /// Parses the answer to `CLUSTER SLOTS`; none if it is invalid.
     pub(crate) fn of_slots(reply: Reply<'_>, asked: &Address) -> Option<Self> {
         let mut found = Vec::new();
         let mut replicas = Vec::new();
@@ -67,7 +67,7 @@ impl Topology {
         })
     }
 
-    /// The position among the masters of the one that has a slot.
+    /// The index of the master that has a slot.
     pub fn target(&self, slot: u16) -> Option<usize> {
         self.slots
             .get(usize::from(slot))
@@ -81,7 +81,7 @@ impl Topology {
         self.masters.get(self.target(slot)?)
     }
 
-    /// One slot of each master that has slots, by which it is asked what concerns the whole server.
+    /// One slot of each master that has slots, to address commands to the whole server.
     pub fn a_slot_of_each(&self) -> Vec<u16> {
         let mut slots = vec![None; self.masters.len()];
         for slot in 0..N_SLOTS {
@@ -94,7 +94,8 @@ impl Topology {
     }
 }
 
-/// The address of a node in `CLUSTER SLOTS`: one that does not know its own name is where it was asked.
+/// The address of a node in `CLUSTER SLOTS`. A node that does not know its own name has the address
+/// that was asked.
 fn address(node: Reply<'_>, asked: &Address) -> Option<Address> {
     let mut parts = node.elements()?;
     let host = parts.next()?.bytes().unwrap_or_default();

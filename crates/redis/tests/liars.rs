@@ -1,4 +1,4 @@
-//! The client with servers of a few lines, which say what a test has them say. No Redis is needed.
+//! The client with simple fake servers that answer as the test says. No Redis is needed.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,10 +24,10 @@ type Flow<'a> = femtobarn_redis::Flow<'a, RedisError>;
 const NO_CLUSTER: &str = "-ERR This instance has cluster support disabled\r\n";
 const OK: &str = "+OK\r\n";
 
-/// What a server answers to a command: nothing ends the connection.
+/// The answer to a command; an empty answer closes the connection.
 type Lie = dyn Fn(&str) -> String + Send + Sync;
 
-/// A server that answers as it is told, and remembers the commands.
+/// A server that answers as the test says, and records the commands.
 struct Server {
     address: Address,
     asked: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ impl Server {
         Self { address, asked }
     }
 
-    /// The commands that came and begin with one of these words.
+    /// The received commands that begin with one of these words.
     fn asked(&self, words: &[&str]) -> Vec<String> {
         let mut asked = self.asked.lock().unwrap().clone();
         asked.retain(|command| words.iter().any(|word| command.starts_with(word)));
@@ -83,7 +83,7 @@ fn serve(stream: &TcpStream, noted: &Mutex<Vec<String>>, lie: &Lie) -> Option<()
     }
 }
 
-/// The answer to `CLUSTER SLOTS` of a cluster whose servers have the slots up to these.
+/// The answer to `CLUSTER SLOTS` of a cluster; each server has the slots up to the given one.
 fn slots(masters: &[(&Address, u16)]) -> String {
     let mut text = format!("*{}\r\n", masters.len());
     let mut first = 0;
@@ -109,7 +109,7 @@ fn connect(server: &Server) -> Client {
     Client::connect(hasty(&[&server.address]), Arc::new(())).unwrap()
 }
 
-/// Commands of words between spaces, each for the slot of its second word.
+/// Commands of words separated by spaces, each for the slot of its second word.
 fn commands(all: &[&str]) -> Commands {
     let mut commands = Commands::default();
     for text in all {
@@ -119,7 +119,7 @@ fn commands(all: &[&str]) -> Commands {
     commands
 }
 
-/// Runs commands; gives what they are answered, in their order.
+/// Runs commands; returns the answers in their order.
 fn run(flow: &mut Flow<'_>, all: &[&str], in_order: bool) -> Result<Vec<String>, RedisError> {
     let mut answers = vec![String::new(); all.len()];
     flow.run("try", &commands(all), in_order, &mut |at, reply| {
@@ -150,7 +150,7 @@ fn what_is_no_redis_or_does_not_answer_is_said_in_time() {
     let silent = Address::parse(&silent).unwrap();
     fails(&[&silent], &["no answer"]);
     let answers = thread::spawn(move || {
-        // The first is the one that was left without an answer.
+        // the first connection was left without an answer
         for stream in listener.incoming().take(2) {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 100]);
@@ -195,7 +195,7 @@ fn a_server_is_told_who_asks_and_errors_do_not_show_the_password() {
 fn a_slot_that_has_moved_is_asked_for_where_it_is() {
     static CLUSTER: OnceLock<[Address; 2]> = OnceLock::new();
     static HAS_MOVED: AtomicUsize = AtomicUsize::new(0);
-    // All slots are on the first server, and then on the second.
+    // all slots are on the first server, then on the second
     let topology = || {
         let at = &CLUSTER.get().unwrap()[HAS_MOVED.load(SeqCst)];
         slots(&[(at, 16383)])
@@ -266,7 +266,7 @@ fn what_is_sent_again_keeps_its_order_within_a_slot() {
     })
     .unwrap();
     assert!(flow.has_repeated && !flow.has_lost);
-    // The second of "a" was done before the first: it is done again behind it.
+    // the second command of "a" was done before the first, so it is done again after it
     assert_eq!(n_answers, [1, 1, 2]);
     let asked = server.asked(&["SET a"]);
     assert_eq!(asked, ["SET a 1", "SET a 2", "SET a 1", "SET a 2"]);
@@ -352,7 +352,7 @@ fn the_first_error_of_who_takes_replies_ends_the_run() {
     assert_eq!(run(&["GET a"], 2), (Ok(()), 1));
 }
 
-/// Counts what it is asked and told.
+/// Counts calls.
 #[derive(Default)]
 struct Counting {
     opened: AtomicUsize,
@@ -420,7 +420,7 @@ fn a_guard_is_asked_before_servers_are_used_and_told_of_replicas() {
     };
     let client = Client::connect(options, guard.clone()).unwrap();
     assert_eq!(counts(), [1, 0, 0, 0]);
-    // It could not tell the first time: it is asked once more, and then no more.
+    // it fails the first time, so it is called once more, and then no more
     for checked in [1, 2, 2] {
         run(&mut Flow::new(&client), &["GET a"], false).unwrap();
         assert_eq!(counts(), [1, checked, 0, 0]);
@@ -431,10 +431,10 @@ fn a_guard_is_asked_before_servers_are_used_and_told_of_replicas() {
     assert_eq!(flow.lacking.len(), 1);
     assert_eq!(counts(), [1, 2, 1, 1]);
     assert_eq!(server.asked(&["WAIT"]), ["WAIT 2 1000", "WAIT 2 2000"]);
-    // It was in vain: the client does not wait long again.
+    // after a failure, the client does not wait long again
     assert_eq!(flow.wait_for_replicas(2).unwrap(), Some(1));
     assert_eq!(counts(), [1, 2, 1, 1]);
-    // Connections that others have are opened as well, and may be refused.
+    // connections that others hold are opened again, and may be refused
     guard.refuses.store(1, SeqCst);
     let error = run(&mut Flow::new(&client), &["GET a"], false).unwrap_err();
     let said = error.to_string();

@@ -1,4 +1,4 @@
-//! The client against real servers, without which these tests are skipped.
+//! The client against real servers; skipped if there are none.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -21,7 +21,7 @@ fn connect(port: u16) -> Client {
     Client::connect(options, Arc::new(())).unwrap()
 }
 
-/// Writes and reads many keys, with as many replicas as there are.
+/// Writes and reads many keys, with this number of replicas.
 fn round(client: &Client, replicas: usize) {
     let keys: Vec<_> = (0..KEYS).map(|n| n.to_string()).collect();
     let mut writing = Commands::default();

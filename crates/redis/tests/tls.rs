@@ -1,4 +1,4 @@
-//! What is wrong with TLS is said, and what to do; against real servers, without which this is skipped.
+//! TLS errors name the cause and what to do; against real servers, skipped if there are none.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use femtobarn_redis::{Address, Client, Connection, Options, RedisError};
 use femtobarn_testkit::{Servers, can_start_redis};
 
-/// The options to reach a server by TLS, trusting the certificates of a file.
+/// Options to connect to a server by TLS, trusting the certificates of a file.
 fn by_tls(port: u16, ca: Option<&Path>) -> Options {
     let seed = Address::parse(&format!("localhost:{port}")).unwrap();
     Options {
@@ -43,7 +43,7 @@ fn is_unreachable(options: Options, words: &[&str]) {
     assert!(matches!(error, RedisError::Unreachable { .. }), "{error}");
 }
 
-/// Sends a server one command that has to go well.
+/// Sends a server a command that must succeed.
 fn tell(connection: &mut Connection, words: &[&str]) {
     let args: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
     let until = Instant::now() + Duration::from_secs(60);
@@ -61,7 +61,7 @@ fn openssl(folder: &Path, words: &[&str]) {
     assert!(done.status.success(), "{words:?}: {said}");
 }
 
-/// A certificate that is its own authority, of a key in the folder, for a name.
+/// Makes a self-signed certificate for a name and the key in the directory.
 fn certify(folder: &Path, file: &str, name: &str, is_ca: &str) {
     let (subject, names) = (format!("/CN={name}"), format!("subjectAltName=DNS:{name}"));
     let is_ca = format!("basicConstraints=critical,CA:{is_ca}");
@@ -72,7 +72,7 @@ fn certify(folder: &Path, file: &str, name: &str, is_ca: &str) {
     openssl(folder, &[&words[..], &more[..]].concat());
 }
 
-/// One that was valid for a day of 2020.
+/// Makes a certificate that was valid for one day in 2020.
 fn certify_late(folder: &Path, file: &str) {
     let config = "[ca]\ndefault_ca=here\n[here]\ndatabase=index\nnew_certs_dir=.\nrand_serial=yes\ndefault_md=sha256\n\
                   policy=policy\nx509_extensions=more\n[policy]\ncommonName=supplied\n\
@@ -104,7 +104,8 @@ fn certify_late(folder: &Path, file: &str) {
     openssl(folder, &[&words[..], &files[..], &from[..]].concat());
 }
 
-/// The errors did not name the cause: they said "is no event store", "Connection reset by peer", or a term of the TLS library.
+/// Errors did not name the cause: they were "is no event store", "Connection reset by peer", or an internal term of the
+/// TLS library.
 #[test]
 fn errors_of_tls_name_the_cause_and_what_to_do() {
     if !can_start_redis() {
@@ -127,7 +128,7 @@ fn errors_of_tls_name_the_cause_and_what_to_do() {
     let mut set = |name: &str, value: &str| tell(&mut admin, &["CONFIG", "SET", name, value]);
     let path = |file: &str| at(file).display().to_string();
 
-    // Who signed it is not known, or another was given.
+    // signed by an unknown authority, or by another one than the trusted
     is_unreachable(
         by_tls(servers.port, None),
         &["invalid peer certificate", "unknown authority", "ca=FILE"],
@@ -136,7 +137,7 @@ fn errors_of_tls_name_the_cause_and_what_to_do() {
         trusting("stranger/cert.pem"),
         &["not signed by", "stranger/cert.pem", "ca=FILE"],
     );
-    // It is for another name, has expired, or is an authority's.
+    // for another name, expired, or the certificate of an authority
     set("tls-cert-file", &path("other.pem"));
     is_unreachable(
         trusting("other.pem"),
@@ -153,7 +154,7 @@ fn errors_of_tls_name_the_cause_and_what_to_do() {
         &["that of an authority", "CA:FALSE"],
     );
     set("tls-cert-file", &path("cert.pem"));
-    // It wants to see ours, and does not trust it.
+    // a client certificate is required, and then not trusted
     set("tls-auth-clients", "yes");
     is_unreachable(
         trusting("cert.pem"),
@@ -167,7 +168,7 @@ fn errors_of_tls_name_the_cause_and_what_to_do() {
     Client::connect(own(), Arc::new(())).unwrap();
     set("tls-auth-clients", "no");
     Client::connect(trusting("cert.pem"), Arc::new(())).unwrap();
-    // One of the two does not speak TLS.
+    // only one side uses TLS
     let without = Options {
         has_tls: false,
         ..trusting("cert.pem")
@@ -177,7 +178,7 @@ fn errors_of_tls_name_the_cause_and_what_to_do() {
         by_tls(plain.port, Some(&at("cert.pem"))),
         &["TLS", "redis://"],
     );
-    // Its files are not there, or no certificates.
+    // missing files, or files without certificates
     let alone = Options {
         identity: (Some(at("cert.pem")), None),
         ..trusting("cert.pem")

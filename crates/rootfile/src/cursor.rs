@@ -1,10 +1,10 @@
-//! Reading big-endian values from bytes that may end too early.
+//! Reads big-endian values from bytes that may be truncated.
 
 use std::fmt::Display;
 
 use crate::RootFileError;
 
-/// What is being read, for errors.
+/// Context for errors: the file, and the item that is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) url: &'a str,
@@ -38,7 +38,7 @@ impl Place<'_> {
     }
 }
 
-/// A position in bytes whose first is at `base` of the file (or of an object).
+/// A position in bytes that begin at offset `base` of the file (or of an object).
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         self.bytes.len().saturating_sub(self.at)
     }
 
-    /// Goes to `position`, which may be the end.
+    /// Moves to `position`, which may be the end.
     pub(crate) fn seek(&mut self, position: usize) -> Result<(), RootFileError> {
         if position > self.bytes.len() {
             return Err(self
@@ -120,14 +120,14 @@ impl<'a> Cursor<'a> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// A size or a count: four bytes with a sign that must not be set.
+    /// A size or a count: a signed 32-bit number that must not be negative.
     pub(crate) fn size(&mut self) -> Result<u32, RootFileError> {
         let offset = self.offset();
         let value = self.i32()?;
         u32::try_from(value).map_err(|_| self.place.corrupt(offset, "a size", value))
     }
 
-    /// A count of things that take at least `each` bytes; more than fit into the rest are an error.
+    /// A count of items that take at least `each` bytes; an error if the rest cannot hold them.
     pub(crate) fn count(&mut self, each: usize) -> Result<usize, RootFileError> {
         let offset = self.offset();
         let count = self.size()?;
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         match usize::try_from(count) {
             Ok(count) if count <= most => Ok(count),
             _ => {
-                let expected = format_args!("at most {most} items in the bytes that follow");
+                let expected = format_args!("at most {most} items in the remaining bytes");
                 Err(self.place.corrupt(offset, expected, count))
             }
         }
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
         u64::try_from(value).map_err(|_| self.place.corrupt(offset, "a position", value))
     }
 
-    /// A TString: one byte of length, or 255 and four bytes of length.
+    /// A TString: one length byte, or 255 and a 32-bit length.
     pub(crate) fn string(&mut self) -> Result<String, RootFileError> {
         let length = match self.u8()? {
             255 => self.count(1)?,
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
         self.take(length).map(text)
     }
 
-    /// The bytes up to a zero byte, which is read too.
+    /// The bytes up to a zero byte, which is consumed.
     pub(crate) fn zero_terminated(&mut self) -> Result<&'a [u8], RootFileError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         match rest.iter().position(|&byte| byte == 0) {
@@ -177,7 +177,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Bytes as text: UTF-8 if they are, else Latin-1, so that different bytes stay different.
+/// Decodes bytes: as UTF-8 if they are valid, else as Latin-1, so that different bytes stay
+/// different.
 fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),

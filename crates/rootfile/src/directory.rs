@@ -6,29 +6,29 @@ use crate::cursor::{Cursor, Place};
 use crate::key::Key;
 use crate::{Datime, RootFileError};
 
-/// A directory's own record.
+/// The record of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryRecord {
     /// Class version; positions have 64 bits if it is over 1000.
     pub version: u16,
-    /// When the directory was made.
+    /// When the directory was created.
     pub created: Datime,
-    /// When it was last changed.
+    /// When it was last modified.
     pub modified: Datime,
-    /// Size of the record that lists the keys.
+    /// Size of the key list's record.
     pub n_bytes_keys: u32,
-    /// Size of the directory's key, and in the root directory of the file's name and title too.
+    /// Size of the directory's key; for the root directory, also of the file's name and title.
     pub n_bytes_name: u32,
-    /// Where the directory's key is.
+    /// Offset of the directory's key.
     pub seek_dir: u64,
-    /// Where the parent directory's key is; 0 in the root directory.
+    /// Offset of the parent directory's key; 0 for the root directory.
     pub seek_parent: u64,
-    /// Where the record that lists the keys is; 0 in a subdirectory without keys.
+    /// Offset of the key list's record; 0 for a subdirectory without keys.
     pub seek_keys: u64,
 }
 
 impl DirectoryRecord {
-    /// The most that is read of a record: with three positions of 64 bits.
+    /// The most bytes to read of a record: with three 64-bit positions.
     pub(crate) const LARGEST: u64 = 42;
 
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RootFileError> {
@@ -46,7 +46,7 @@ impl DirectoryRecord {
         })
     }
 
-    /// Insists that this is the record of the directory whose key is at `seek_dir`.
+    /// Checks that this is the record of the directory whose key is at `seek_dir`.
     pub(crate) fn check(
         self,
         place: Place<'_>,
@@ -60,8 +60,8 @@ impl DirectoryRecord {
         Ok(self)
     }
 
-    /// Where the record that lists the keys is; `None` if there is no such record. A subdirectory
-    /// without keys has none, but the root directory has one in any file that was closed.
+    /// The range of the key list's record; `None` if there is none. A subdirectory without keys has none; the
+    /// root directory of every closed file has one.
     pub(crate) fn key_list(&self) -> Option<Range<u64>> {
         let end = self.seek_keys.saturating_add(u64::from(self.n_bytes_keys));
         (self.seek_keys != 0 && self.n_bytes_keys != 0).then_some(self.seek_keys..end)
@@ -81,7 +81,7 @@ impl Directory {
         Self { path, record, keys }
     }
 
-    /// The path from the root directory, whose own path is empty.
+    /// The path from the root directory, whose path is empty.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -93,19 +93,19 @@ impl Directory {
         &self.record
     }
 
-    /// The keys in the order of the file, with all cycles.
+    /// The keys with all cycles, in the order of the file.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// The key called `name`, which may end in `;` and a cycle; without, the highest cycle.
+    /// Finds a key by `name` or `name;cycle`; without a cycle, the highest one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Key> {
         self.get_wanted(name, &|_| true)
     }
 
-    /// The same of the keys that are wanted alone.
+    /// The same, considering only wanted keys.
     #[must_use]
     pub fn get_wanted(&self, name: &str, is_wanted: &dyn Fn(&Key) -> bool) -> Option<&Key> {
         let with_cycle = split_cycle(name).and_then(|(base, cycle)| {
@@ -121,7 +121,7 @@ impl Directory {
             .max_by_key(|key| key.cycle)
     }
 
-    /// The path of something in this directory.
+    /// The path of an object in this directory.
     pub(crate) fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() {
             name.to_owned()
@@ -131,22 +131,22 @@ impl Directory {
     }
 }
 
-/// A name or path without the number of a cycle at its end. A `;` that no number follows is part of the name.
+/// Removes `;cycle` from the end of a name or path. A `;` without a number is part of the name.
 #[must_use]
 pub fn without_cycle(name: &str) -> &str {
     split_cycle(name).map_or(name, |(base, _)| base)
 }
 
-/// `name;cycle`, if there is a cycle.
+/// Splits `name;cycle`, if there is a cycle.
 pub(crate) fn split_cycle(name: &str) -> Option<(&str, u16)> {
     let (base, cycle) = name.rsplit_once(';')?;
     Some((base, cycle.parse().ok()?))
 }
 
-/// Parses the record that lists a directory's keys: a key of its own, a count, the keys.
+/// Parses the record of a key list: its own key, a count, the keys.
 ///
-/// Of the record's own key only the length matters. Its sizes are left alone, as ROOT leaves them:
-/// writers other than ROOT have left wrong ones there.
+/// Only the length of the record's own key is used. ROOT ignores its sizes, and other writers have stored
+/// wrong ones.
 pub(crate) fn parse_key_list(mut cursor: Cursor<'_>) -> Result<Vec<Key>, RootFileError> {
     let own = Key::parse(&mut cursor)?;
     cursor.seek(usize::from(own.key_len))?;

@@ -1,10 +1,10 @@
-//! What can go wrong when a ROOT file is read.
+//! The error of this crate.
 
 use femtobarn_codec::CodecError;
 use femtobarn_io::IoError;
 
-/// An error of the container. Offsets are positions in the file, except where `what` says that they
-/// are inside an object.
+/// An error of the container. Offsets are positions in the file, unless `what` says that they are
+/// inside an object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootFileError {
@@ -16,42 +16,42 @@ pub enum RootFileError {
     NotARootFile {
         /// The file.
         url: String,
-        /// Where the magic bytes were looked for.
+        /// Offset of the magic bytes.
         offset: u64,
-        /// What is there instead, in words.
+        /// Description of the bytes found there.
         found: String,
     },
-    /// Something ends before it should: the file was cut, or a length in it is wrong.
+    /// The file was truncated, or a length in it is wrong.
     #[error(
         "{url} is truncated at offset {offset}, in the {what}: expected {expected} bytes, found {found}"
     )]
     Truncated {
         /// The file.
         url: String,
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
-        /// Where it begins, or where in it the bytes end.
+        /// Offset of the item, or of the end of its bytes.
         offset: u64,
         /// How many bytes it needs.
         expected: u64,
-        /// How many there are.
+        /// How many bytes there are.
         found: u64,
     },
-    /// A value that no intact file has.
+    /// A value that is invalid.
     #[error("corrupt: {what} of {url} at {offset}: expected {expected}, found {found}")]
     Corrupt {
         /// The file.
         url: String,
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
-        /// Where.
+        /// Its offset.
         offset: u64,
-        /// What would be right, in words.
+        /// Description of valid values.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
-    /// The file has no list of its keys, because whatever wrote it did not come to its end.
+    /// The file has no key list, because the program that wrote it did not close it.
     #[error(
         "not closed: {url}: expected the position of the key list at {offset}, found 0 \
          (the writing program ended before it closed the file)"
@@ -59,17 +59,17 @@ pub enum RootFileError {
     NotClosed {
         /// The file.
         url: String,
-        /// Where the root directory's record is.
+        /// Offset of the root directory's record.
         offset: u64,
     },
-    /// A directory that contains itself, or is in two places, or shares bytes with others.
+    /// A directory that contains itself, is in two directories, or shares bytes with others.
     #[error("directory loop in {url}: {path:?} at {offset} or its keys have been listed before")]
     DirectoryLoop {
         /// The file.
         url: String,
-        /// Where it was met again.
+        /// The path where it was met again.
         path: String,
-        /// Where its record is.
+        /// Offset of its record.
         offset: u64,
     },
     /// The payload of an object could not be decompressed.
@@ -77,32 +77,32 @@ pub enum RootFileError {
     Decompress {
         /// The file.
         url: String,
-        /// Where the compression record is that cannot be, or where one should be.
+        /// Offset of the compression record that is invalid or missing.
         offset: u64,
-        /// What is wrong with it; offsets in there count from the record's.
+        /// The cause; its offsets count from the compression record.
         source: CodecError,
     },
-    /// There is no key of that name.
+    /// There is no key of this name.
     #[error("no {path:?} in {url}; {}", suggestion(nearest))]
     KeyNotFound {
         /// The file.
         url: String,
-        /// What was looked for.
+        /// The path that was looked for.
         path: String,
-        /// The names in the file that resemble it most, best first.
+        /// The most similar names in the file, best first.
         nearest: Vec<String>,
     },
-    /// A path leads through something, or to something, that is no directory.
+    /// A part of a path is not a directory.
     #[error("not a directory: {path:?} in {url}: expected a directory, found a {found}")]
     NotADirectory {
         /// The file.
         url: String,
         /// The path.
         path: String,
-        /// The class of what is there.
+        /// The class of the object there.
         found: String,
     },
-    /// Compression settings that do not exist, or no memory to compress.
+    /// Unknown compression settings, or not enough memory to compress.
     #[error("cannot compress {name:?} for {url}")]
     Compression {
         /// The file.
@@ -112,7 +112,7 @@ pub enum RootFileError {
         /// The cause.
         source: CodecError,
     },
-    /// A record that is to be written, and larger than one can be.
+    /// A record exceeds the maximum size.
     #[error(
         "record {name:?} is too large for {url}: expected at most {expected} bytes, found {found}"
     )]
@@ -121,13 +121,13 @@ pub enum RootFileError {
         url: String,
         /// Name of the record.
         name: String,
-        /// The largest size.
+        /// The maximum size.
         expected: u64,
-        /// The size it would have.
+        /// The size of the record.
         found: u64,
     },
-    /// A name that no reader could ask for.
-    #[error("{found:?} has no place in a name: {name:?} for {url}")]
+    /// A name with a character that no reader could look up.
+    #[error("invalid name {name:?} for {url}: names cannot contain {found:?}")]
     InvalidName {
         /// The file.
         url: String,
@@ -136,9 +136,9 @@ pub enum RootFileError {
         /// The character.
         found: char,
     },
-    /// A directory called `.` or `..`, which stand for others in paths.
+    /// A directory named `.` or `..`, which have a meaning in paths.
     #[error(
-        "no directory is called {name:?}, which stands for another in paths: give the one in {url} another name"
+        "invalid directory name {name:?} for {url}: '.' and '..' have a meaning in paths; use another name"
     )]
     RelativeName {
         /// The file.
@@ -146,22 +146,22 @@ pub enum RootFileError {
         /// The name.
         name: String,
     },
-    /// A name that something of another class has.
-    #[error("{url}: there is a {found} called {name:?}; give the {class_name} another name")]
+    /// The name is used by an object of another class.
+    #[error("{url} has a {found} named {name:?}; give the {class_name} another name")]
     NameTaken {
         /// The file.
         url: String,
         /// The name.
         name: String,
-        /// Class of what is there.
+        /// Class of the existing object.
         found: String,
-        /// Class of what was to be written.
+        /// Class of the object to write.
         class_name: String,
     },
-    /// A name that something of the same class has, which a further cycle would hide.
+    /// The name is used by an object of the same class, which a new cycle would hide.
     #[error(
-        "{url}: {name:?} is there already, and another of its name would hide it and all its fields. To add fields, write \
-         them as an ntuple of another file, and put both side by side into a new one, by fb.join_columns or `fb join`; to \
+        "{url} has an ntuple {name:?} already, and a second one of this name would hide it. To add fields, write \
+         them as an ntuple of another file, and join both into a new file by fb.join_columns or `fb join`; to \
          add entries, write another file, and append it by fb.merge(append=True) or `fb merge --append`; new_cycle=True \
          hides it, as {name};{cycle}"
     )]
@@ -173,7 +173,7 @@ pub enum RootFileError {
         /// The newest cycle.
         cycle: u16,
     },
-    /// A file that is not written to any more.
+    /// The file is not written to any more, as a write failed.
     #[error("{url}: an earlier write failed, so the file cannot be completed")]
     Unfinished {
         /// The file.
@@ -181,7 +181,7 @@ pub enum RootFileError {
     },
 }
 
-/// The end of the sentence about a name that is missing.
+/// Suggestions for a missing name, for the end of a message.
 fn suggestion(nearest: &[String]) -> String {
     match nearest {
         [] => "it has no keys".to_owned(),
@@ -197,7 +197,7 @@ fn suggestion(nearest: &[String]) -> String {
 }
 
 impl RootFileError {
-    /// A stable name of the error, the same in every language.
+    /// The stable name of the error, the same in every language.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The file as a whole.
+//! An open ROOT file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,11 +14,10 @@ use crate::object::{object_of, payload_of};
 use crate::streamer::parse_streamer_infos;
 use crate::{FileHeader, FreeSegment, Key, RootFileError, StreamerInfo};
 
-/// How much is read first: header, first key, and the root directory's record of a file with names
-/// of usual length.
+/// Size of the first read: header, first key, and root directory record, if names have the usual length.
 const FIRST_READ: u64 = 512;
 
-/// A ROOT file, opened. Immutable; clones share the source.
+/// An open ROOT file. It is immutable; clones share the source.
 #[derive(Debug, Clone)]
 pub struct RootFile {
     source: Arc<dyn ByteSource>,
@@ -31,7 +30,7 @@ impl RootFile {
     /// file's name and title are very long).
     ///
     /// # Errors
-    /// If the source is not a ROOT file, is cut, was not closed by its writer, or cannot be read.
+    /// If the source is not a ROOT file, is truncated, was not closed by its writer, or cannot be read.
     pub fn open(source: Arc<dyn ByteSource>) -> Result<Self, RootFileError> {
         let size = source.meta().size;
         let first = read(&*source, "file header", 0..size.min(FIRST_READ))?;
@@ -61,7 +60,7 @@ impl RootFile {
         })
     }
 
-    /// Where the bytes come from.
+    /// The source of the bytes.
     #[must_use]
     pub fn source(&self) -> &Arc<dyn ByteSource> {
         &self.source
@@ -79,27 +78,27 @@ impl RootFile {
         &self.root
     }
 
-    /// The keys of the root directory, in the order of the file, with all cycles.
+    /// The keys of the root directory with all cycles, in the order of the file.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         self.root.keys()
     }
 
-    /// The object of `key`, decompressed, in one read. The first bytes are those that the class's
-    /// streamer wrote: the key is not in there.
+    /// Reads the object of `key` in one read and decompresses it. The result begins with what the class's
+    /// streamer wrote, without the key.
     ///
     /// # Errors
-    /// If the record lies outside the file, is not the one that the key speaks of, or cannot be
-    /// decompressed to the size that the key says.
+    /// If the record lies outside the file, does not belong to the key, or cannot be decompressed to the
+    /// size stated by the key.
     pub fn read_object(&self, key: &Key) -> Result<Bytes, RootFileError> {
         let record = read(&*self.source, "record of an object", key.record())?;
         object_of(self.source.url(), &record, key)
     }
 
-    /// The streamer infos: descriptions of the classes in the file. None if the file has none.
+    /// Reads the streamer infos: descriptions of the classes in the file. None if the file has none.
     ///
     /// # Errors
-    /// If the record cannot be read or understood.
+    /// If the record cannot be read or parsed.
     pub fn streamer_infos(&self) -> Result<Vec<StreamerInfo>, RootFileError> {
         match self.streamer_info_payload()? {
             Some((payload, key_len)) => parse_streamer_infos(self.source.url(), &payload, key_len),
@@ -107,7 +106,7 @@ impl RootFile {
         }
     }
 
-    /// A hash of the streamer infos as they are stored: files with the same one have the same.
+    /// A hash of the stored streamer infos: files with equal hashes have equal streamer infos.
     ///
     /// # Errors
     /// If the record cannot be read.
@@ -115,7 +114,7 @@ impl RootFile {
         let Some((record, key)) = self.streamer_info_record()? else {
             return Ok(0);
         };
-        // the key has the time of writing
+        // skip the key, which contains the time of writing
         let stored = record.get(usize::from(key.key_len)..).unwrap_or_default();
         Ok(xxh3(stored) ^ u64::from(key.key_len))
     }
@@ -144,7 +143,7 @@ impl RootFile {
         Ok(Some((record, key)))
     }
 
-    /// The object that describes the classes, as it is in its record, and the length of that record's key.
+    /// The stored list of streamer infos, decompressed, and the length of its record's key.
     pub(crate) fn streamer_info_object(&self) -> Result<Option<(Vec<u8>, u16)>, RootFileError> {
         let Some((payload, key_len)) = self.streamer_info_payload()? else {
             return Ok(None);
@@ -152,10 +151,10 @@ impl RootFile {
         Ok(Some((payload.to_vec(), key_len)))
     }
 
-    /// The free segments: gaps that deleted records left, and the space behind the end.
+    /// Reads the free segments: gaps of deleted records, and the space after the end.
     ///
     /// # Errors
-    /// If the record cannot be read or understood.
+    /// If the record cannot be read or parsed.
     pub fn free_segments(&self) -> Result<Vec<FreeSegment>, RootFileError> {
         const WHAT: &str = "record of free segments";
         let (seek, n_bytes) = (self.header.seek_free, self.header.n_bytes_free);
@@ -174,8 +173,8 @@ impl RootFile {
         parse_free_segments(Cursor::new(&record, seek, place), self.header.n_free)
     }
 
-    /// Reads the directories whose keys and paths are given: their records in one vector read and
-    /// their key lists in another, which together may be no longer than `budget` bytes.
+    /// Reads directories, given their keys and paths: the records in one vector read, the key lists in
+    /// another. The key lists must not exceed `budget` bytes together.
     pub(crate) fn read_directories(
         &self,
         wanted: &[(String, &Key)],
@@ -241,7 +240,7 @@ impl RootFile {
 const RECORD: &str = "directory record";
 const KEY_LIST: &str = "key list";
 
-/// The root directory's record, which `first`, the beginning of the file, usually reaches.
+/// The root directory's record, which is usually within `first`, the beginning of the file.
 fn root_record(
     source: &dyn ByteSource,
     header: &FileHeader,
@@ -270,7 +269,7 @@ fn root_record(
     )
 }
 
-/// The part of a subdirectory's payload that is read.
+/// The range to read of a subdirectory's payload.
 fn directory_range(key: &Key) -> Range<u64> {
     let length = u64::from(key.payload_size()).min(DirectoryRecord::LARGEST);
     key.payload_offset()..key.payload_offset().saturating_add(length)
@@ -284,7 +283,7 @@ fn not_closed(url: &str, header: &FileHeader) -> RootFileError {
     }
 }
 
-/// Reads one range, which must lie inside the source.
+/// Reads one range, which must lie within the source.
 fn read(
     source: &dyn ByteSource,
     what: &'static str,
@@ -301,7 +300,7 @@ fn read(
     }
 }
 
-/// Reads ranges, which must lie inside the source, in one vector read; none if there are none.
+/// Reads ranges, which must lie within the source, in one vector read; no read if there are none.
 fn read_all(
     source: &dyn ByteSource,
     what: &'static str,

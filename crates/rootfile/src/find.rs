@@ -1,4 +1,4 @@
-//! Finding a key by its path.
+//! Finding keys by path.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,18 @@ use strsim::normalized_damerau_levenshtein;
 use crate::directory::split_cycle;
 use crate::{Directory, Key, RootFile, RootFileError};
 
-/// How many directories are looked into for names that resemble a missing one.
+/// How many directories are searched for names similar to a missing one.
 const DIRECTORIES_FOR_HINTS: usize = 64;
 
-/// How many such names are listed.
+/// How many similar names are listed.
 const HINTS: usize = 3;
 
 impl RootFile {
-    /// The key at `path`: names of directories and of an object separated by `/`, each with or
-    /// without `;` and a cycle. Without one, the highest cycle. Costs two reads for each directory
-    /// on the way, none for what is in the root directory.
+    /// Finds the key at `path`: names of directories and of an object separated by `/`, each with or without `;cycle`.
+    /// Without a cycle, the highest one. Costs two reads per directory on the path, and none for the root directory.
     ///
     /// # Errors
-    /// [`RootFileError::KeyNotFound`], with the names that resemble the missing one most; or if a
-    /// directory on the way cannot be read.
+    /// [`RootFileError::KeyNotFound`], with the most similar names; or if a directory on the path cannot be read.
     pub fn find(&self, path: &str) -> Result<Key, RootFileError> {
         let path = normalized(path);
         match self.find_in(self.root(), &path, &|_| true)? {
@@ -29,8 +27,8 @@ impl RootFile {
         }
     }
 
-    /// As [`find`](Self::find), but of several cycles the highest that is wanted, if one is: later objects of the same name
-    /// may be of any class.
+    /// Like [`find`](Self::find), but takes the highest wanted cycle, if there is one: newer objects of the same name may
+    /// have any class.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -46,10 +44,10 @@ impl RootFile {
         }
     }
 
-    /// The directory at `path`; the root directory if that is empty or `/`.
+    /// Finds the directory at `path`; the root directory if that is empty or `/`.
     ///
     /// # Errors
-    /// As [`find`](Self::find); [`RootFileError::NotADirectory`] if the object there is none.
+    /// As [`find`](Self::find); [`RootFileError::NotADirectory`] if the object there is not a directory.
     pub fn directory(&self, path: &str) -> Result<Directory, RootFileError> {
         let path = normalized(path);
         if path.is_empty() {
@@ -69,8 +67,8 @@ impl RootFile {
         directories.pop().ok_or_else(|| self.not_found(path))
     }
 
-    /// Names may contain slashes themselves: first the path is cut at each of its slashes, the
-    /// shortest directory name first, then it is tried as a name.
+    /// Names may contain slashes: the path is split at each of its slashes, the shortest directory name first, and
+    /// finally taken as one name.
     fn find_in(
         &self,
         directory: &Directory,
@@ -91,7 +89,7 @@ impl RootFile {
     }
 
     fn not_found(&self, path: String) -> RootFileError {
-        // Only hints: a file too broken to be walked has those of its root directory.
+        // only hints: if the file is too damaged, use the names of the root directory
         let names = match self.walk_some(DIRECTORIES_FOR_HINTS) {
             Ok(entries) => entries
                 .into_iter()
@@ -112,7 +110,7 @@ impl RootFile {
     }
 }
 
-/// The path without empty parts.
+/// The path without empty components.
 fn normalized(path: &str) -> String {
     path.split('/')
         .filter(|part| !part.is_empty())
@@ -120,7 +118,7 @@ fn normalized(path: &str) -> String {
         .join("/")
 }
 
-/// The names that resemble `path` most: by its whole and by its last part, without regard to case.
+/// The names most similar to `path`, comparing the whole path and the last component, ignoring case.
 fn nearest(path: &str, names: Vec<(String, u16)>) -> Vec<String> {
     let with_cycle = split_cycle(path).is_some();
     let names: BTreeSet<String> = names
@@ -150,6 +148,6 @@ fn resemblance(wanted: &str, name: &str) -> f64 {
     let last = |path: &str| path.rsplit('/').next().map_or(String::new(), str::to_owned);
     let whole = normalized_damerau_levenshtein(wanted, name);
     let part = normalized_damerau_levenshtein(&last(wanted), &last(name));
-    // The whole decides between equal last parts.
+    // if last components are equal, the whole path decides
     whole.max(part * 0.9 + whole * 0.1)
 }

@@ -1,16 +1,16 @@
-//! Free segments: the gaps that deleted records left.
+//! Free segments: the gaps of deleted records.
 
 use crate::RootFileError;
 use crate::cursor::Cursor;
 use crate::key::Key;
 
-/// A stretch of the file that holds nothing. Both ends belong to it.
+/// An unused part of the file. Both ends are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeSegment {
     /// The first byte.
     pub first: u64,
-    /// The last byte. In the last segment, the one behind the end of the file, the largest position
-    /// that the file could grow to.
+    /// The last byte. In the last segment, which follows the end of the file, the largest possible
+    /// position.
     pub last: u64,
 }
 

@@ -1,17 +1,18 @@
-//! The body of the fuzz target, as a function so that tests can replay its corpus.
+//! The body of the fuzz target, a function so that tests can replay its corpus.
 
 use bytes::Bytes;
 use femtobarn_io::MemorySource;
 
 use crate::{RootFile, RootFileError};
 
-/// How many bytes of objects are read: many keys may name one record that expands a lot.
+/// How many bytes of objects are read: many keys may name one record that expands to a large
+/// object.
 const MOST_OBJECT_BYTES: usize = 64 << 20;
 
-/// Opens `data` as a file, reads all there is to read in it, and forgets it. Must neither panic nor
-/// take long, whatever the bytes are.
+/// Opens `data` as a file, and reads everything in it. Must neither panic nor take long, whatever
+/// the bytes are.
 pub fn container(data: &[u8]) {
-    // What the errors say is not of interest here, only that there is nothing worse.
+    // errors are expected; only panics and endless loops are failures
     let _outcome = read_everything(Bytes::copy_from_slice(data));
 }
 

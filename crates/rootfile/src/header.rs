@@ -1,39 +1,39 @@
-//! The header at the beginning of the file.
+//! The file header.
 
 use crate::cursor::{Cursor, Place};
 use crate::{RootFileError, Uuid};
 
-/// What the version has on top if positions in the header have 64 bits.
+/// Added to the version if positions in the header have 64 bits.
 const WIDE: i32 = 1_000_000;
 
-/// The file header. Positions have 32 bits on disk while the file is small, 64 from 2 GB on.
+/// The file header. Positions on disk have 32 bits in files up to 2 GB, and 64 bits in larger ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHeader {
-    /// Version of the ROOT that wrote the file (62400 is 6.24/00), plus 1 000 000 if positions in
-    /// the header have 64 bits.
+    /// The ROOT version that wrote the file (62400 is 6.24/00). On disk, 1 000 000 is added if
+    /// positions in the header have 64 bits.
     pub version: u32,
-    /// Where the first record is: that of the file itself.
+    /// Offset of the first record, that of the file itself.
     pub begin: u64,
-    /// Where the file ends.
+    /// Offset of the end of the file.
     pub end: u64,
-    /// Where the record of free segments is.
+    /// Offset of the free segments' record.
     pub seek_free: u64,
     /// Size of that record.
     pub n_bytes_free: u32,
-    /// How many free segments there are; the last is the one behind the end of the file.
+    /// Number of free segments; the last one follows the end of the file.
     pub n_free: u32,
-    /// Size of the first record's key and of the name and title that follow it: the root
-    /// directory's record comes after that.
+    /// Size of the first record's key with name and title; the root directory's record follows
+    /// them.
     pub n_bytes_name: u32,
     /// Bytes per position, 4 or 8.
     pub units: u8,
     /// Default compression settings: algorithm × 100 + level.
     pub compression: u32,
-    /// Where the record of streamer infos is; 0 if there is none.
+    /// Offset of the streamer infos' record; 0 if there is none.
     pub seek_info: u64,
     /// Size of that record.
     pub n_bytes_info: u32,
-    /// Identifier of the file; all zeros in files from before there was one.
+    /// UUID of the file; all zeros in files of old versions, which have none.
     pub uuid: Uuid,
 }
 
@@ -61,7 +61,7 @@ impl FileHeader {
         cursor.take(Self::MAGIC.len())?;
         let version = cursor.u32()?.cast_signed();
         let wide = version >= WIDE;
-        // some writers take the million away again, though it was not there
+        // some writers store a wide header without adding the million
         let version = if wide {
             version
         } else {
@@ -87,7 +87,7 @@ impl FileHeader {
                 format_args!("a first record from {} to {}", cursor.offset(), header.end);
             return Err(cursor.place().corrupt(8, expected, header.begin));
         }
-        // The two bytes before the identifier are its class version.
+        // the two bytes before the UUID are its class version
         if header.begin - cursor.offset() >= 18 {
             cursor.u16()?;
             header.uuid = Uuid(cursor.array()?);
@@ -95,7 +95,7 @@ impl FileHeader {
         Ok(header)
     }
 
-    /// The version of ROOT as people write it, like `6.24/00`.
+    /// The ROOT version in the usual notation, for example `6.24/00`.
     #[must_use]
     pub fn root_version(&self) -> String {
         let version = self.version % 1_000_000;
@@ -108,7 +108,7 @@ impl FileHeader {
     }
 }
 
-/// What the beginning of a file that is not ROOT's looks like, in words.
+/// Describes the beginning of a file that is not a ROOT file.
 fn describe(bytes: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 12] = [
         (b"\x89HDF", "an HDF5 file"),

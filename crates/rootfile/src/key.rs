@@ -1,31 +1,31 @@
-//! Keys: what is in front of every record, and in the lists of directories.
+//! Keys: they precede every record, and are in the key lists of directories.
 
 use std::ops::Range;
 
 use crate::cursor::Cursor;
 use crate::{Datime, RootFileError};
 
-/// The upper bits of a wide key's parent position hold a process-id offset.
+/// The upper bits of a wide key's parent position are a process ID offset.
 const PARENT_MASK: u64 = 0xFFFF_FFFF_FFFF;
 
-/// A TKey: where a record is, how large it is, and what it holds.
+/// A TKey: offset, size, class and name of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// Size of the record: this key and the payload.
     pub n_bytes: u32,
     /// Version of the key; positions have 64 bits if it is over 1000.
     pub version: u16,
-    /// Size of the payload when decompressed.
+    /// Size of the decompressed payload.
     pub object_len: u32,
     /// When the record was written.
     pub datetime: Datime,
-    /// Size of the key itself at the beginning of the record.
+    /// Size of the key at the beginning of the record.
     pub key_len: u16,
-    /// Which of several records of the same name this is; the highest is the newest.
+    /// The cycle number, which distinguishes records of the same name; the highest is the newest.
     pub cycle: u16,
-    /// Where the record is.
+    /// Offset of the record.
     pub seek_key: u64,
-    /// Where the record of the directory is that the key belongs to.
+    /// Offset of the record of the directory that contains the key.
     pub seek_parent: u64,
     /// Class of the object.
     pub class_name: String,
@@ -36,10 +36,10 @@ pub struct Key {
 }
 
 impl Key {
-    /// The least that a key takes on disk.
+    /// The smallest size of a key on disk.
     pub(crate) const SMALLEST: usize = 29;
 
-    /// Parses a key, from a record or from a directory's list.
+    /// Parses a key at the beginning of a record, or in a key list.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RootFileError> {
         let offset = cursor.offset();
         let n_bytes = cursor.i32()?;
@@ -71,13 +71,13 @@ impl Key {
         Ok(key)
     }
 
-    /// Where the payload begins.
+    /// Offset of the payload.
     #[must_use]
     pub fn payload_offset(&self) -> u64 {
         self.seek_key.saturating_add(u64::from(self.key_len))
     }
 
-    /// How many bytes the payload takes on disk.
+    /// Size of the payload on disk.
     #[must_use]
     pub fn payload_size(&self) -> u32 {
         self.n_bytes.saturating_sub(u32::from(self.key_len))
@@ -89,13 +89,13 @@ impl Key {
         self.object_len > self.payload_size()
     }
 
-    /// Whether the key is that of a directory.
+    /// Whether it is the key of a directory.
     #[must_use]
     pub fn is_directory(&self) -> bool {
         matches!(self.class_name.as_str(), "TDirectoryFile" | "TDirectory")
     }
 
-    /// The bytes of the whole record.
+    /// The range of the whole record.
     pub fn record(&self) -> Range<u64> {
         self.seek_key..self.seek_key.saturating_add(u64::from(self.n_bytes))
     }

@@ -1,16 +1,16 @@
-//! The TFile container: header, keys, directories, streamer info. Reads them and knows nothing of
-//! what the objects mean.
+//! The TFile container: header, keys, directories, streamer info; read and written. This crate does not
+//! know what the objects mean.
 //!
-//! A ROOT file is a header followed by records. Each record is a key ([`Key`]: sizes, place, class,
-//! name, title) and a payload, compressed or not. The root directory and every subdirectory have a
-//! list of the keys in them, which is a record too; so are the list of free segments and the list
-//! of streamer infos. All of it is big-endian, and five version numbers say independently of each
-//! other whether offsets have 32 or 64 bits: the file's (≥ 1 000 000), and those of each key,
-//! directory record and free segment (> 1000). What is inside a payload is for others to read,
-//! with [`StreamedCursor`], save for the streamer infos ([`StreamerInfo`]), which describe the classes.
+//! A ROOT file is a header followed by records. Each record is a key ([`Key`]: sizes, offset, class,
+//! name, title) and a payload, compressed or not. The root directory and every subdirectory have a key
+//! list, which is a record too; so are the lists of free segments and of streamer infos. All numbers
+//! are big-endian. Five version numbers say independently whether offsets have 32 or 64 bits: that of
+//! the file (≥ 1 000 000), and those of each key, directory record and free segment (> 1000). This
+//! crate parses no payloads except streamer infos ([`StreamerInfo`]), which describe the classes; other
+//! crates use [`StreamedCursor`].
 //!
-//! Described by the `TFile`, `TKey`, `TDirectory`, `TStreamerInfo` and `TStreamerElement` pages of
-//! ROOT's reference guide and by `io/doc/TFile` of its sources.
+//! References: the `TFile`, `TKey`, `TDirectory`, `TStreamerInfo` and `TStreamerElement` pages of
+//! ROOT's reference guide, and `io/doc/TFile` in its sources.
 //!
 //! ```no_run
 //! use femtobarn_io::LocalSource;
@@ -26,9 +26,10 @@
 //!
 //! # Invariants
 //!
-//! - Opening costs two reads, none beyond the head and the tail of a file whose key list is there.
-//! - Nothing is allocated by a length that was not compared with the bytes that are there.
-//! - No input makes it panic or run forever: directories that lead back to themselves are errors.
+//! - Opening costs two reads. If the key list is within the beginning and the end of the file that the
+//!   source holds, nothing else is read.
+//! - Every length is compared with the available bytes before memory is allocated by it.
+//! - No input causes a panic or an endless loop: directories that contain themselves are errors.
 
 mod cursor;
 mod directory;

@@ -1,4 +1,4 @@
-//! Payloads: from the bytes of a record to those of the object.
+//! Payloads: from the bytes of a record to the bytes of the object.
 
 use bytes::Bytes;
 use femtobarn_codec::{CodecError, Decompressor, RecordHeader};
@@ -7,14 +7,14 @@ use crate::RootFileError;
 use crate::cursor::{Cursor, Place};
 use crate::key::Key;
 
-/// How much larger than its payload the memory for an object is made before any of it has been
-/// decompressed; more is added as compression records prove to be there.
+/// Before decompression, memory of at most so many times the payload's size is allocated. More is added
+/// as compression records turn out to exist.
 const TRUSTED_RATIO: usize = 16;
 
 /// The object in `record`, the bytes of the whole record of `key`.
 ///
-/// The key at the beginning of the record must have the sizes and names that `key` has: a key list that
-/// is out of step with its records would give bytes that are none of the object's.
+/// The key at the beginning of the record must have the sizes and names of `key`. Otherwise, with a key
+/// list that does not match the records, bytes would be returned that do not belong to the object.
 pub(crate) fn object_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, RootFileError> {
     let place = Place {
         url,
@@ -36,7 +36,7 @@ pub(crate) fn object_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, R
     payload_of(url, record, key)
 }
 
-/// The object in `record` without regard to the key that it begins with.
+/// The object in `record`, without checking the record's own key.
 pub(crate) fn payload_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, RootFileError> {
     let place = Place {
         url,
@@ -70,8 +70,8 @@ pub(crate) fn payload_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, 
     }
 }
 
-/// Decompresses one record after the other, so that memory grows only as far as records go on. An
-/// error comes with the position in the payload of the record that it is about.
+/// Decompresses records one by one, so that memory grows only as far as records exist. An error comes
+/// with the position of its record in the payload.
 fn decompress(
     payload: &[u8],
     length: usize,

@@ -1,24 +1,24 @@
-//! Reading objects as ROOT streams them: big-endian values, byte counts and versions, from bytes that may end too early.
+//! Reads streamed objects: big-endian values, byte counts and versions, from bytes that may be truncated.
 
 use std::marker::PhantomData;
 
-/// In front of a version: the four bytes are a byte count.
+/// The flag of a byte count that precedes a version.
 pub const BYTE_COUNT: u32 = 0x4000_0000;
 
-/// In a version: the members of a collection's items are stored one after another.
+/// The flag of a version: the items of a collection are stored member-wise.
 pub const MEMBER_WISE: u16 = 0x4000;
 
-/// In the bits of a TObject: a process id follows.
+/// The bit of a TObject that a process ID follows.
 const IS_REFERENCED: u32 = 1 << 4;
 
-/// What errors of those who read objects can be made of.
+/// Makes the errors of a reader of streamed objects.
 #[expect(missing_docs, reason = "named by what they take")]
 pub trait StreamedError {
     fn truncated(what: &'static str, offset: usize, expected: usize, found: usize) -> Self;
     fn corrupt(what: &'static str, offset: usize, expected: String, found: String) -> Self;
 }
 
-/// A position in the bytes of an object. Errors are those of the reader.
+/// A position in the bytes of an object. `E` is the error type of the reader.
 #[derive(Debug)]
 pub struct StreamedCursor<'a, E> {
     bytes: &'a [u8],
@@ -32,30 +32,30 @@ impl<E> Clone for StreamedCursor<'_, E> {
     }
 }
 
-/// The beginning of something with a version.
+/// The header of a streamed object: byte count and version.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamedHeader {
     /// The version.
     pub version: u16,
-    /// Where it begins: the byte count is there, if it has an end.
+    /// Its position, which is that of the byte count if there is one.
     pub start: usize,
-    /// Where it ends, if its size was written.
+    /// The end of the object, if there is a byte count.
     pub end: Option<usize>,
 }
 
 /// The members of a TObject.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectBase {
-    /// Its number.
+    /// The unique ID.
     pub id: u32,
-    /// Where its bits are.
+    /// Position of the bits.
     pub bits_at: usize,
 }
 
 #[expect(
     missing_docs,
     clippy::missing_errors_doc,
-    reason = "each reads what it is called, or says that the bytes end before"
+    reason = "each reads the value that it is named after, or returns that the bytes are truncated"
 )]
 impl<'a, E: StreamedError> StreamedCursor<'a, E> {
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -84,7 +84,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         self.bytes.len()
     }
 
-    /// The error of a value that no intact object has.
+    /// The error for an invalid value.
     pub fn corrupt(&self, what: &'static str, expected: impl ToString, found: impl ToString) -> E {
         E::corrupt(what, self.at, expected.to_string(), found.to_string())
     }
@@ -93,7 +93,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         E::truncated(what, self.at, expected, self.remaining())
     }
 
-    /// Goes to a place, before or behind this one.
+    /// Moves to any position.
     pub fn jump(&mut self, to: usize, what: &'static str) -> Result<(), E> {
         if to > self.bytes.len() {
             return Err(self.truncated(what, to.saturating_sub(self.at)));
@@ -102,7 +102,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         Ok(())
     }
 
-    /// Goes to where something ends, which is no place before this one.
+    /// Moves forward to the end of an item.
     pub fn seek(&mut self, to: usize, what: &'static str) -> Result<(), E> {
         if to > self.bytes.len() || to < self.at {
             return Err(self.corrupt(what, format_args!("an end at byte {to}"), self.at));
@@ -154,7 +154,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         self.array(what).map(i64::from_be_bytes)
     }
 
-    /// A count of things that take at least `each` bytes; more than the rest can hold are an error.
+    /// A count of items that take at least `each` bytes; an error if the rest cannot hold them.
     pub fn count(&mut self, each: usize, what: &'static str) -> Result<usize, E> {
         let before = self.clone();
         let count = self.i32(what)?;
@@ -165,7 +165,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         }
     }
 
-    /// The bytes of a TString or std::string: one byte of length, or 255 and four.
+    /// The bytes of a TString or std::string: one length byte, or 255 and a 32-bit length.
     pub fn string(&mut self, what: &'static str) -> Result<&'a [u8], E> {
         let length = match self.u8(what)? {
             255 => self.count(1, what)?,
@@ -174,12 +174,12 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         self.take(length, what)
     }
 
-    /// A string as text: UTF-8 if it is, else Latin-1.
+    /// A decoded string: UTF-8 if it is valid, else Latin-1.
     pub fn text(&mut self, what: &'static str) -> Result<String, E> {
         self.string(what).map(streamed_text)
     }
 
-    /// The bytes up to a zero, which is read too.
+    /// The bytes up to a zero byte, which is consumed.
     pub fn zero_terminated(&mut self, what: &'static str) -> Result<&'a [u8], E> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(length) = rest.iter().position(|&byte| byte == 0) else {
@@ -190,7 +190,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         Ok(taken)
     }
 
-    /// Where something of `length` bytes from here ends.
+    /// The end of an item of `length` bytes that begins here.
     pub fn end_of(&self, length: u32, what: &'static str) -> Result<usize, E> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if length > self.remaining() {
@@ -199,7 +199,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         Ok(self.at + length)
     }
 
-    /// A byte count, if there is one, and a version.
+    /// Reads a byte count, if there is one, and a version.
     pub fn header(&mut self, what: &'static str) -> Result<StreamedHeader, E> {
         let start = self.at;
         let mut end = None;
@@ -217,12 +217,12 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         })
     }
 
-    /// Goes to the end of what `header` began: later versions may have more members than are known.
+    /// Moves to the end of the object that `header` began: later versions may have further members.
     pub fn finish(&mut self, header: StreamedHeader, what: &'static str) -> Result<(), E> {
         header.end.map_or(Ok(()), |end| self.seek(end, what))
     }
 
-    /// Says whether what `header` began ends here, if its size was written.
+    /// Checks that the object that `header` began ends here, if there is a byte count.
     pub fn close(&self, header: StreamedHeader, what: &'static str) -> Result<(), E> {
         match header.end {
             Some(end) if end != self.at => {
@@ -235,12 +235,12 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         }
     }
 
-    /// The members of a TObject.
+    /// Reads the members of a TObject.
     pub fn object(&mut self) -> Result<ObjectBase, E> {
         const WHAT: &str = "TObject";
         let version = self.u16(WHAT)?;
         if version & MEMBER_WISE != 0 {
-            // what was read are the first two bytes of a byte count
+            // these were the first two bytes of a byte count
             self.skip(4, WHAT)?;
         }
         let id = self.u32(WHAT)?;
@@ -252,7 +252,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
     }
 }
 
-/// Bytes as text: UTF-8 if they are, else Latin-1, so that different bytes stay different.
+/// Decodes bytes: as UTF-8 if they are valid, else as Latin-1, so that different bytes stay different.
 pub fn streamed_text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),

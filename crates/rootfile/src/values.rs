@@ -1,4 +1,4 @@
-//! Small values of the format: dates and identifiers.
+//! Small values of the format: dates and UUIDs.
 
 use std::fmt;
 
@@ -63,10 +63,10 @@ impl fmt::Display for Datime {
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// A random one (version 4 of RFC 9562).
+    /// A random UUID (version 4 of RFC 9562).
     pub fn random() -> Self {
         use std::hash::{BuildHasher, RandomState};
-        // the standard library takes the keys of its hash maps from the system's source of randomness
+        // the standard library seeds its hash maps from the system's random numbers
         let random = || RandomState::new().hash_one(0u8).to_be_bytes();
         let mut bytes = [0; 16];
         let (high, low) = bytes.split_at_mut(8);

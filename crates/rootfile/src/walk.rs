@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::key::Key;
 use crate::{Directory, RootFile, RootFileError};
 
-/// Something in the file.
+/// An object or directory in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The path from the root directory, without a cycle.
@@ -14,23 +14,23 @@ pub struct Entry {
     pub key: Key,
 }
 
-/// Directories that have been read, and which key of which directory leads to each.
+/// Directories that have been read, and the key of the parent directory that leads to each.
 struct Tree {
     directories: Vec<Directory>,
     children: HashMap<(usize, usize), usize>,
 }
 
 impl RootFile {
-    /// Everything in the file: depth first, each directory before what is in it, in the order of
-    /// the key lists, with all cycles. Costs two vector reads for each level of directories.
+    /// Lists everything in the file with all cycles: depth first, each directory before its content,
+    /// in the order of the key lists. Costs two vector reads per level of directories.
     ///
     /// # Errors
-    /// If any directory cannot be read, or one leads back to another.
+    /// If any directory cannot be read, or contains itself.
     pub fn walk(&self) -> Result<Vec<Entry>, RootFileError> {
         self.read_tree(usize::MAX).map(|tree| tree.entries())
     }
 
-    /// All directories, each behind its parent, with all their keys.
+    /// All directories with all keys, each after its parent.
     pub(crate) fn directories(&self) -> Result<Vec<Directory>, RootFileError> {
         self.read_tree(usize::MAX).map(|tree| tree.directories)
     }
@@ -46,7 +46,8 @@ impl RootFile {
             directories: vec![self.root().clone()],
             children: HashMap::new(),
         };
-        // Key lists do not overlap in an intact file, so together they are no longer than it.
+        // key lists do not overlap in an intact file, so their total size is at most that of the
+        // file
         let mut budget = self.source().meta().size;
         let mut seen = HashSet::from([self.root().record().seek_dir]);
         let mut level = 0..1;
@@ -67,7 +68,7 @@ impl RootFile {
         Ok(tree)
     }
 
-    /// The keys of directories in the directories of `level`: where they are, their paths, the keys.
+    /// The keys of subdirectories in the directories of `level`: positions, paths and keys.
     #[expect(clippy::type_complexity, reason = "three plain parts, used once")]
     fn subdirectories<'a>(
         &self,
@@ -99,7 +100,7 @@ impl RootFile {
 }
 
 impl Tree {
-    /// Depth first, without recursion: files can nest deeper than the stack is high.
+    /// Depth first, without recursion: files may nest deeper than the stack allows.
     fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         let mut stack = vec![(0, 0)];

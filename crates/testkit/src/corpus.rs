@@ -1,4 +1,4 @@
-//! The corpora that fuzzing begins with, `fuzz/corpus/NAME`.
+//! The seed corpora of fuzzing, `fuzz/corpus/NAME`.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ fn folder(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Compares a corpus with the inputs that it is made of. `FEMTOBARN_MAKE_CORPUS=1` writes them.
+/// Compares a corpus with its expected seeds. `FEMTOBARN_MAKE_CORPUS=1` writes them.
 ///
 /// # Panics
 ///
-/// If one of them is another.
+/// If a seed is missing or differs.
 pub fn corpus_has(name: &str, inputs: &[(String, Vec<u8>)]) {
     let is_made = std::env::var_os("FEMTOBARN_MAKE_CORPUS").is_some();
     let folder = folder(name);
@@ -26,7 +26,7 @@ pub fn corpus_has(name: &str, inputs: &[(String, Vec<u8>)]) {
     }
 }
 
-/// Reads all of a corpus, with what fuzzing has found; says how many inputs there are.
+/// Reads a whole corpus, including inputs that fuzzing found; returns their number.
 ///
 /// # Panics
 ///

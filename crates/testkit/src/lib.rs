@@ -1,6 +1,5 @@
-//! What tests of several crates share: real servers, which `scripts/servers.py` starts, corpora of fuzzing, and
-//! files that are wrong on purpose. For tests
-//! only.
+//! Shared parts of the tests of several crates: real servers, which `scripts/servers.py` starts, corpora of fuzzing, and
+//! damaged files. For tests only.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,23 +27,23 @@ pub use objects::inflated;
 pub use relay::{Passing, relay};
 pub use ways::Ways;
 
-/// Whether servers of XRootD can be started; says what is missing, or fails where nothing may be.
+/// Whether XRootD servers can be started. If not, prints what is missing, or fails if tests may not be skipped.
 pub fn can_start() -> bool {
     is_there("xrootd", "xrootd-server")
 }
 
-/// Whether nginx can be started; says what is missing, or fails where nothing may be.
+/// Whether nginx can be started. If not, prints what is missing, or fails if tests may not be skipped.
 pub fn can_start_nginx() -> bool {
     is_there("nginx", "nginx-light libnginx-mod-http-dav-ext")
 }
 
-/// Whether a Redis can be started; says what is missing, or fails where nothing may be.
+/// Whether Redis can be started. If not, prints what is missing, or fails if tests may not be skipped.
 pub fn can_start_redis() -> bool {
     is_there("redis-server", "redis-server")
 }
 
-/// Whether networks can be made that a test cuts, for which one must be root; says so, or fails where nothing may be
-/// missing.
+/// Whether the test may create networks that it can cut, which requires root. If not, prints so, or fails if tests may
+/// not be skipped.
 pub fn can_cut() -> bool {
     let name = format!("fb-probe-{}", std::process::id());
     let ip = |verb: &str| {
@@ -67,8 +66,8 @@ fn is_there(program: &str, packages: &str) -> bool {
     found.is_ok() || is_missing(program, &format!("Debian: apt-get install {packages}"))
 }
 
-/// Whether an object store (`minio`, `azurite-blob` or `fake-gcs-server`) or `toxiproxy-server` can be started; says what is
-/// missing, or fails where nothing may be.
+/// Whether an object store (`minio`, `azurite-blob` or `fake-gcs-server`) or `toxiproxy-server` can be started. If not,
+/// prints what is missing, or fails if tests may not be skipped.
 pub fn can_store(program: &str) -> bool {
     let found = Command::new("python3")
         .arg(script("installed.py"))
@@ -84,7 +83,7 @@ fn script(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Says that a program is not there: false.
+/// Prints that a program is missing; returns false.
 fn is_missing(program: &str, how: &str) -> bool {
     let message = format!("there is no {program} ({how})");
     assert!(
@@ -95,7 +94,7 @@ fn is_missing(program: &str, how: &str) -> bool {
     false
 }
 
-/// A port that nobody has at the moment.
+/// A port that is free at the moment.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
@@ -107,22 +106,22 @@ pub struct Servers {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// The port to ask.
+    /// The port to connect to.
     pub port: u16,
-    /// The folder of each one's files.
+    /// The directories with the files of each server.
     pub data: Vec<PathBuf>,
-    /// Where all that they have is.
+    /// The directory with everything that the servers have.
     pub folder: PathBuf,
-    /// The ports of those that have files.
+    /// The ports of the servers that hold files.
     pub servers: Vec<u16>,
-    /// Where an object store is asked, or the servers of a cluster.
+    /// The endpoint of an object store, or the addresses of a cluster.
     pub endpoint: String,
-    /// The key of an object store, and its secret.
+    /// The access key of an object store, and its secret.
     pub keys: (String, String),
 }
 
 impl Servers {
-    /// Servers of a kind that `scripts/servers.py` knows.
+    /// Starts servers of a kind that `scripts/servers.py` knows.
     pub fn start(kind: &str) -> Self {
         let mut child = Command::new("python3")
             .arg(script("servers.py"))
@@ -163,47 +162,47 @@ impl Servers {
         assert_eq!(line, "done\n", "{command}");
     }
 
-    /// Ends them, as a crash does.
+    /// Kills the servers, as in a crash.
     pub fn kill(&mut self) {
         self.tell("kill");
     }
 
-    /// Starts them again, on the same port.
+    /// Starts the servers again on the same port.
     pub fn restart(&mut self) {
         self.tell("restart");
     }
 
-    /// Ends one of several, as a crash does.
+    /// Kills one server, as in a crash.
     pub fn kill_one(&mut self, server: usize) {
         self.tell(&format!("kill_server {server}"));
     }
 
-    /// Has one of several do nothing, while its connections stay open.
+    /// Stops the process of one server, while its connections stay open.
     pub fn stop_one(&mut self, server: usize) {
         self.tell(&format!("stop_server {server}"));
     }
 
-    /// Has one go on that was stopped.
+    /// Continues the process of a stopped server.
     pub fn continue_one(&mut self, server: usize) {
         self.tell(&format!("continue_server {server}"));
     }
 
-    /// Starts one again that was killed, with what it had.
+    /// Starts a killed server again with its data.
     pub fn start_one(&mut self, server: usize) {
         self.tell(&format!("start_server {server}"));
     }
 
-    /// Has nothing pass between one of several and the others, while clients reach it.
+    /// Cuts the network between one server and the others; clients still reach it.
     pub fn cut_one(&mut self, server: usize) {
         self.tell(&format!("cut_server {server}"));
     }
 
-    /// Has everything pass again.
+    /// Restores the network of a server.
     pub fn heal_one(&mut self, server: usize) {
         self.tell(&format!("heal_server {server}"));
     }
 
-    /// Puts an object into a store: its bucket, a slash, and its key.
+    /// Stores an object; its name is bucket, slash and key.
     pub fn store(&mut self, name: &str, content: &[u8]) {
         let place = self.folder.join("content");
         std::fs::write(&place, content).unwrap();
@@ -215,22 +214,22 @@ impl Servers {
         format!("root://127.0.0.1:{}//{path}", self.port)
     }
 
-    /// The URL of a file of a server that speaks HTTP.
+    /// The HTTP URL of a file.
     pub fn http_url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    /// The URL of a file of a server that speaks HTTP under TLS.
+    /// The HTTPS URL of a file.
     pub fn https_url(&self, path: &str) -> String {
         format!("https://127.0.0.1:{}/{path}", self.port)
     }
 
-    /// Puts a file on one of them.
+    /// Writes a file to one server.
     pub fn put_on(&self, server: usize, name: &str, content: &[u8]) {
         std::fs::write(self.data[server].join(name), content).unwrap();
     }
 
-    /// Puts a file on the first of them.
+    /// Writes a file to the first server.
     pub fn put(&self, name: &str, content: &[u8]) {
         self.put_on(0, name, content);
     }
@@ -238,7 +237,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // the end of its input ends it
+        // the process ends when its input is closed
         self.input = None;
         let _ = self.child.wait();
     }

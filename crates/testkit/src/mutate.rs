@@ -1,5 +1,5 @@
-//! Files that are wrong on purpose: values are changed in metadata and pages, and the checksums over them mended, so that
-//! what is behind the checksums is reached.
+//! Makes damaged files: changes values in metadata and pages and corrects checksums, so that the code after the checksum
+//! tests is reached.
 
 use std::collections::VecDeque;
 
@@ -9,20 +9,20 @@ use femtobarn_rntuple::spec::{
     Anchor, Envelope, EnvelopeKind, EnvelopeLink, Footer, Header, PageList,
 };
 
-/// What an anchor begins with: byte count, class version, epoch.
+/// The beginning of an anchor: byte count, class version, epoch.
 const ANCHOR: [u8; 8] = [0x40, 0, 0, 0x42, 0, 2, 0, 1];
-/// Where the anchor's members are, and how many bytes they have.
+/// Offset and size of the anchor's members.
 const MEMBERS: (usize, usize) = (6, 64);
 
-/// Changes files, the same ones for the same seed or choices.
+/// Changes files. The same seed or choices give the same changes.
 #[derive(Debug, Clone)]
 pub struct Mutator {
     state: u64,
-    /// What is chosen first, four bytes a choice.
+    /// Choices to use first, four bytes each.
     choices: VecDeque<u8>,
 }
 
-/// An RNTuple's metadata, uncompressed.
+/// The uncompressed metadata of an RNTuple.
 struct Parts {
     anchor_at: usize,
     anchor: Anchor,
@@ -32,7 +32,7 @@ struct Parts {
 }
 
 impl Mutator {
-    /// Begins with a seed.
+    /// Starts with a seed.
     pub fn new(seed: u64) -> Self {
         Self {
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
@@ -40,7 +40,7 @@ impl Mutator {
         }
     }
 
-    /// Begins with choices, four bytes each, which somebody else makes, such as a fuzzer.
+    /// Starts with choices of four bytes each, made for example by a fuzzer.
     pub fn with_choices(choices: &[u8]) -> Self {
         Self {
             choices: choices.to_vec().into(),
@@ -48,7 +48,7 @@ impl Mutator {
         }
     }
 
-    /// A number below `n`.
+    /// A random number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         if self.choices.len() >= 4 {
             let word = self.choices.drain(..4);
@@ -60,14 +60,14 @@ impl Mutator {
         usize::try_from(self.state >> 11).unwrap() % n.max(1)
     }
 
-    /// Changes a value or some anywhere.
+    /// Changes one or several values anywhere.
     pub(crate) fn bytes(&mut self, original: &[u8]) -> Vec<u8> {
         let mut out = original.to_vec();
         self.change(&mut out, 0);
         out
     }
 
-    /// Changes a ROOT file: what is in it, compressed or behind checksums, and now and then its bytes.
+    /// Changes a ROOT file: data that are compressed or have checksums, and sometimes its raw bytes.
     pub fn root(&mut self, original: &[u8]) -> Vec<u8> {
         match self.below(12) {
             0 => self.bytes(original),
@@ -76,7 +76,7 @@ impl Mutator {
         }
     }
 
-    /// Changes a table: half of the times what stands at its end, which says what is before.
+    /// Changes a table file: in half of the cases the metadata at its end.
     pub fn table(&mut self, original: &[u8]) -> Vec<u8> {
         let mut out = original.to_vec();
         let from = self.below(2) * (out.len() / 8 * 7);
@@ -84,7 +84,7 @@ impl Mutator {
         out
     }
 
-    /// Changes what an ntuple of a file says of itself, or a page of it; files without one as [`object`](Self::object) does.
+    /// Changes metadata or a page of an ntuple; a file without ntuples as [`object`](Self::object) does.
     fn ntuple(&mut self, original: &[u8]) -> Vec<u8> {
         let Some(mut parts) = parts(original, self) else {
             return self.object(original);
@@ -124,7 +124,7 @@ impl Mutator {
         out[start + MEMBERS.1..start + MEMBERS.1 + 8].copy_from_slice(&sum);
     }
 
-    /// Changes the elements of a page, which is written behind the file.
+    /// Changes the elements of a page, which is appended to the file.
     fn page(&mut self, out: &mut Vec<u8>, parts: &mut Parts) {
         let Some(list_at) = Some(self.below(parts.lists.len())).filter(|_| !parts.lists.is_empty())
         else {
@@ -166,7 +166,7 @@ impl Mutator {
         out.extend(sum);
     }
 
-    /// Gives some values other ones, those at which computations go wrong among them.
+    /// Changes some values, sometimes to values that are critical in computations.
     pub(crate) fn change(&mut self, bytes: &mut [u8], from: usize) {
         for _ in 0..=self.below(3) {
             let width = [1, 2, 4, 8][self.below(4)];
@@ -194,7 +194,8 @@ impl Mutator {
     }
 }
 
-/// A file whose first ntuple has another page list, by its number, and another footer. The checksums are right.
+/// The file with an edited footer and an edited page list, selected by its number, of the first ntuple. The checksums are
+/// correct.
 ///
 /// # Panics
 ///
@@ -236,7 +237,7 @@ fn uncompressed(file: &[u8], link: &EnvelopeLink) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The parts of one of the ntuples of a file.
+/// The parts of one of the ntuples in a file.
 fn parts(file: &[u8], mutator: &mut Mutator) -> Option<Parts> {
     let places = file.windows(ANCHOR.len()).enumerate();
     let places = places.filter(|(_, window)| *window == ANCHOR);
@@ -258,7 +259,7 @@ fn parts(file: &[u8], mutator: &mut Mutator) -> Option<Parts> {
     })
 }
 
-/// Writes an envelope behind a file, its checksum mended. Gives its place, size and checksum.
+/// Appends an envelope with a correct checksum to a file. Returns its offset, size and checksum.
 fn append(out: &mut Vec<u8>, mut envelope: Vec<u8>) -> (u64, u64, u64) {
     let end = envelope.len() - 8;
     let sum = xxh3(&envelope[..end]);
@@ -268,7 +269,7 @@ fn append(out: &mut Vec<u8>, mut envelope: Vec<u8>) -> (u64, u64, u64) {
     (place, envelope.len() as u64, sum)
 }
 
-/// Writes changed metadata behind a file, each part uncompressed, and lets the others point to it.
+/// Appends changed, uncompressed metadata to a file, and updates the references to them.
 fn assemble(out: &mut Vec<u8>, mut parts: Parts) {
     let end = parts.header.len() - 8;
     let was = parts.header[end..].to_vec();
@@ -301,7 +302,7 @@ fn assemble(out: &mut Vec<u8>, mut parts: Parts) {
         let at = start + 8 + 8 * number;
         out[at..at + 8].copy_from_slice(&value.to_be_bytes());
     }
-    // the changed metadata stand in no keys
+    // the changed metadata have no keys
     debug_assert!(parts.anchor.max_key_size == 0 || footer_size <= parts.anchor.max_key_size);
     let sum = xxh3(&out[start..start + MEMBERS.1]).to_be_bytes();
     out[start + MEMBERS.1..start + MEMBERS.1 + 8].copy_from_slice(&sum);

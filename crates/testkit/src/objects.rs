@@ -1,13 +1,13 @@
-//! Trees, streamer infos and other objects of a ROOT file, changed behind their compression.
+//! Changes trees, streamer infos and other compressed objects of a ROOT file.
 
 use femtobarn_codec::Decompressor;
 
 use crate::mutate::Mutator;
 
-/// Where the header of a file has its end, and place and size of the streamer infos; of files below 2 GB.
+/// Offsets in the file header of the end, and of position and size of the streamer infos; for files below 2 GB.
 const HEADER_END: usize = 12;
 const HEADER_INFOS: usize = 37;
-/// Where a key has its number of bytes, version, uncompressed length, own length, place, and class name.
+/// Offsets in a key of its version, object length, key length, position and class name.
 const KEY_VERSION: usize = 4;
 const KEY_OBJLEN: usize = 6;
 const KEY_LENGTH: usize = 14;
@@ -18,16 +18,16 @@ const KEY_CLASS: usize = 26;
 #[derive(Clone, Copy)]
 struct Record {
     at: usize,
-    /// Bytes of it, key included, and of the key.
+    /// Sizes of the record (including its key) and of the key.
     size: usize,
     key: usize,
-    /// Bytes of the object.
+    /// Size of the object.
     length: usize,
 }
 
 impl Mutator {
-    /// Changes the object of a record, such as a tree, a basket, a histogram or the streamer infos, or its key; files without
-    /// one as [`bytes`](Self::bytes) does. The object is then not compressed, and stands behind the file.
+    /// Changes an object of a record (such as a tree, a basket, a histogram or the streamer infos), or its key; a file
+    /// without objects as [`bytes`](Self::bytes) does. The changed object is appended uncompressed.
     pub(crate) fn object(&mut self, original: &[u8]) -> Vec<u8> {
         let all = records(original);
         let Some(&record) = all.get(self.below(all.len())) else {
@@ -48,7 +48,7 @@ impl Mutator {
             return self.bytes(original);
         };
         let mut key = original[record.at..record.at + record.key].to_vec();
-        // a basket's own members stand in its key
+        // the members of a basket are in its key
         let from = if class(original, &record) == b"TBasket" {
             KEY_CLASS
         } else {
@@ -65,7 +65,7 @@ impl Mutator {
     }
 }
 
-/// A file with the same objects, none of them compressed. They stand behind what was the file.
+/// The file with its objects appended uncompressed, and used instead of the old ones.
 pub fn inflated(original: &[u8]) -> Vec<u8> {
     let mut out = original.to_vec();
     for record in records(original) {
@@ -77,7 +77,7 @@ pub fn inflated(original: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Puts an object in the place of a record, and lets everything that points there point to it; nothing if nothing does.
+/// Replaces the object of a record, and updates all references to it; does nothing if there are none.
 fn put(out: &mut Vec<u8>, record: &Record, key: &[u8], object: &[u8]) {
     let linked = links(out, record);
     if !linked.is_empty() || infos_at(out) == record.at {
@@ -91,7 +91,7 @@ fn put(out: &mut Vec<u8>, record: &Record, key: &[u8], object: &[u8]) {
             out[place + KEY_SEEK..place + KEY_SEEK + 4].copy_from_slice(&word(at));
         }
     } else {
-        // a basket: its place is said by a tree
+        // the position of a basket is in a tree
         for tree in records(out) {
             if class(out, &tree) != b"TTree" || links(out, &tree).is_empty() {
                 continue;
@@ -115,7 +115,7 @@ fn infos_at(file: &[u8]) -> usize {
     number(file, HEADER_INFOS, 4).unwrap_or(0)
 }
 
-/// Where lists of keys have a record's key.
+/// The positions of a record's key in key lists.
 fn links(file: &[u8], record: &Record) -> Vec<usize> {
     let key = &file[record.at..record.at + KEY_CLASS];
     let places = file.windows(key.len()).enumerate();
@@ -132,12 +132,12 @@ fn number(bytes: &[u8], at: usize, width: usize) -> Option<usize> {
     Some(bytes.iter().fold(0, |n, &byte| n << 8 | usize::from(byte)))
 }
 
-/// The records of a file, one after another.
+/// The records of a file in their order.
 fn records(file: &[u8]) -> Vec<Record> {
     let mut out = Vec::new();
     let mut at = number(file, 8, 4).unwrap_or(usize::MAX);
     while let Some(size) = number(file, at, 4).filter(|&size| size > 0) {
-        // gaps have sizes below zero
+        // gaps have negative sizes
         if size >> 31 == 1 {
             at += (1 << 32) - size;
             continue;
@@ -173,7 +173,7 @@ fn uncompressed(file: &[u8], record: &Record) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Writes a record behind a file, not compressed. Gives its place and size.
+/// Appends an uncompressed record to a file. Returns its offset and size.
 fn append(out: &mut Vec<u8>, key: &[u8], object: &[u8]) -> (usize, usize) {
     let (at, size) = (out.len(), key.len() + object.len());
     out.extend(key);
@@ -183,8 +183,8 @@ fn append(out: &mut Vec<u8>, key: &[u8], object: &[u8]) -> (usize, usize) {
     (at, size)
 }
 
-/// A tree that points to where a basket was moved; none if it does not have it. A branch has, one after another, the sizes
-/// of its baskets, their first entries and their places, each list behind a byte.
+/// The tree with the position of a moved basket; none if the basket is not in the tree. A branch has lists of its
+/// baskets' sizes, first entries and positions, each after one byte.
 fn pointed(mut tree: Vec<u8>, basket: &Record, (at, size): (usize, usize)) -> Option<Vec<u8>> {
     let was = (basket.at as u64).to_be_bytes();
     let places = tree.windows(8).enumerate();

@@ -1,26 +1,27 @@
-//! Ways to servers through this process, where a test sees and changes what passes.
+//! Relays connections to servers through this process, so that a test can observe and change the traffic.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Some bytes on their way.
+/// Bytes that pass the relay.
 #[derive(Debug)]
 pub struct Passing<'a> {
-    /// Which of the connections they are of, in the order in which clients made them.
+    /// Number of the connection, in the order in which clients connected.
     pub connection: usize,
-    /// Whether they come from the server; others go to it.
+    /// Whether the bytes come from the server, rather than from the client.
     pub is_answer: bool,
-    /// How many bytes of their connection have gone before them, this way.
+    /// Number of bytes of the connection that passed before, in this direction.
     pub at: u64,
-    /// What is sent on.
+    /// The bytes to forward.
     pub bytes: &'a mut Vec<u8>,
 }
 
-/// Opens a way to the server of this machine that has a port, as long as the process is; gives the way's port.
+/// Relays to a port of this machine for the lifetime of the process; returns the port of the relay.
 ///
-/// All that passes is given to `watch` before it is sent on. A break ends the connection once it is sent.
+/// `watch` is called with all bytes before they are forwarded. If it returns a break, the connection is closed
+/// after these bytes.
 pub fn relay(
     server: u16,
     watch: impl Fn(&mut Passing<'_>) -> ControlFlow<()> + Send + Sync + 'static,
@@ -66,7 +67,7 @@ fn pass(
             break;
         }
     }
-    // each may be closed already
+    // each side may be closed already
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);
 }

@@ -1,4 +1,4 @@
-//! Credentials: `unix` (who we say we are), `ztn` (a bearer token, under TLS only), `sss` (a key that both sides have).
+//! Credentials: `unix` (the name of the user), `ztn` (a bearer token, sent under TLS only), `sss` (a shared secret key).
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use cipher::{AsyncStreamCipher, KeyIvInit};
 use crate::Options;
 use crate::token::Token;
 
-/// What is sent to authenticate, and how that is called.
+/// Credentials to send, and the name of their authentication protocol.
 pub(crate) struct Credentials {
     pub kind: [u8; 4],
     pub bytes: Vec<u8>,
 }
 
-/// Who asks, and from where.
+/// The user who logs in, and the address of the client.
 pub(crate) struct Asker<'a> {
     pub user: &'a str,
-    /// The address of our side of the connection.
+    /// The local address of the connection.
     pub address: SocketAddr,
     pub is_tls: bool,
-    /// Whether the server may have the token: not one that only a redirect names.
+    /// Whether the server may get the token: a server that only a redirect names may not.
     pub gives_token: bool,
     pub options: &'a Options,
 }
 
-/// Credentials of a kind that a server offers with parameters, or why there are none.
+/// Makes credentials for one of the protocols that a server offers. The error says why that is not possible.
 pub(crate) fn credentials(
     kind: &str,
     parameters: &str,
@@ -35,25 +35,25 @@ pub(crate) fn credentials(
     match kind {
         "unix" => Ok(unix(asker.user)),
         "ztn" if !asker.gives_token => Err(
-            "a redirect names this server, and the server that redirected did not ask for the token, so it is not sent: if you trust this server, open its own URL"
+            "the token is not sent, because only a redirect names this server: if you trust the server, open its own URL"
                 .to_owned(),
         ),
         "ztn" if !asker.is_tls => {
-            Err("tokens are sent under TLS only: write roots:// for root://".to_owned())
+            Err("tokens are sent under TLS only: use roots:// instead of root://".to_owned())
         }
         "ztn" => match asker.options.token.clone().or_else(Token::discover) {
             Some(token) => ztn(&token),
             None => Err(
-                "there is no token in BEARER_TOKEN, BEARER_TOKEN_FILE, or bt_u<uid> in $XDG_RUNTIME_DIR or the folder for temporary files"
+                "no token found in BEARER_TOKEN, BEARER_TOKEN_FILE, or bt_u<uid> in $XDG_RUNTIME_DIR or the temporary directory"
                     .to_owned(),
             ),
         },
         "sss" => sss(parameters, asker),
         "gsi" => Err(
-            "X.509 proxies are for XRootD's own client: in Python, pip install 'femtobarn[xrootd]', and set handler to fsspec (FEMTOBARN_HANDLER=fsspec, or storage_options={\"handler\": \"fsspec\"})"
+            "X.509 proxies need XRootD's own client: in Python, pip install 'femtobarn[xrootd]' and set handler to fsspec (FEMTOBARN_HANDLER=fsspec, or storage_options={\"handler\": \"fsspec\"})"
                 .to_owned(),
         ),
-        _ => Err("this client does not know it".to_owned()),
+        _ => Err("not supported by this client".to_owned()),
     }
 }
 
@@ -65,7 +65,7 @@ fn unix(user: &str) -> Credentials {
     }
 }
 
-/// By `XrdSecztn`: protocol, version, an operation (T for token), two flags, the token's length, the token.
+/// `XrdSecztn`: protocol, version, an operation (T for token), two flags, the token's length, the token.
 fn ztn(token: &Token) -> Result<Credentials, String> {
     let secret = token.secret().as_bytes();
     let length = u16::try_from(secret.len() + 1).map_err(|_| "the token is too long")?;
@@ -80,7 +80,7 @@ fn ztn(token: &Token) -> Result<Credentials, String> {
     })
 }
 
-/// A key of a key table.
+/// An entry of a key table.
 #[derive(Clone, PartialEq, Eq)]
 struct Key {
     id: u64,
@@ -89,14 +89,15 @@ struct Key {
     expires: u64,
 }
 
-/// By `XrdSecsss`: a header, and encrypted by Blowfish (cipher feedback over 64 bits, no initial vector) 32 random bytes, the
-/// time, and what identifies us, with a CRC32 behind it.
+/// `XrdSecsss`: a header, then data encrypted by Blowfish (64-bit cipher feedback, no initialization vector): 32 random
+/// bytes, the time, the identity of the user, and a CRC32.
 fn sss(parameters: &str, asker: &Asker<'_>) -> Result<Credentials, String> {
-    // as "0.+13:/etc/xrootd/sss.keytab": an encryption, for servers of version 2 a plus sign, a lifetime, the server's key table
+    // Example: "0.+13:/etc/xrootd/sss.keytab": encryption, a plus sign if the server has version 2, lifetime, key table
+    // of the server
     let (lifetime, offered) = parameters.split_once(':').unwrap_or((parameters, ""));
     let Some(rest) = lifetime.strip_prefix("0.") else {
         return Err(format!(
-            "it wants an encryption that is not known ({lifetime})"
+            "the server requires an unsupported encryption ({lifetime})"
         ));
     };
     let sends_name = rest.starts_with('+');
@@ -114,7 +115,7 @@ fn sss(parameters: &str, asker: &Asker<'_>) -> Result<Credentials, String> {
         header.resize(16 + length, 0);
     }
     let mut data = random(32)?;
-    // seconds since then are the clock of the protocol
+    // the protocol counts seconds from this time
     const CLOCK: u64 = 1_222_183_880;
     let time = u32::try_from(now.saturating_sub(CLOCK)).unwrap_or(u32::MAX);
     data.extend_from_slice(&time.to_be_bytes());
@@ -128,7 +129,7 @@ fn sss(parameters: &str, asker: &Asker<'_>) -> Result<Credentials, String> {
     };
     item(0x20, bracketed(asker.address).as_bytes());
     item(0x01, asker.user.as_bytes());
-    // servers take no less than 128 bytes
+    // servers require at least 128 bytes
     let mut filling = random(128)?;
     filling.iter_mut().for_each(|byte| *byte |= 1);
     item(0x07, &filling);
@@ -142,7 +143,7 @@ fn sss(parameters: &str, asker: &Asker<'_>) -> Result<Credentials, String> {
     })
 }
 
-/// An address as servers compare it: those of version 4 in the older way of writing them as version 6.
+/// An address in the notation that servers compare with: IPv4 addresses as IPv4-compatible IPv6 addresses.
 fn bracketed(address: SocketAddr) -> String {
     let port = address.port();
     match address.ip().to_canonical() {
@@ -153,7 +154,7 @@ fn bracketed(address: SocketAddr) -> String {
 
 fn random(n: usize) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; n];
-    let failed = |_| "the system gives no random numbers".to_owned();
+    let failed = |_| "the system provides no random numbers".to_owned();
     getrandom::fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
@@ -162,12 +163,12 @@ fn encrypt(key: &[u8], data: &mut [u8]) -> Result<(), String> {
     type Cfb = cfb_mode::Encryptor<blowfish::Blowfish>;
     let cipher = Cfb::new_from_slices(key, &[0; 8]);
     cipher
-        .map_err(|_| "the key has an impossible length")?
+        .map_err(|_| "the key has an invalid length")?
         .encrypt(data);
     Ok(())
 }
 
-/// CRC32 as of zlib.
+/// CRC32 as in zlib.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for &byte in bytes {
@@ -179,7 +180,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// The key to use: of the table that is set, of the user's, or of the one that the server names.
+/// Selects a key from the configured key table, the user's key table, or the one that the server names.
 fn key(given: Option<&Path>, offered: &str, now: u64) -> Result<Key, String> {
     let places = tables(given, offered);
     for place in &places {
@@ -188,33 +189,33 @@ fn key(given: Option<&Path>, offered: &str, now: u64) -> Result<Key, String> {
         };
         let keys = text.lines().filter_map(parse_key);
         let usable = keys.filter(|key| key.expires == 0 || key.expires > now);
-        // the newest has the largest number
+        // the newest key has the largest number
         return usable
             .max_by_key(|key| key.id)
-            .ok_or_else(|| format!("the key table {} has no key that is valid", place.display()));
+            .ok_or_else(|| format!("the key table {} has no valid key", place.display()));
     }
     let places: Vec<String> = places
         .iter()
         .map(|place| place.display().to_string())
         .collect();
     Err(format!(
-        "no key table can be read ({}; XrdSecSSSKT names another)",
+        "no readable key table found ({}): set XrdSecSSSKT to the path of a key table",
         places.join(", ")
     ))
 }
 
-/// Where key tables may be.
+/// Paths of key tables, in the order in which they are tried.
 fn tables(given: Option<&Path>, offered: &str) -> Vec<PathBuf> {
     if let Some(given) = given {
         return vec![given.to_owned()];
     }
     let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".xrd/sss.keytab"));
-    // not every server says where its own is
+    // some servers name no key table
     let offered = Some(offered).filter(|offered| !offered.is_empty());
     own.into_iter().chain(offered.map(PathBuf::from)).collect()
 }
 
-/// A line of a key table: version 0, then tags with values.
+/// Parses a line of a key table: version 0, then tags with values.
 fn parse_key(line: &str) -> Option<Key> {
     let mut parts = line.split_ascii_whitespace();
     parts
@@ -279,8 +280,8 @@ mod tests {
         );
         assert_eq!(key(Some(&table), "", 50).ok().unwrap().id, 9);
         let message = key(Some(&folder.path().join("none")), "", 0).err().unwrap();
-        assert!(message.contains("no key table can be read"), "{message}");
-        // a server that names no table adds none
+        assert!(message.contains("no readable key table found"), "{message}");
+        // a server that names no table adds no path
         assert!(tables(None, "").iter().all(|place| *place != Path::new("")));
         assert!(tables(None, "/k").contains(&PathBuf::from("/k")));
         assert!(parse_key("0 N:1 k:0").is_none());

@@ -1,12 +1,13 @@
-//! How long to wait before something is tried again.
+//! The time to wait before a retry.
 
 use std::time::Duration;
 
-/// The wait before the first try that has one, doubled for each further one.
+/// The wait before the first delayed retry. It doubles for each further one.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The wait after so many tries that had one: longer from try to try, and not the same for all who wait for the same server.
+/// The wait before the next retry, after so many delayed retries: exponential, with a random part, so that clients of one
+/// server do not retry all at once.
 #[must_use]
 pub fn backoff(tries: usize) -> Duration {
     let doubled = FIRST * (1 << tries.min(10));

@@ -1,4 +1,4 @@
-//! Asking servers: shared connections, redirects, and other servers when one fails.
+//! Requests to servers: shared connections, redirects, and retries on other servers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,40 +13,40 @@ use crate::notice::notice;
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
 use crate::{Code, Options, Server, XrootdError, XrootdUrl, with_causes};
 
-/// The connections of a process, or of a part of it. Cheap to clone; clones share connections.
+/// The connections of a process, or of a part of it. Clones are cheap and share the connections.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     shared: Arc<Shared>,
-    /// Whether servers that accept no connections are waited for.
+    /// Whether to retry if a server accepts no connections.
     is_patient: bool,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     options: Arc<Options>,
-    /// By server and token of a redirect. Who comes first connects, others wait for it.
+    /// By server and token of a redirect. The first caller connects, others wait for the result.
     connections: Mutex<HashMap<(Server, String), Arc<Opening>>>,
     /// Files that are open to be read.
     kept: Kept,
 }
 
-/// A connection that somebody opens, and others wait for.
+/// A connection that one caller opens while others wait for it.
 type Opening = OnceCell<Arc<Connection>>;
 
-/// Servers that could not be asked, and why.
+/// Servers that could not be reached or failed, with the reasons.
 type Failed = Vec<(Server, XrootdError)>;
 
-/// What servers were asked for one request.
+/// The servers that failed for one request.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
-    /// Hosts that failed, and why, as redirectors are told.
+    /// Hosts that failed, with the reasons in the form that redirectors expect.
     pub hosts: Vec<(String, &'static str)>,
-    /// What each said, for people.
+    /// The errors, in the form that users see.
     pub history: Vec<String>,
 }
 
 impl Tried {
-    /// Notes a failure.
+    /// Records a failure.
     pub fn add(&mut self, server: &Server, error: &XrootdError) {
         if !self.hosts.iter().any(|(host, _)| *host == server.host) {
             self.hosts.push((server.host.clone(), error.tried_reason()));
@@ -54,7 +54,7 @@ impl Tried {
         self.history.push(with_causes(error));
     }
 
-    /// As redirectors are told.
+    /// The failed hosts as opaque data for a redirector.
     fn opaque(&self) -> Vec<String> {
         if self.hosts.is_empty() {
             return Vec::new();
@@ -76,7 +76,7 @@ pub(crate) struct Answered {
 }
 
 impl Client {
-    /// A client with limits and settings of its own.
+    /// Creates a client with its own limits and settings.
     pub fn new(options: Options) -> Self {
         let shared = Shared {
             options: Arc::new(options),
@@ -88,8 +88,8 @@ impl Client {
         }
     }
 
-    /// The same, for servers that were there before: one that accepts no connections may be starting again, and is asked as often
-    /// as others that fail.
+    /// The same client for servers that were reachable before. A server that accepts no connections may be restarting, so
+    /// the request is retried as after other failures.
     #[must_use]
     pub fn patient(&self) -> Self {
         Self {
@@ -98,17 +98,17 @@ impl Client {
         }
     }
 
-    /// Its limits and settings.
+    /// The limits and settings.
     pub fn options(&self) -> &Options {
         &self.shared.options
     }
 
-    /// Has a file's place be one of those that are kept open, as long as they are not too many.
+    /// Counts a file among those that are kept open; if there are too many, others are closed.
     pub(crate) fn keep(&self, slot: &Slot) {
         self.shared.kept.add(slot, self.shared.options.most_open);
     }
 
-    /// A connection to a server, shared with all that ask it.
+    /// A connection to a server, shared by all callers.
     pub(crate) async fn connection(
         &self,
         server: &Server,
@@ -118,7 +118,7 @@ impl Client {
         let cell = {
             let connections = self.shared.connections.lock();
             let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
-            // those that were lost are replaced
+            // lost connections are replaced
             connections.retain(|_, cell| cell.get().is_none_or(|found| found.is_alive()));
             connections.entry(key).or_default().clone()
         };
@@ -126,7 +126,7 @@ impl Client {
             let options = self.shared.options.clone();
             let connection = Arc::new(Connection::open(server, token, options).await?);
             if !connection.protocol.flags.is_manager() {
-                // the answer is there when the first file is open, and no read waits for it
+                // ask for the limits now: they are known when the first file is open, and no read waits for them
                 let asked = connection.clone();
                 connection
                     .runtime
@@ -137,8 +137,8 @@ impl Client {
         cell.get_or_try_init(connect).await.cloned()
     }
 
-    /// Asks the server of a URL, and those that it names, until one answers. `request` makes the request of a path with opaque
-    /// data. Who has failed before is in `tried`, and who fails now comes there.
+    /// Sends a request to the server of a URL, or to servers that it redirects to, until one answers. `request` makes the
+    /// request from a path with opaque data. `tried` has the servers that failed before; new failures are added to it.
     pub(crate) async fn ask(
         &self,
         url: &XrootdUrl,
@@ -147,11 +147,11 @@ impl Client {
         request: impl Fn(String) -> Request,
     ) -> Result<Answered, XrootdError> {
         let options = &self.shared.options;
-        // a server that was there before may be starting again
+        // a server that was reachable before may be restarting
         let is_known = self.is_patient || !tried.history.is_empty();
         let mut is_away = false;
         for attempt in 0..=options.most_retries {
-            // the first time, the connection may just have been closed as one that nobody uses
+            // the first retry needs no delay: the server may just have closed an idle connection
             let tries = if is_away {
                 Some(attempt + 1)
             } else {
@@ -164,7 +164,7 @@ impl Client {
             match self.follow(url, doing, tried, &mut asked, &request).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => {
-                    // a server that was asked directly is the only one there is
+                    // there is no other server if the first one was asked directly
                     let others = asked != url.server;
                     is_away = is_known && matches!(error, XrootdError::Connect { .. });
                     let again = others || is_away || matches!(error, XrootdError::Lost { .. });
@@ -184,7 +184,7 @@ impl Client {
         })
     }
 
-    /// An error, with what was tried before it.
+    /// Adds the history of failures to an error.
     pub(crate) fn exhausted(&self, doing: &str, tried: &Tried, error: XrootdError) -> XrootdError {
         if tried.history.is_empty() {
             return error;
@@ -198,7 +198,7 @@ impl Client {
         }
     }
 
-    /// Asks, and follows redirects; `asked` is who was asked last.
+    /// Sends a request and follows redirects. `asked` becomes the last server asked.
     async fn follow(
         &self,
         url: &XrootdUrl,
@@ -221,7 +221,7 @@ impl Client {
             match answer.await? {
                 Answer::Ok(body) => return Ok(Answered { connection, body }),
                 Answer::Error(code, message) => {
-                    // some servers say again what they were asked
+                    // some servers repeat the request, which may contain secrets, in their message
                     let message = match secret {
                         Some(secret) if !secret.is_empty() => message.replace(&secret, "…"),
                         _ => message,
@@ -248,10 +248,10 @@ impl Client {
         }
     }
 
-    /// What is at a path.
+    /// Returns the status of a path.
     ///
     /// # Errors
-    /// If there is nothing, or nobody answers.
+    /// If it does not exist, or no server answers.
     pub async fn stat(&self, url: &XrootdUrl) -> Result<Stat, XrootdError> {
         let doing = format!("stat {}", url.path);
         let answered = self
@@ -261,11 +261,12 @@ impl Client {
         found.map_err(|source| answered.connection.malformed(&doing, source))
     }
 
-    /// What is in a folder, with what `stat` says of it, in the order of the names. Of a redirector, what all of its servers
-    /// have. With `partial`, of servers that say nothing while others do, it is told that what they have is missing.
+    /// Lists a directory with the status of each entry, sorted by name. For a redirector, the result joins the listings
+    /// of all its servers. With `partial`, servers that fail while others answer are skipped with a notice that the
+    /// listing is incomplete.
     ///
     /// # Errors
-    /// If there is no such folder, or nobody answers; without `partial`, if one does not.
+    /// If there is no such directory, or no server answers; without `partial`, also if a single server fails.
     pub async fn list(&self, url: &XrootdUrl, partial: bool) -> Result<Vec<DirEntry>, XrootdError> {
         let mut found: Vec<DirEntry> = Vec::new();
         let (mut is_there, mut missing) = (false, None);
@@ -276,7 +277,7 @@ impl Client {
                     is_there = true;
                     found.extend(entries);
                 }
-                // not every server has every folder
+                // not every server has every directory
                 Err(error) if error.code() == Some(Code::NOT_FOUND) => missing = Some(error),
                 Err(error) => silent.push((server, error)),
             }
@@ -304,7 +305,7 @@ impl Client {
         Ok(found)
     }
 
-    /// What is in a folder of one server.
+    /// Lists a directory of one server.
     async fn list_on(
         &self,
         url: &XrootdUrl,
@@ -322,9 +323,9 @@ impl Client {
         entries.map_err(|source| answered.connection.malformed(&doing, source))
     }
 
-    /// The servers that may have a folder: the one of the URL, or if that is a redirector, all that it has, also through other
-    /// redirectors; and those of them that cannot be asked. Which of them have the folder it only knows of those that answer
-    /// it in time.
+    /// The servers that may have a directory: the server of the URL or, if it is a redirector, all its servers, also
+    /// those of further redirectors; and the servers that could not be asked. A redirector only knows which servers have
+    /// the directory if they answer it in time.
     async fn servers_of(&self, url: &XrootdUrl) -> Result<(Vec<Server>, Failed), XrootdError> {
         let (mut servers, mut seen, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut to_ask = vec![url.server.clone()];
@@ -343,7 +344,7 @@ impl Client {
         Ok((servers, failed))
     }
 
-    /// The servers of a redirector; none of one that has files itself.
+    /// The servers of a redirector; empty for a server that holds files itself.
     async fn servers_below(
         &self,
         url: &XrootdUrl,
@@ -367,10 +368,10 @@ impl Client {
         Ok(Some(below.collect()))
     }
 
-    /// Addresses of servers that have a file or folder.
+    /// Returns the addresses of servers that have a file or directory.
     ///
     /// # Errors
-    /// If none has it, or nobody answers.
+    /// If no server has it, or none answers.
     pub async fn locate(&self, url: &XrootdUrl, refresh: bool) -> Result<Vec<String>, XrootdError> {
         let doing = format!("locate {}", url.path);
         let request = |path| Request::Locate { path, refresh };
@@ -378,10 +379,10 @@ impl Client {
         Ok(protocol::locations(&answered.body))
     }
 
-    /// The checksum of a file as its server has it: how it was made, and its digits.
+    /// Returns the server's checksum of a file: the algorithm and the digits.
     ///
     /// # Errors
-    /// If the server has none, or nobody answers.
+    /// If the server has no checksum, or does not answer.
     pub async fn checksum(&self, url: &XrootdUrl) -> Result<(String, String), XrootdError> {
         let doing = format!("query checksum {}", url.path);
         let request = |argument| Request::Query {
@@ -395,17 +396,18 @@ impl Client {
         Ok((kind.to_owned(), digits.to_owned()))
     }
 
-    /// Connects to a server as if nobody had before, to find out what is said: as far as it came, and what ended it.
+    /// Opens a new connection to a server, for diagnosis. Returns how far it came, and the error that ended it.
     pub async fn probe(&self, server: &Server) -> (Trace, Option<XrootdError>) {
         let (options, mut trace) = (self.shared.options.clone(), Trace::default());
         let opened = Connection::open_traced(server, "", options, &mut trace).await;
         (trace, opened.err())
     }
 
-    /// What a server says of its configuration: a line for each name, which is the name itself where it does not know it.
+    /// Returns configuration values of a server: one line per name, which is the name itself if the server does not know
+    /// it.
     ///
     /// # Errors
-    /// If nobody answers.
+    /// If no server answers.
     pub async fn configuration(
         &self,
         server: &Server,
@@ -415,10 +417,10 @@ impl Client {
         connection.configuration(names).await
     }
 
-    /// Makes a folder, and those above it.
+    /// Creates a directory and its parents.
     ///
     /// # Errors
-    /// If there is one, or the server will not.
+    /// If it exists, or the server refuses.
     pub async fn make_folder(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
         let doing = format!("mkdir {}", url.path);
         let request = |path| Request::Mkdir {
@@ -429,10 +431,10 @@ impl Client {
         self.simple(url, &doing, request).await.map(drop)
     }
 
-    /// Gives a file or folder another path on its server.
+    /// Renames a file or directory on its server.
     ///
     /// # Errors
-    /// If there is nothing, or the server will not.
+    /// If it does not exist, or the server refuses.
     pub async fn rename(&self, url: &XrootdUrl, to: &str) -> Result<(), XrootdError> {
         let doing = format!("mv {} {to}", url.path);
         let request = |from: String| Request::Mv {
@@ -445,7 +447,7 @@ impl Client {
     /// Removes a file.
     ///
     /// # Errors
-    /// If there is none, or the server will not.
+    /// If it does not exist, or the server refuses.
     pub async fn remove(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
         let doing = format!("rm {}", url.path);
         self.simple(url, &doing, |path| Request::Rm { path })
@@ -453,10 +455,10 @@ impl Client {
             .map(drop)
     }
 
-    /// Removes an empty folder.
+    /// Removes an empty directory.
     ///
     /// # Errors
-    /// If there is none, it is not empty, or the server will not.
+    /// If it does not exist, is not empty, or the server refuses.
     pub async fn remove_folder(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
         let doing = format!("rmdir {}", url.path);
         self.simple(url, &doing, |path| Request::Rmdir { path })
@@ -475,8 +477,8 @@ impl Client {
 }
 
 impl Server {
-    /// The same as one that only another server names. The token goes there only if who names it has it, too: then nobody gets
-    /// it from us who could not have got it without us.
+    /// This server, named by another server only. It gets the token only if the server that names it has the token as
+    /// well: then no server gets a token from us that it could not have got otherwise.
     fn named_by(self, connection: &Connection, first: &Server) -> Self {
         let is_first = (&self.host, self.port) == (&first.host, first.port);
         Self {
@@ -486,7 +488,7 @@ impl Server {
     }
 }
 
-/// Where a redirect leads. What it adds to the path is added to `opaque`.
+/// The target of a redirect. Additions to the path are added to `opaque`.
 fn redirected(
     from: &XrootdUrl,
     to: Redirect,
@@ -495,7 +497,7 @@ fn redirected(
     if to.port < 0 {
         let url = XrootdUrl::parse(&to.host)?;
         return Ok(XrootdUrl {
-            // one without a path names only the server
+            // a redirect without a path names only the server
             path: if url.path == "/" {
                 from.path.clone()
             } else {

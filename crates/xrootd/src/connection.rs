@@ -1,4 +1,4 @@
-//! A connection: brought up, logged in, and shared by any number of requests.
+//! A connection: set up, logged in, and shared by any number of requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,17 +27,17 @@ use flow::send;
 use greeting::Raw;
 use patience::{LONG, Patience};
 
-/// Requests that may wait to be sent.
+/// Length of the queue of requests to send.
 const OUTGOING: usize = 64;
 
-/// The most bytes of an answer that is no data: listings of folders are the longest.
+/// The most bytes of an answer without file data. Directory listings are the longest.
 pub(crate) const MOST_ANSWER: usize = 256 << 20;
 
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// What a server answers to a request, once it needs no more waiting.
+/// The final answer of a server to a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Ok(Bytes),
@@ -45,25 +45,25 @@ pub(crate) enum Answer {
     Error(Code, String),
 }
 
-/// A request that is to be sent.
+/// A request to send.
 struct Outgoing {
     stream: u16,
     request: Vec<u8>,
     data: Bytes,
 }
 
-/// What was said while a connection was made, as far as it came.
+/// What happened while a connection was set up, up to success or failure.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// What the server is, and how long it took to say so.
+    /// The server's version and flags, and how long it took to answer.
     pub protocol: Option<(Protocol, Duration)>,
-    /// The TLS, where it was asked for, and how long it took.
+    /// The TLS session, if TLS was requested, and how long it took.
     pub tls: Option<(TlsSession, Duration)>,
-    /// The kinds of authentication that the server takes; none if it wants none.
+    /// The authentication protocols that the server offers; empty if it requires none.
     pub offered: Vec<String>,
-    /// The one that it took.
+    /// The authentication protocol that succeeded.
     pub used: Option<String>,
-    /// How long login and authentication took.
+    /// Duration of login and authentication.
     pub login: Option<Duration>,
 }
 
@@ -72,17 +72,17 @@ pub struct Trace {
 pub(crate) struct Connection {
     pub server: Server,
     pub protocol: Protocol,
-    /// As the server calls it, for who wants to end it by another connection.
+    /// The server's ID of the session. Another connection can end the session by it.
     pub session: SessionId,
     options: Arc<Options>,
     streams: Arc<Streams>,
     outgoing: mpsc::Sender<Outgoing>,
     tasks: [JoinHandle<()>; 2],
-    /// Whether the server was given the token.
+    /// Whether the token was sent to the server.
     pub has_token: bool,
-    /// What it was opened by, and its requests are made by.
+    /// The runtime that opened the connection and makes its requests.
     pub runtime: Handle,
-    /// What the server says of vector reads, once it was asked.
+    /// The server's limits on vector reads, once they were requested.
     limits: OnceCell<Limits>,
 }
 
@@ -104,7 +104,7 @@ impl Connection {
         Self::open_traced(server, token, options, &mut Trace::default()).await
     }
 
-    /// The same, telling what is said. A server that wants to be asked again later is connected to again.
+    /// The same, recording each step. If the server asks to wait, it is connected to again later.
     pub async fn open_traced(
         server: &Server,
         token: &str,
@@ -206,15 +206,15 @@ impl Connection {
         })
     }
 
-    /// Whether it can be used.
+    /// Whether the connection can be used.
     pub fn is_alive(&self) -> bool {
         self.streams.lost().is_none()
     }
 
-    /// What the server takes in one vector read, which it is asked once.
+    /// Returns the server's limits on vector reads. They are requested once.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If the server does not answer.
     pub async fn limits(&self) -> Result<Limits, XrootdError> {
         let ask = || async {
             match self
@@ -222,7 +222,7 @@ impl Connection {
                 .await
             {
                 Ok(lines) => Ok(Limits::parse(&lines)),
-                // who does not say it has the limits of the protocol
+                // the protocol's limits apply if the server does not report its own
                 Err(XrootdError::Server { .. } | XrootdError::Wait { .. }) => Ok(Limits::default()),
                 Err(error) => Err(error),
             }
@@ -230,10 +230,11 @@ impl Connection {
         self.limits.get_or_try_init(ask).await.copied()
     }
 
-    /// What the server says of its configuration: a line for each name, which is the name itself where it does not know it.
+    /// Returns configuration values of the server: one line per name, which is the name itself if the server does not
+    /// know it.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If the server does not answer.
     pub async fn configuration(&self, names: &[&str]) -> Result<Vec<String>, XrootdError> {
         let argument = names.join(" ");
         let doing = format!("query config {argument}");
@@ -248,13 +249,13 @@ impl Connection {
         Ok(lines.map(str::to_owned).collect())
     }
 
-    /// Whether anything has come, or data was sent, of late: in the second half of the time that an answer may take.
+    /// Whether anything was received, or data were sent, recently: within half of the time that an answer may take.
     fn is_heard(&self) -> bool {
         let silent = self.streams.silent();
         silent.is_some_and(|silent| silent < self.options.request_timeout / 2)
     }
 
-    /// Asks, and waits for the answer of at most so many bytes; asks again when the server wants that.
+    /// Sends a request and waits for its answer of at most so many bytes. Repeats the request if the server asks for it.
     pub async fn ask(
         &self,
         request: &Request,
@@ -295,7 +296,7 @@ impl Connection {
         }
     }
 
-    /// The same, but nothing other than an answer will do.
+    /// The same, but errors and redirects of the server are errors.
     pub async fn demand(
         &self,
         request: &Request,
@@ -309,7 +310,7 @@ impl Connection {
             Answer::Redirect(to) => Err(XrootdError::Lost {
                 server: self.server.to_string(),
                 doing: doing.to_owned(),
-                why: format!("it sends us to {}", to.host),
+                why: format!("the server redirects to {}", to.host),
             }),
         }
     }
@@ -352,20 +353,22 @@ impl Connection {
         };
         let request = request.encode([0, 0]);
         let mut request = request.map_err(|source| self.malformed(doing, source))?;
-        // A stream is taken only when the request is sent for sure: one that is given up while it waits for its turn would
-        // never be answered, and its stream never be free again.
+        // Take a stream only when the request will surely be sent. A request that is abandoned while it waits to be sent
+        // is never answered, so its stream would never be free again.
         let turn = loop {
             match timeout(patience, self.outgoing.reserve()).await {
                 Ok(Ok(turn)) => break turn,
                 Ok(Err(_)) => {
                     let why = self.streams.lost();
-                    return Err(lost(why.unwrap_or_else(|| "it is closed".to_owned())));
+                    return Err(lost(
+                        why.unwrap_or_else(|| "the connection is closed".to_owned()),
+                    ));
                 }
-                // what is before it is being sent
+                // earlier requests are being sent
                 Err(_) if self.is_heard() => {}
                 Err(_) => {
                     self.streams
-                        .lose("nothing could be sent for too long", None);
+                        .lose("nothing could be sent within request_timeout", None);
                     return Err(late());
                 }
             }
@@ -379,14 +382,14 @@ impl Connection {
             request,
             data,
         });
-        // often enough to tell of an answer that comes later
+        // wake often enough to report an answer that the server has postponed
         let mut left = patience.min(LONG);
         loop {
             match timeout(left, &mut receiver).await {
                 Ok(Ok(Reply::Answer(status, body))) => return Ok((status, body)),
                 Ok(Ok(Reply::Malformed(source))) => return Err(self.malformed(doing, source)),
                 Ok(Ok(Reply::Lost(why))) => return Err(lost(why)),
-                Ok(Err(_)) => return Err(lost("it is closed".to_owned())),
+                Ok(Err(_)) => return Err(lost("the connection is closed".to_owned())),
                 Err(_) => match self.streams.late(taken.id, patience) {
                     Late::Not(more) => {
                         if let Some(by) = self.streams.postponed(taken.id) {
@@ -398,9 +401,10 @@ impl Connection {
                         return Err(waits.over(&self.server, doing, by, "the answer comes later"));
                     }
                     Late::Silent => {
-                        // a connection on which nothing comes is none
+                        // the connection is dead if nothing at all arrives
                         if !self.is_heard() {
-                            self.streams.lose("nothing came for too long", None);
+                            self.streams
+                                .lose("nothing was received within request_timeout", None);
                         }
                         return Err(late());
                     }
@@ -410,7 +414,7 @@ impl Connection {
     }
 }
 
-/// The name of the process's user.
+/// The name of the user who runs the process.
 fn own_name() -> String {
     let names = ["USER", "LOGNAME"].into_iter();
     let name = names.filter_map(|name| std::env::var(name).ok()).next();

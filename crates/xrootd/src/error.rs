@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The error of this crate.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::protocol::Malformed;
 
-/// The text without what would steer a terminal or begin a line: names in files, and what servers say, are anybody's.
+/// Replaces control characters and line breaks. Names in files and messages of servers are not trusted, and must not
+/// control a terminal.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
@@ -29,7 +30,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// An error with its causes, on one line.
+/// An error with its causes, in one line.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -40,50 +41,50 @@ pub fn with_causes(error: &dyn Error) -> String {
     printable(&text).into_owned()
 }
 
-/// An error of a server or of the way to it. Every variant names the server, and what was being done.
+/// An error of a server or of the connection to it. Every variant names the server and the operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum XrootdError {
-    /// A URL that names no server or no file.
-    #[error("{url} is no URL of XRootD: {what} (as root://host[:port]//path)")]
+    /// A URL without a server or a path.
+    #[error("invalid XRootD URL {url}: {what} (expected root://host[:port]//path)")]
     Url {
-        /// It.
+        /// The URL.
         url: String,
         /// What is wrong with it.
         what: String,
     },
-    /// The server's name has no address, or none of them answers.
+    /// The name of the server has no address, or no address accepts connections.
     #[error("cannot connect to {server}")]
     Connect {
         /// The server.
         server: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Nothing came for too long.
-    #[error("{server} gave no answer to {doing} for {} s (request_timeout)", seconds(*.waited))]
+    /// Nothing was received within the timeout.
+    #[error("{server} did not answer {doing} within {} s (request_timeout)", seconds(*.waited))]
     Timeout {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// How long nothing came.
+        /// How long nothing was received.
         waited: Duration,
     },
-    /// The server makes us wait for longer than it may.
-    #[error("{server} asks to wait {} s for {doing}{}: with the {} s that it was waited for, that is more than longest_wait allows ({} s)", seconds(*.asked), said(.message), seconds(*.waited), seconds(*.longest))]
+    /// The server asks to wait for longer than allowed.
+    #[error("{server} asks to wait {} s for {doing}{}: after {} s of waiting, this exceeds longest_wait ({} s)", seconds(*.asked), said(.message), seconds(*.waited), seconds(*.longest))]
     Wait {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What it asks for.
+        /// The wait that the server asks for.
         asked: Duration,
-        /// What it says of that.
+        /// The reason that the server gives.
         message: String,
-        /// How long was waited until now.
+        /// How long was waited before.
         waited: Duration,
-        /// How long may be waited.
+        /// The most time that may be waited.
         longest: Duration,
     },
     /// The connection ended.
@@ -91,122 +92,120 @@ pub enum XrootdError {
     Lost {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What ended it.
+        /// Why it ended.
         why: String,
     },
     /// TLS could not be set up.
-    #[error("no TLS with {server}: {why}")]
+    #[error("TLS with {server} failed: {why}")]
     Tls {
         /// The server.
         server: String,
         /// What is wrong.
         why: String,
     },
-    /// The server wants to know who asks, and none of what there is convinced it.
-    #[error("{server} does not let us in: {why}")]
+    /// The server requires authentication, and no attempt succeeded.
+    #[error("authentication with {server} failed: {why}")]
     Authentication {
         /// The server.
         server: String,
-        /// What it takes, what was tried, and what to do.
+        /// The protocols that the server offers, what failed with each, and what to do.
         why: String,
     },
-    /// What the server sent is not what the protocol says.
-    #[error("{server} sent nonsense during {doing}")]
+    /// An answer violates the protocol.
+    #[error("{server} sent an invalid answer to {doing}")]
     Malformed {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What is wrong with it.
+        /// How it violates the protocol.
         source: Malformed,
     },
-    /// The server says that it cannot or will not.
+    /// The server answered with an error.
     #[error("{server}: {doing}: {message} ({code})")]
     Server {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// The number of the error.
+        /// The error code.
         code: Code,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
-    /// Servers send us from one to another.
+    /// The servers redirect too often.
     #[error("{doing}: more than {most} redirects: {servers}")]
     Redirects {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// How many are followed.
+        /// How many redirects are followed.
         most: usize,
         /// The servers, in their order.
         servers: String,
     },
-    /// Several servers were asked, and none did it.
-    #[error("{doing}: no server did it: {history}")]
+    /// Several servers were tried, and all failed.
+    #[error("{doing}: all servers failed: {history}")]
     Exhausted {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// Who was asked, in which order, and what each said.
+        /// The servers in the order of the attempts, with their errors.
         history: String,
-        /// The last error, which is also the last that `history` says.
+        /// The last error, which is also the last of `history`.
         last: Box<XrootdError>,
     },
-    /// A redirector has a server that cannot be asked what is in a folder.
+    /// A server of a redirector could not list a directory.
     #[error(
-        "the list of {folder} of {redirector} lacks what {server} has (the setting partial_lists takes it as it is)"
+        "the listing of {folder} on {redirector} is incomplete: {server} failed (set partial_lists to accept incomplete listings)"
     )]
     Incomplete {
-        /// The folder.
+        /// The directory.
         folder: String,
         /// The redirector.
         redirector: String,
         /// The server.
         server: String,
-        /// Why it cannot be asked.
+        /// Why it could not.
         source: Box<XrootdError>,
     },
-    /// Bytes were damaged on their way, by their checksums.
-    #[error("{server}: {doing}: checksum mismatch at {offset}, also when it was tried again")]
+    /// Checksums show that bytes were damaged in transfer.
+    #[error("{server}: {doing}: checksum mismatch at {offset}, also after a retry")]
     Checksum {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
     },
-    /// Fewer bytes came than the file has.
+    /// The server returned fewer bytes than the file has.
     #[error(
-        "{server} answered {doing} with {found} of {expected} bytes, though the file is as long as it was"
+        "{server} answered {doing} with {found} of {expected} bytes, although the file is long enough"
     )]
     Short {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// How many bytes were asked for.
+        /// How many bytes were requested.
         expected: u64,
-        /// How many came.
+        /// How many were returned.
         found: u64,
     },
-    /// The file is not what it was when it was opened.
-    #[error(
-        "{url} has changed while it was read: expected {expected}, found {found}: open it again"
-    )]
+    /// The file has changed since it was opened.
+    #[error("{url} changed while it was read: expected {expected}, found {found}: open it again")]
     Changed {
         /// The file.
         url: String,
-        /// What it was.
+        /// Size and time when it was opened.
         expected: String,
-        /// What it is.
+        /// Size and time now.
         found: String,
     },
-    /// A file that is being written is not on its server any more, or not all that the server has taken of it.
+    /// A file that is being written has disappeared from its server, or lost data that the server had accepted.
     #[error(
-        "{url}: {server} has lost what was written: expected {expected}, found {found}: write it again"
+        "{url}: {server} has lost data that were written: expected {expected}, found {found}: write the file again"
     )]
     Gone {
         /// The file.
@@ -218,7 +217,7 @@ pub enum XrootdError {
         /// What is there.
         found: String,
     },
-    /// What was asked for cannot be done.
+    /// The request is not possible.
     #[error("{what}")]
     Usage {
         /// Why, and what to do.
@@ -230,7 +229,7 @@ fn seconds(duration: Duration) -> u64 {
     duration.as_secs()
 }
 
-/// What a server says, if it says anything, behind something else.
+/// The server's message, if there is one, in parentheses after a space.
 pub(crate) fn said(message: &str) -> String {
     match message {
         "" => String::new(),
@@ -239,7 +238,7 @@ pub(crate) fn said(message: &str) -> String {
 }
 
 impl XrootdError {
-    /// What a server has said in the end, if it has said no.
+    /// The server's error code, if the final error is one of a server.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Server { code, .. } => Some(*code),
@@ -248,7 +247,7 @@ impl XrootdError {
         }
     }
 
-    /// Whether another server, or the same one later, may do it.
+    /// Whether another server, or the same server later, may succeed.
     pub(crate) fn is_of_the_server(&self) -> bool {
         match self {
             Self::Connect { .. }
@@ -263,7 +262,7 @@ impl XrootdError {
         }
     }
 
-    /// Whether it is the way to the server that failed, and not the server.
+    /// Whether the connection failed, and not the server.
     pub(crate) fn is_of_the_way(&self) -> bool {
         matches!(
             self,
@@ -271,7 +270,7 @@ impl XrootdError {
         )
     }
 
-    /// The reason that a redirector is told (`triedrc`).
+    /// The reason of the failure in the form that redirectors expect (`triedrc`).
     pub(crate) fn tried_reason(&self) -> &'static str {
         match self {
             Self::Server { code, .. } => match code.0 {
@@ -285,27 +284,27 @@ impl XrootdError {
     }
 }
 
-/// The number of a server's error (`XErrorCode`).
+/// An error code of a server (`XErrorCode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code(pub i32);
 
 impl Code {
-    /// Others have it open.
+    /// The file is in use by others.
     pub const FILE_LOCKED: Self = Self(3003);
-    /// The server does not have it open for us.
+    /// The server does not have the file open for this client.
     pub const FILE_NOT_OPEN: Self = Self(3004);
-    /// There is no such file.
+    /// The file does not exist.
     pub const NOT_FOUND: Self = Self(3011);
-    /// It may not be read or written.
+    /// Permission denied.
     pub const NOT_AUTHORIZED: Self = Self(3010);
-    /// There is one already.
+    /// The file exists.
     pub const EXISTS: Self = Self(3018);
-    /// It is a folder.
+    /// The path is a directory.
     pub const IS_FOLDER: Self = Self(3016);
-    /// The server does not know the request.
+    /// The server does not support the request.
     pub const UNSUPPORTED: Self = Self(3013);
 
-    /// Whether another server may do what this one did not.
+    /// Whether another server may succeed.
     fn is_of_the_server(self) -> bool {
         // FSError, IOError, NoMemory, NotFound, ServerError, noserver, ChkSumErr, Overloaded, ReqTimedOut, TimerExpired
         matches!(

@@ -1,4 +1,4 @@
-//! An open file: vector reads and writes, on whichever server has it.
+//! An open file: vector reads, and writes, on any server that has it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,16 +24,16 @@ use cut::{Read, joined, reads};
 use session::Session;
 pub(crate) use session::{Kept, Place, Slot};
 
-/// How a file is opened.
+/// How to open a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenOptions {
-    /// To read it.
+    /// Open it for reading.
     Read,
-    /// To read and write what is there.
+    /// Open an existing file for reading and writing.
     Update,
-    /// To write a file that is not there, in folders that are made where they are missing.
+    /// Create a file that must not exist, with its parent directories.
     CreateNew,
-    /// The same, in place of what is there.
+    /// Create a file with its parent directories, replacing an existing one.
     Replace,
 }
 
@@ -54,7 +54,7 @@ impl OpenOptions {
     }
 }
 
-/// An open file. It is opened again, on another server if there is one, when its connection is lost or its server fails.
+/// An open file. If its connection is lost or its server fails, it is opened again, on another server if there is one.
 #[derive(Debug)]
 pub struct File {
     client: Client,
@@ -63,13 +63,14 @@ pub struct File {
     stat: Stat,
     has_time: bool,
     session: Slot,
-    /// Those that the last read went by.
+    /// The limits that the last read used.
     known_limits: OnceLock<Limits>,
     asked: AtomicU64,
     asked_again: AtomicU64,
-    /// Reads and writes that were answered.
+    /// Number of reads and writes that were answered.
     answered: AtomicU64,
-    /// One past the last byte that the server has taken for sure, and that was ever sent to it.
+    /// The smallest and largest end that the file may have: one past the last byte that the server confirmed, and one
+    /// past the last byte that was sent.
     ends: [AtomicU64; 2],
 }
 
@@ -77,7 +78,7 @@ impl File {
     /// Opens a file.
     ///
     /// # Errors
-    /// If there is none, it may not be opened so, or nobody answers.
+    /// If it does not exist, cannot be opened in this way, or no server answers.
     pub async fn open(
         client: &Client,
         url: XrootdUrl,
@@ -109,23 +110,23 @@ impl File {
         })
     }
 
-    /// Its URL.
+    /// The URL.
     pub fn url(&self) -> &XrootdUrl {
         &self.url
     }
 
-    /// What was said of it when it was opened.
+    /// The status when the file was opened.
     pub fn stat(&self) -> &Stat {
         &self.stat
     }
 
-    /// Whether the time in [`File::stat`] is that of the file. A proxy says that of its copy, which is another one after the
-    /// file was read.
+    /// Whether the time in [`File::stat`] is that of the file. A proxy reports the time of its cached copy, which changes
+    /// when the file is read.
     pub fn has_time(&self) -> bool {
         self.has_time
     }
 
-    /// The server that has it open, or had it when it was opened.
+    /// The server on which the file is open, or was opened last.
     pub async fn server(&self) -> String {
         let session = self.session.lock().await;
         let connection = session.here.as_ref().map(|session| &session.connection);
@@ -134,10 +135,10 @@ impl File {
             .to_string()
     }
 
-    /// Reads ranges, in as few requests as the server allows, all at once.
+    /// Reads ranges in as few requests as the server allows, all sent at once.
     ///
     /// # Errors
-    /// If a range is not in the file, or no server gives its bytes.
+    /// If a range is outside the file, or no server returns its bytes.
     pub async fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, XrootdError> {
         let limits = self.limits().await?;
         let _ = self.known_limits.set(limits);
@@ -155,31 +156,31 @@ impl File {
         Ok(out.into_iter().map(joined).collect())
     }
 
-    /// How many requests a read of these ranges is.
+    /// Number of requests that a read of these ranges takes.
     pub fn n_requests(&self, ranges: &[Range<u64>]) -> usize {
         let limits = self.known_limits.get().copied();
         reads(ranges, limits.unwrap_or_default()).len()
     }
 
-    /// How many requests for bytes there were, and how many of them were made again after a failure.
+    /// Number of read requests, and how many of them were retries.
     pub fn asked(&self) -> (u64, u64) {
         (self.asked.load(Relaxed), self.asked_again.load(Relaxed))
     }
 
-    /// What the server takes in one vector read.
+    /// The server's limits on vector reads.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If the server does not answer.
     pub async fn limits(&self) -> Result<Limits, XrootdError> {
         match self.session().await?.connection.limits().await {
             Ok(limits) => Ok(limits),
-            // the reads will say what is wrong, and go to another server
+            // the reads will report the failure, or go to another server
             Err(error) if error.is_of_the_server() => Ok(Limits::default()),
             Err(error) => Err(error),
         }
     }
 
-    /// Where it is open; it is opened again if others were opened since and it had to be closed.
+    /// The session in which the file is open. The file is opened again if it was closed in favour of others.
     async fn session(&self) -> Result<Arc<Session>, XrootdError> {
         let mut place = self.session.lock().await;
         if let Some(session) = &place.here {
@@ -204,7 +205,7 @@ impl File {
         }
     }
 
-    /// Opens the file again, unless somebody else has done so since that generation.
+    /// Opens the file again, unless another caller has done so since this generation.
     async fn reopen(&self, generation: usize, tried: &mut Tried) -> Result<(), XrootdError> {
         let mut place = self.session.lock().await;
         if place.generation != generation {
@@ -213,7 +214,7 @@ impl File {
         self.open_again(&mut place, tried).await.map(drop)
     }
 
-    /// Opens the file once more, and insists that it is what it was.
+    /// Opens the file again, and checks that it has not changed.
     async fn open_again(
         &self,
         place: &mut Place,
@@ -229,7 +230,7 @@ impl File {
             Some(stat) => stat,
             None => stat_open(&new, &self.url).await?,
         };
-        // copies on other servers may have other times
+        // replicas on other servers may have other times
         let is_same_server = new.connection.server == place.server;
         let is_comparable = is_same_server && new.has_time() && self.has_time;
         let is_same_time = stat.modified == self.stat.modified || !is_comparable;
@@ -307,7 +308,7 @@ impl File {
         }
     }
 
-    /// Insists that as many bytes came as there should be. Of fewer, it asks whether the file was made shorter.
+    /// Checks that all bytes were returned. If not, checks whether the file was truncated.
     async fn whole(
         &self,
         session: &Session,
@@ -372,6 +373,6 @@ fn length_of(range: &Range<u64>) -> Result<u32, XrootdError> {
     let length = length.and_then(|length| i32::try_from(length).ok());
     let length = length.and_then(|length| u32::try_from(length).ok());
     length.ok_or_else(|| XrootdError::Usage {
-        what: format!("{range:?} is no range that one request could read"),
+        what: format!("invalid range {range:?}: one request cannot read it"),
     })
 }

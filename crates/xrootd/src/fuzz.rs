@@ -1,4 +1,4 @@
-//! The body of the fuzz target, as a function so that tests can replay its corpus.
+//! The body of the fuzz target, a function so that tests can replay its corpus.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use crate::connection::receive;
 use crate::protocol::{self, Element, HEADER_LENGTH, Header};
 use crate::streams::Streams;
 
-/// The most bytes that the requests take which wait.
+/// The most bytes that the pending requests accept.
 const MOST: usize = 1 << 16;
 
-/// Reads bytes as every kind of answer, and as what a server sends to requests that wait.
+/// Parses bytes as every kind of answer, and as the data that a server sends to pending requests.
 pub fn answers(data: &[u8]) {
     if let Some(header) = data.first_chunk::<HEADER_LENGTH>() {
         let _ = Header::parse(header);
@@ -42,7 +42,7 @@ pub fn answers(data: &[u8]) {
     let waiting: Vec<_> = (0..4)
         .filter_map(|_| streams.take(MOST, Instant::now()).ok())
         .collect();
-    // all bytes are there, so that it ends at once
+    // all bytes are there, so this completes at once
     let ended = receive(data, streams.clone(), crate::Options::default().rate()).now_or_never();
     assert!(ended.is_some() && streams.lost().is_some());
     drop(waiting);
@@ -64,12 +64,12 @@ mod tests {
         [&[0, 0], &status.to_be_bytes()[..], &length, body].concat()
     }
 
-    /// Something with its checksum before it.
+    /// A body with its checksum.
     fn summed(rest: &[u8]) -> Vec<u8> {
         [&crc32c::crc32c(rest).to_be_bytes(), rest].concat()
     }
 
-    /// What servers send, one of each kind: bodies of answers, and answers whole.
+    /// Messages of servers, one of each kind: bodies, and complete answers.
     fn messages() -> Vec<(&'static str, Vec<u8>)> {
         let element = |offset: u64, data: &[u8]| {
             let length = u32::try_from(data.len()).unwrap().to_be_bytes();
@@ -132,7 +132,7 @@ mod tests {
         ]
     }
 
-    /// The messages, and each of them cut and damaged.
+    /// The messages, and truncated and damaged copies of each.
     fn inputs() -> Vec<(String, Vec<u8>)> {
         let mut all = vec![("nothing".to_owned(), Vec::new())];
         for (name, message) in messages() {
@@ -153,13 +153,13 @@ mod tests {
         }
     }
 
-    /// Those that fuzzing begins with. `FEMTOBARN_MAKE_CORPUS=1` writes them.
+    /// The seeds of the corpus. `FEMTOBARN_MAKE_CORPUS=1` writes them.
     #[test]
     fn the_corpus_has_them() {
         corpus_has("xrootd", &inputs());
     }
 
-    /// With those that fuzzing has found.
+    /// The seeds, and inputs that fuzzing found.
     #[test]
     fn the_corpus_is_read() {
         let count = read_corpus("xrootd", answers);

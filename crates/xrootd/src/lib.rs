@@ -1,14 +1,14 @@
-//! XRootD: a codec of its messages, and an asynchronous client. Knows no ROOT files.
+//! The XRootD protocol: a codec of its messages, and an asynchronous client. This crate knows nothing about ROOT files.
 //!
-//! [`protocol`] turns requests into bytes and bytes into answers, without I/O. [`Client`] speaks it: it shares connections,
-//! follows redirects, waits where servers ask for it, and opens files again on other servers when one fails.
+//! [`protocol`] encodes requests and decodes answers, without I/O. [`Client`] shares connections, follows redirects,
+//! waits if servers ask for it, and opens files again on other servers after failures.
 //!
 //! # Invariants
 //!
-//! - An answer has just the bytes that were asked for, or is an error; what a server says of lengths is compared with what was
-//!   asked for before memory is taken for it.
-//! - A request whose future is dropped costs its connection nothing: what is answered is thrown away when it comes.
-//! - Credentials are in no error, and in no text that a `Debug` gives.
+//! - An answer has exactly the requested bytes, or is an error. Lengths that a server states are compared with the
+//!   request before memory is allocated.
+//! - Dropping the future of a request does not disturb its connection: the answer is discarded when it arrives.
+//! - Credentials are in no error and no `Debug` output.
 
 pub mod fuzz;
 pub mod protocol;

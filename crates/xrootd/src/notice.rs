@@ -1,22 +1,22 @@
-//! What people should know although nothing has failed: that a server makes them wait, or that some servers say nothing.
+//! Notices: what users should know although nothing failed, for example that a server makes them wait.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How long nothing more is told of a server: many requests may wait for it at once.
+/// After a notice about a subject, further ones are dropped for this time: many requests may wait for the same server.
 const QUIET: Duration = Duration::from_mins(1);
 
 static TELL: RwLock<Option<fn(&str)>> = RwLock::new(None);
 
-/// From now on, such is told by this, in place of what was given before, which comes back. It is called on any thread, and
-/// returns soon.
+/// Sets the function that receives notices, and returns the one set before. It may be called on any thread, and must
+/// return quickly.
 pub fn tell_notices_by(tell: fn(&str)) -> Option<fn(&str)> {
     let mut told_by = TELL.write().unwrap_or_else(PoisonError::into_inner);
     told_by.replace(tell)
 }
 
-/// Tells something of a server, or of something else, if nothing was told of it of late.
+/// Sends a notice about a server or another subject, unless one was sent recently.
 pub fn notice(about: &str, text: &str) {
     static TOLD: Mutex<Option<HashMap<String, Instant>>> = Mutex::new(None);
     let Some(tell) = *TELL.read().unwrap_or_else(PoisonError::into_inner) else {

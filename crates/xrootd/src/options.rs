@@ -5,33 +5,34 @@ use std::time::Duration;
 
 use crate::{Rate, Token};
 
-/// Limits and settings.
+/// Limits and settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How long a connection may take, with login.
+    /// Time limit for connecting, including login.
     pub connect_timeout: Duration,
-    /// How long nothing may come of an answer.
+    /// Time limit while nothing of an answer arrives.
     pub request_timeout: Duration,
-    /// Bytes a second that must come of an answer, once it has begun; counted over `request_timeout`.
+    /// Minimum rate in bytes per second at which an answer must arrive once it has begun, measured over
+    /// `request_timeout`.
     pub least_rate: u64,
-    /// The longest that a server may make us wait, all in all, for one request.
+    /// The most time that a server may make one request wait, in total.
     pub longest_wait: Duration,
     /// The most redirects of one request.
     pub most_redirects: usize,
-    /// The most servers that are asked for one request after the first has failed.
+    /// The most servers that are tried for one request after the first has failed.
     pub most_retries: usize,
-    /// The most files that are open to be read at once; of more, those that were opened first are closed, and opened again when
+    /// The most files that are open for reading at once. If there are more, the oldest are closed, and opened again when
     /// they are read.
     pub most_open: usize,
-    /// The name that is said at logins; none for that of the process's user.
+    /// The user name sent at login; by default that of the process's user.
     pub user: Option<String>,
-    /// Certificates of authorities, in a file or a folder; none for those of the system and of the grid.
+    /// Certificates of authorities, a file or a directory; by default those of the system and of the grid.
     pub authorities: Option<PathBuf>,
-    /// A bearer token; none for the one that is found as WLCG's profile says.
+    /// A bearer token; by default the one found by the rules of the WLCG profile.
     pub token: Option<Token>,
-    /// The key table of `sss`; none for that of the user.
+    /// The key table of `sss`; by default that of the user.
     pub sss_keytab: Option<PathBuf>,
-    /// Whether bytes are read and written with checksums (`pgread`, `pgwrite`).
+    /// Whether data are read and written with checksums (`pgread`, `pgwrite`).
     pub checksums: bool,
 }
 
@@ -55,7 +56,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How fast answers must come.
+    /// The minimum rate of answers.
     #[must_use]
     pub fn rate(&self) -> Rate {
         Rate {
@@ -64,7 +65,7 @@ impl Options {
         }
     }
 
-    /// The defaults, with what the official client's variables say: `X509_CERT_DIR` and `XrdSecSSSKT`.
+    /// The defaults, with the environment variables of the official client: `X509_CERT_DIR` and `XrdSecSSSKT`.
     pub fn from_environment() -> Self {
         let path = |name| std::env::var_os(name).map(PathBuf::from);
         Self {

@@ -1,4 +1,4 @@
-//! The least rate at which bytes of an answer must come.
+//! The minimum rate at which the bytes of an answer must arrive.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 /// The settings `least_rate` and `request_timeout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Bytes a second.
+    /// Bytes per second.
     pub least: u64,
-    /// The time over which they are counted.
+    /// The time over which the rate is measured.
     pub window: Duration,
 }
 
 impl Rate {
-    /// Whether so many bytes are fewer than must come in this time.
+    /// Whether so many bytes in this time are below the minimum rate.
     #[must_use]
     pub fn is_missed(self, bytes: u64, time: Duration) -> bool {
         time.as_nanos().saturating_mul(u128::from(self.least))
@@ -21,7 +21,7 @@ impl Rate {
     }
 }
 
-/// How fast an answer comes.
+/// Measures the rate of an answer.
 #[derive(Debug, Clone)]
 pub struct Pace {
     rate: Rate,
@@ -30,7 +30,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Begins now.
+    /// Starts measuring.
     #[must_use]
     pub fn begin(rate: Rate) -> Self {
         Self {
@@ -40,10 +40,10 @@ impl Pace {
         }
     }
 
-    /// Counts bytes that came.
+    /// Counts bytes that arrived.
     ///
     /// # Errors
-    /// If a window is over in which fewer came than `least_rate` says.
+    /// If the rate of a finished window was below `least_rate`.
     pub fn came(&mut self, bytes: usize) -> Result<(), TooSlow> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         let time = self.since.elapsed();
@@ -62,7 +62,7 @@ impl Pace {
     }
 }
 
-/// An answer that comes too slowly.
+/// An answer arrives too slowly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSlow {
     bytes: u64,
@@ -75,7 +75,7 @@ impl fmt::Display for TooSlow {
         let Self { bytes, time, least } = self;
         write!(
             f,
-            "only {bytes} bytes came in {:.1} s: fewer than least_rate={least} bytes a second",
+            "received only {bytes} bytes in {:.1} s, less than least_rate={least} bytes per second",
             time.as_secs_f64()
         )
     }

@@ -1,4 +1,4 @@
-//! The requests of a connection that wait for their answers, each on a stream of its own.
+//! Pending requests of a connection, each on its own stream.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,46 +9,46 @@ use tokio::sync::oneshot;
 
 use crate::protocol::{Malformed, Status};
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// An answer, whole: what it is, and its body.
+    /// A complete answer: its status and body.
     Answer(Status, Bytes),
-    /// What came is not what the protocol says; the connection is given up.
+    /// The answer violates the protocol; the connection is closed.
     Malformed(Malformed),
-    /// The connection ended.
+    /// The connection ended, with the reason.
     Lost(String),
 }
 
-/// A request that waits.
+/// A pending request.
 #[derive(Debug)]
 struct Waiting {
-    /// None if nobody waits any more: the answer is thrown away.
+    /// None if the request was dropped: its answer is discarded.
     reply: Option<oneshot::Sender<Reply>>,
-    /// How many were asked before it.
+    /// How many requests were made before it.
     number: u64,
-    /// What has come so far.
+    /// What has been received so far.
     body: BytesMut,
-    /// The most bytes that may come.
+    /// The most bytes that the answer may have.
     most: usize,
-    /// Whether all of the request was sent.
+    /// Whether the request was sent completely.
     is_sent: bool,
-    /// When something came last, or will be late from.
+    /// The time from which silence counts: of the last received bytes, or later.
     progress: Instant,
-    /// What the server has said of when the answer will come, if that was the last that came.
+    /// The delay that the server has announced, if its last message was that.
     postponed: Option<Duration>,
-    /// When an answer that was postponed is late, whatever the server has said.
+    /// The time when a postponed answer is late, whatever delays the server announces.
     latest: Instant,
 }
 
 /// Whether an answer is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// Not for so long.
+    /// Not late before this time has passed.
     Not(Duration),
-    /// Nothing came for too long.
+    /// Nothing was received for too long.
     Silent,
-    /// The server said that it will come in that time, and may not take more.
+    /// The server announced a delay that exceeds the limit.
     Postponed(Duration),
 }
 
@@ -56,13 +56,14 @@ pub(crate) enum Late {
 struct State {
     waiting: HashMap<u16, Waiting>,
     next: u16,
-    /// Requests that were made.
+    /// Number of requests made.
     asked: u64,
     /// Why the connection ended.
     lost: Option<String>,
-    /// When anything came last.
+    /// When anything was received last.
     heard: Option<Instant>,
-    /// When data was sent last. Requests without go into buffers of the system, whatever becomes of them.
+    /// When data were sent last. Requests without data do not count: the system buffers them even if the connection is
+    /// dead.
     sent: Option<Instant>,
 }
 
@@ -70,7 +71,7 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<State>);
 
-/// A stream that was taken; it is given up when this is dropped.
+/// A stream in use. Dropping it abandons the request.
 #[derive(Debug)]
 pub(crate) struct Taken<'a> {
     streams: &'a Streams,
@@ -79,7 +80,7 @@ pub(crate) struct Taken<'a> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        // its number is free once the answer has come
+        // the stream becomes free when the answer has arrived
         if let Some(waiting) = self.streams.lock().waiting.get_mut(&self.id) {
             waiting.reply = None;
         }
@@ -91,7 +92,8 @@ impl Streams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a stream for a request whose answer has at most so many bytes, and which the server may postpone until `latest`.
+    /// Takes a stream for a request whose answer has at most so many bytes, and which the server may postpone until
+    /// `latest`.
     pub fn take(
         &self,
         most: usize,
@@ -101,9 +103,9 @@ impl Streams {
         if let Some(why) = &state.lost {
             return Err(why.clone());
         }
-        // 65536 requests at once are more than any server takes
+        // no server accepts 65536 requests at once
         if state.waiting.len() >= usize::from(u16::MAX) {
-            return Err("too many requests wait for answers".to_owned());
+            return Err("too many pending requests".to_owned());
         }
         while state.waiting.contains_key(&state.next) {
             state.next = state.next.wrapping_add(1);
@@ -126,7 +128,8 @@ impl Streams {
         Ok((Taken { streams: self, id }, receiver))
     }
 
-    /// The body so far, and how much may still come; to be given back by `put`. None if nobody has asked.
+    /// Takes the body received so far, and how many bytes may still follow. `put` gives it back. None if no request is
+    /// pending on the stream.
     pub fn body(&self, id: u16) -> Option<(BytesMut, usize)> {
         let mut state = self.lock();
         let waiting = state.waiting.get_mut(&id)?;
@@ -135,14 +138,15 @@ impl Streams {
         Some((body, left))
     }
 
-    /// Gives a body back that is not whole.
+    /// Gives an incomplete body back.
     pub fn put(&self, id: u16, body: BytesMut) {
         if let Some(waiting) = self.lock().waiting.get_mut(&id) {
             waiting.body = body;
         }
     }
 
-    /// Something came for a stream. What was asked later has its turn behind it: over a slow way, that may take long.
+    /// Bytes for a stream were received. Later requests wait behind this one, so their silence counts from now on: over a
+    /// slow connection that may take long.
     pub fn progress(&self, id: u16) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -162,12 +166,12 @@ impl Streams {
         }
     }
 
-    /// Some data of a request was sent.
+    /// Some data of a request were sent.
     pub fn sending(&self) {
         self.lock().sent = Some(Instant::now());
     }
 
-    /// A request was sent: from now on its answer may come.
+    /// A request was sent completely: its answer may arrive from now on.
     pub fn sent(&self, id: u16) {
         if let Some(waiting) = self.lock().waiting.get_mut(&id) {
             waiting.is_sent = true;
@@ -175,7 +179,7 @@ impl Streams {
         }
     }
 
-    /// The answer will come later: in that time at the latest, if it may take so long.
+    /// The server announces that the answer will arrive within this time.
     pub fn postpone(&self, id: u16, by: Duration) {
         if let Some(waiting) = self.lock().waiting.get_mut(&id) {
             waiting.progress = (Instant::now() + by).min(waiting.latest);
@@ -183,13 +187,13 @@ impl Streams {
         }
     }
 
-    /// In which time the answer will come, if that is the last that the server has said.
+    /// The delay that the server has announced, if its last message for the stream was that.
     pub fn postponed(&self, id: u16) -> Option<Duration> {
         self.lock().waiting.get(&id)?.postponed
     }
 
-    /// Whether an answer is late: if nothing has come for a stream for so long, or if its request waits to be sent, no data was
-    /// sent.
+    /// Whether an answer is late: nothing was received for the stream for so long or, if its request still waits to be
+    /// sent, no data were sent.
     pub fn late(&self, id: u16, patience: Duration) -> Late {
         let state = self.lock();
         let Some(waiting) = state.waiting.get(&id) else {
@@ -209,22 +213,22 @@ impl Streams {
         }
     }
 
-    /// How long nothing has come at all, and no data was sent.
+    /// How long nothing was received and no data were sent.
     pub fn silent(&self) -> Option<Duration> {
         let state = self.lock();
         state.heard.max(state.sent).map(|last| last.elapsed())
     }
 
-    /// The answer to a request is whole.
+    /// Delivers a complete answer.
     pub fn answer(&self, id: u16, status: Status, body: Bytes) {
         let waiting = self.lock().waiting.remove(&id);
         if let Some(reply) = waiting.and_then(|waiting| waiting.reply) {
-            // who asked may have gone
+            // the caller may have been dropped
             let _ = reply.send(Reply::Answer(status, body));
         }
     }
 
-    /// The connection has ended: all that wait are told.
+    /// Marks the connection as ended, and reports it to all pending requests.
     pub fn lose(&self, why: &str, malformed: Option<&Malformed>) {
         let mut state = self.lock();
         state.lost.get_or_insert_with(|| why.to_owned());
@@ -256,7 +260,7 @@ mod tests {
         assert_eq!((first.id, second.id), (0, 1));
         streams.answer(0, Status::Ok, Bytes::from_static(b"x"));
         assert!(matches!(receiver.try_recv(), Ok(Reply::Answer(Status::Ok, body)) if body == "x"));
-        // one whose request was dropped is not, until the answer comes
+        // a stream whose request was dropped is in use until its answer arrives
         drop(second);
         assert!(streams.body(1).is_some());
         streams.answer(1, Status::Ok, Bytes::new());
@@ -275,7 +279,7 @@ mod tests {
         assert!(left(&streams) > HOUR);
         streams.postpone(taken.id, Duration::from_secs(u64::from(u32::MAX)));
         assert!(left(&streams) <= HOUR);
-        // what comes after all ends that
+        // received bytes end the announced delay
         streams.progress(taken.id);
         assert!(left(&streams) > HOUR);
         assert_eq!(streams.late(taken.id, Duration::ZERO), Late::Silent);

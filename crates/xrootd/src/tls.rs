@@ -1,4 +1,4 @@
-//! TLS with the certificates of the system, of the grid, or of a folder or file that is named.
+//! TLS with certificates of the system, of the grid, or of a configured file or directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,21 +15,21 @@ use tokio_rustls::client::TlsStream;
 
 use crate::{Options, Server, XrootdError};
 
-/// Where the grid's certificates are.
+/// The directory of the grid's certificates.
 const GRID: &str = "/etc/grid-security/certificates";
 
-/// What TLS was agreed on, or as far as it came.
+/// The parameters of a TLS session, as far as its set-up came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsSession {
-    /// The version, as `TLSv1_3`.
+    /// The version, for example `TLSv1_3`.
     pub version: Option<String>,
     /// The cipher suite.
     pub cipher: Option<String>,
-    /// The server's certificate (DER), also one that is not trusted.
+    /// The server's certificate (DER), even if it is not trusted.
     pub certificate: Option<Vec<u8>>,
 }
 
-/// Changes a connection to TLS, and tells in `session` what comes of it.
+/// Upgrades a connection to TLS, and records its parameters in `session`.
 pub(crate) async fn upgrade(
     stream: TcpStream,
     server: &Server,
@@ -44,23 +44,23 @@ pub(crate) async fn upgrade(
     })
 }
 
-/// What to do where there is no TLS, by the reason.
+/// Advice after TLS failed, by the reason.
 pub fn advice(why: &str) -> &'static str {
-    // of an authority that nobody knows, or that has the name of one
+    // signed by an unknown authority, or by one with the name of a known authority
     if why.contains("UnknownIssuer") || why.contains("BadSignature") {
-        "name who vouches for the server, a file or a folder of certificates: by the setting authorities (FEMTOBARN_AUTHORITIES)"
+        "set authorities (FEMTOBARN_AUTHORITIES) to a file or directory with the certificate of the authority that signed the server's certificate"
     } else if why.contains("Expired") {
-        "the certificate's time is over, or the clock of this machine is wrong"
+        "the server's certificate has expired, or the clock of this machine is wrong"
     } else if why.contains("NotValidForName") {
-        "ask for the server by a name that its certificate has"
+        "use a server name that is in its certificate"
     } else if why.contains("no certificates") {
         "check the setting authorities (FEMTOBARN_AUTHORITIES), and X509_CERT_DIR"
     } else {
-        "check that the port is one of TLS, and who vouches for the server (FEMTOBARN_AUTHORITIES)"
+        "check that the port uses TLS, and which authorities are trusted (FEMTOBARN_AUTHORITIES)"
     }
 }
 
-/// Sets up TLS on a connection to find out what comes of it: what was agreed on, and if it failed, why.
+/// Sets up TLS on a connection for diagnosis. Returns the parameters, and the error if it failed.
 pub async fn tls_session(
     stream: TcpStream,
     host: &str,
@@ -78,7 +78,7 @@ async fn connect(
     session: &mut TlsSession,
 ) -> Result<TlsStream<TcpStream>, String> {
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| "its name is none that a certificate can have".to_owned())?;
+        .map_err(|_| "the server's name is not a valid DNS name".to_owned())?;
     let (provider, roots) = trusted(authorities)?;
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     let verifier = verifier.build().map_err(|error| error.to_string())?;
@@ -106,10 +106,10 @@ async fn connect(
     connected
 }
 
-/// TLS with the certificates of these authorities (a file or a folder), or of those of the system and of the grid.
+/// A configuration that trusts these authorities (a file or a directory), or those of the system and of the grid.
 ///
 /// # Errors
-/// If there are none, in words.
+/// A message if there are no certificates.
 pub fn config(authorities: Option<&Path>) -> Result<ClientConfig, String> {
     let (provider, roots) = trusted(authorities)?;
     let builder = ClientConfig::builder_with_provider(provider)
@@ -118,7 +118,7 @@ pub fn config(authorities: Option<&Path>) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The cryptography, and who is trusted.
+/// The cryptography, and the trusted authorities.
 fn trusted(authorities: Option<&Path>) -> Result<(Arc<CryptoProvider>, RootCertStore), String> {
     let mut roots = RootCertStore::empty();
     match authorities {
@@ -136,7 +136,7 @@ fn trusted(authorities: Option<&Path>) -> Result<(Arc<CryptoProvider>, RootCertS
     Ok((Arc::new(rustls::crypto::ring::default_provider()), roots))
 }
 
-/// Checks certificates as usual, and remembers the one that it was shown: who is not trusted is to be told by name.
+/// Verifies certificates as usual, and keeps the server's certificate, so that errors can name an untrusted server.
 #[derive(Debug)]
 struct Watching {
     inner: Arc<WebPkiServerVerifier>,
@@ -184,7 +184,7 @@ impl ServerCertVerifier for Watching {
     }
 }
 
-/// Adds the certificates of a file, or of the files of a folder; gives how many there were.
+/// Adds the certificates of a file, or of all files of a directory. Returns their number.
 fn add(roots: &mut RootCertStore, place: &Path) -> usize {
     let files: Vec<PathBuf> = match std::fs::read_dir(place) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),

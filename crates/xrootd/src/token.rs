@@ -1,5 +1,5 @@
-//! Bearer tokens, found where WLCG's profile says: `BEARER_TOKEN`, the file that `BEARER_TOKEN_FILE` names, `bt_u<uid>` in
-//! `XDG_RUNTIME_DIR`, and `bt_u<uid>` in the folder for temporary files.
+//! Bearer tokens, searched for by the rules of the WLCG profile: `BEARER_TOKEN`, the file that `BEARER_TOKEN_FILE` names,
+//! `bt_u<uid>` in `XDG_RUNTIME_DIR`, and `bt_u<uid>` in the temporary directory.
 
 use std::fmt;
 use std::io::{ErrorKind, Read as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::notice::notice;
 use crate::trust::open_own;
 
-/// A token. No `Debug` shows it.
+/// A token. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -19,7 +19,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token of a text; none if there is nothing in it.
+    /// The token in a text; none if the text is empty.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
@@ -30,7 +30,7 @@ impl Token {
         &self.0
     }
 
-    /// The first token that is found. It is looked for at each login, so that one that was renewed is taken.
+    /// Searches for a token. Each login calls this, so renewed tokens are used.
     pub fn discover() -> Option<Self> {
         let uid = rustix::process::geteuid().as_raw();
         Self::among(|name| std::env::var(name).ok(), &std::env::temp_dir(), uid)
@@ -42,7 +42,7 @@ impl Token {
         uid: u32,
     ) -> Option<Self> {
         let given = variable("BEARER_TOKEN").and_then(|text| Self::of(&text));
-        // a file that is named is the only one
+        // a configured file is the only source
         if given.is_some() {
             return given;
         }
@@ -55,8 +55,8 @@ impl Token {
         runtime.or_else(|| Self::found(&temporary.join(&name)))
     }
 
-    /// The token of a file that nobody named. Anybody can put one into the folder for temporary files: with the token of
-    /// another user, what is written would be that user's.
+    /// Reads a token from one of the default files. Any user can create such a file in the temporary directory. With the
+    /// token of another user, data would be written in the name of that user.
     fn found(path: &Path) -> Option<Self> {
         let mut file = match open_own(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(found(&all[1..]).as_deref(), Some("of a file"));
         assert_eq!(found(&all[2..]).as_deref(), Some("of runtime"));
         assert_eq!(found(&[]).as_deref(), Some("of temporary"));
-        // put there by somebody else, perhaps
+        // this could be the file of another user
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(temporary.join("bt_u7"), open).unwrap();
         assert_eq!(found(&[]), None);

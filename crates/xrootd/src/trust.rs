@@ -1,4 +1,4 @@
-//! Files that decide what is done in the user's name: who could have written them.
+//! Checks who could have written files that decide what is done in the user's name.
 
 use std::fs::File;
 use std::io;
@@ -8,17 +8,17 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open};
 use rustix::io::Errno;
 
-/// Opens a file whose content runs as code or says who asks: a regular file of this user or of root, to which nobody else
-/// can write. What is checked is the open file, so that nobody changes it for another in between; a link is not followed.
+/// Opens a file that runs as code or holds an identity. It must be a regular file of this user or of root that nobody
+/// else can write. The open file is checked, so that nobody can replace it in between. Links are not followed.
 ///
 /// # Errors
-/// If it is not such a file (the message is for behind its name), or cannot be opened.
+/// If it is not such a file (the message belongs after the file's name), or cannot be opened.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file: File = match open(path, flags, Mode::empty()) {
         Err(Errno::LOOP) => {
             return Err(refused(
-                "it is a symbolic link: use the path that it leads to".to_owned(),
+                "it is a symbolic link: use the path of its target".to_owned(),
             ));
         }
         opened => opened?.into(),
@@ -30,10 +30,10 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The text of a file to which no other user can write, as of a file of settings.
+/// Reads a file that no other user can write, for example a file of settings.
 ///
 /// # Errors
-/// If other users can (the message is for behind the file's name), or it cannot be read.
+/// If other users can write it (the message belongs after the file's name), or it cannot be read.
 pub fn read_unwritable(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     refuse_unless(writers(&fstat(&file)?))?;
@@ -68,11 +68,11 @@ fn foreign(stat: &Stat, own: u32) -> Result<(), String> {
 }
 
 fn writers(stat: &Stat) -> Result<(), String> {
-    // devices as /dev/null, and pipes, are what who names them wants
+    // devices like /dev/null and pipes are what the user named
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Ok(());
     }
-    // a group that has its owner's number is the owner's private one
+    // a group with the same number as the owner is the owner's private group
     let others = match stat.st_gid == stat.st_uid {
         true => 0o002,
         false => 0o022,
@@ -80,7 +80,7 @@ fn writers(stat: &Stat) -> Result<(), String> {
     match stat.st_mode & others {
         0 => Ok(()),
         _ => Err(format!(
-            "other users can write to it (mode {:04o}): look at what is in it, then take their permission by chmod go-w",
+            "other users can write to it (mode {:04o}): check its content, then run chmod go-w",
             stat.st_mode & 0o7777
         )),
     }

@@ -5,21 +5,21 @@ use std::net::Ipv6Addr;
 
 use crate::XrootdError;
 
-/// The port of servers that name none.
+/// The default port.
 const PORT: u16 = 1094;
 
-/// A server, and who asks it.
+/// A server, and the user who logs in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Server {
-    /// Name or address; those of version 6 without brackets.
+    /// Name or address; IPv6 addresses without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Who asks, if the URL says it.
+    /// The user name, if the URL has one.
     pub user: Option<String>,
-    /// Whether the connection must be under TLS (`roots://`).
+    /// Whether the connection must use TLS (`roots://`).
     pub tls: bool,
-    /// Whether it may have the token of the user: not, if only a redirect names it.
+    /// Whether it may get the user's token: a server that only a redirect names may not.
     pub may_have_token: bool,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Server {
 }
 
 impl Server {
-    /// A server by what stands between `//` and the path.
+    /// Parses the part of a URL between `//` and the path.
     pub(crate) fn parse(text: &str, tls: bool) -> Result<Self, &'static str> {
         let (user, address) = match text.rsplit_once('@') {
             Some((user, address)) => (Some(user.split(':').next().unwrap_or(user)), address),
@@ -42,7 +42,7 @@ impl Server {
         };
         let (host, port) = match address.strip_prefix('[') {
             Some(rest) => {
-                let (host, rest) = rest.split_once(']').ok_or("an address without its ]")?;
+                let (host, rest) = rest.split_once(']').ok_or("the address lacks its ]")?;
                 (host, rest.strip_prefix(':'))
             }
             None if address.matches(':').count() > 1 => (address, None),
@@ -52,12 +52,12 @@ impl Server {
             },
         };
         if host.is_empty() {
-            return Err("it names no server");
+            return Err("it has no server");
         }
         let port = port.filter(|port| !port.is_empty());
         let port = port.map_or(Ok(PORT), |port| {
             port.parse()
-                .map_err(|_| "its port is no number up to 65535")
+                .map_err(|_| "the port is not a number up to 65535")
         });
         Ok(Self {
             host: plain_address(host),
@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-/// A host as it can be connected to: servers write addresses of version 4 as `::10.0.0.1` or `::ffff:10.0.0.1`.
+/// A host in a form that can be connected to: servers write IPv4 addresses as `::10.0.0.1` or `::ffff:10.0.0.1`.
 fn plain_address(host: &str) -> String {
     let parsed: Option<Ipv6Addr> = host.parse().ok();
     let inner = parsed.filter(|address| address.to_bits() > 0xffff);
@@ -79,10 +79,10 @@ fn plain_address(host: &str) -> String {
     }
 }
 
-/// A URL without a password, and without what is behind a question mark, which is for the server.
+/// A URL without a password and without the query, which is meant for the server.
 ///
-/// A `/`, `?` or `#` ends the server's name, and must be encoded in a password. Where it is not, what looks like a port is no
-/// number, and all up to an `@` is taken for the password: a part of it would be shown otherwise.
+/// A `/`, `?` or `#` ends the server's name and must be encoded in a password. If it is not, the apparent port is not a
+/// number, and everything up to an `@` is taken as the password, as otherwise a part of it would be shown.
 #[must_use]
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -110,14 +110,14 @@ pub fn without_password(url: &str) -> String {
     shown.split('?').next().unwrap_or_default().to_owned()
 }
 
-/// A file or folder on a server.
+/// A file or directory on a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct XrootdUrl {
     /// The server.
     pub server: Server,
     /// The path, which begins with a slash.
     pub path: String,
-    /// What follows the question mark, for the server; may have credentials in it.
+    /// The query, for the server; it may contain credentials.
     pub opaque: String,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Debug for XrootdUrl {
     }
 }
 
-/// As a URL, without what follows the question mark.
+/// The URL without its query.
 impl fmt::Display for XrootdUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.server.tls { "roots" } else { "root" };
@@ -136,10 +136,10 @@ impl fmt::Display for XrootdUrl {
 }
 
 impl XrootdUrl {
-    /// Reads a URL of `root`, `xroot`, `roots` or `xroots`.
+    /// Parses a URL with scheme `root`, `xroot`, `roots` or `xroots`.
     ///
     /// # Errors
-    /// If it has another scheme, or names no server or no path.
+    /// If it has another scheme, no server or no path.
     pub fn parse(url: &str) -> Result<Self, XrootdError> {
         let wrong = |what: &str| XrootdError::Url {
             url: without_password(url),
@@ -156,7 +156,7 @@ impl XrootdUrl {
         let (rest, opaque) = rest.split_once('?').unwrap_or((rest, ""));
         let (server, path) = rest
             .split_once('/')
-            .ok_or_else(|| wrong("it names no path"))?;
+            .ok_or_else(|| wrong("it has no path"))?;
         // root://host//path has the path /path, and so has root://host/path
         let path = path.trim_start_matches('/');
         Ok(Self {
@@ -166,7 +166,7 @@ impl XrootdUrl {
         })
     }
 
-    /// The path with opaque data, own and others, as requests have it.
+    /// The path with opaque data, its own and more, as requests contain it.
     pub(crate) fn with_opaque(&self, more: &[String]) -> String {
         let own = std::iter::once(self.opaque.as_str());
         let parts = own.chain(more.iter().map(String::as_str));
@@ -199,7 +199,7 @@ mod tests {
             url.with_opaque(&["&tried=a".to_owned()]),
             "/eos/f.root?authz=secret&x=1&tried=a"
         );
-        // what may be secret is in no message
+        // secrets are in no message
         assert_eq!(format!("{url} {url:?}").matches("secret").count(), 0);
         let url = XrootdUrl::parse("roots://[::1]:2000/f").unwrap();
         assert!(url.server.tls);
@@ -237,7 +237,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            message.contains("its port is no number") && !message.contains("secret"),
+            message.contains("the port is not a number") && !message.contains("secret"),
             "{message}"
         );
     }

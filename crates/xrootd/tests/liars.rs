@@ -1,4 +1,4 @@
-//! The client with servers that make it wait, or say what no server of XRootD says.
+//! The client with servers that make it wait, or that violate the protocol.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,29 +29,29 @@ const WAIT: u16 = 4005;
 const WAIT_FOR_RESPONSE: u16 = 4006;
 const AUTH_MORE: u16 = 4002;
 
-/// A status, and what comes with it.
+/// A status and a body.
 type Answer = (u16, Vec<u8>);
 
-/// What a server answers to a request, of which it counts those of its kind; none where it is to answer as others do.
+/// Returns the answer to a request; the second argument counts the requests of its kind. None means the usual answer.
 type Lie = dyn Fn(u16, usize) -> Option<Answer> + Send + Sync;
 
 fn with_number(number: u32, text: &str) -> Vec<u8> {
     [&number.to_be_bytes()[..], text.as_bytes()].concat()
 }
 
-/// A server on a port of its own, as long as the process is.
+/// A server on its own port, for the lifetime of the process.
 fn liar(lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 'static) -> u16 {
     serving(1, lie)
 }
 
-/// A redirector that says where servers are.
+/// A redirector with this answer to `locate`.
 fn redirector(located: String) -> u16 {
     serving(2, move |kind, _| {
         (kind == LOCATE).then(|| (OK, located.clone().into_bytes()))
     })
 }
 
-/// A server that says what it is.
+/// A server with this role.
 fn serving(role: u8, lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -60,7 +60,7 @@ fn serving(role: u8, lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let (lie, asked) = (lie.clone(), asked.clone());
-            // it ends with its client
+            // ends with its client
             std::thread::spawn(move || drop(serve(stream, role, &*lie, &*asked)));
         }
     });
@@ -119,7 +119,6 @@ async fn open(client: &Client, port: u16) -> Result<File, XrootdError> {
     File::open(client, url, OpenOptions::Read).await
 }
 
-/// An error with its causes, as people see it.
 #[test]
 fn an_answer_that_is_to_come_much_later_is_not_waited_for() {
     let late = || Some((WAIT_FOR_RESPONSE, with_number(0x7fff_ffff, "")));
@@ -134,7 +133,7 @@ fn an_answer_that_is_to_come_much_later_is_not_waited_for() {
     let port = liar(move |kind, _| late().filter(|_| kind == QUERY));
     run(async {
         let file = open(&hasty(), port).await.unwrap();
-        // who does not say what it takes has the limits of the protocol, and is not asked again
+        // a server that reports no limits has those of the protocol, and is not asked again
         let limits = file.limits().await.unwrap();
         assert_eq!(limits, femtobarn_xrootd::Limits::default());
         let server = &file.url().server;
@@ -153,7 +152,7 @@ fn servers_that_want_to_be_asked_again_say_how_long_they_want() {
     let error = with_causes(&error);
     let wanted = format!("127.0.0.1:{port} asks to wait 4000 s for open /f (hold on)");
     assert!(error.contains(&wanted), "{error}");
-    assert!(error.contains("longest_wait allows (3 s)"), "{error}");
+    assert!(error.contains("longest_wait (3 s)"), "{error}");
 }
 
 #[test]
@@ -201,7 +200,7 @@ fn what_a_server_says_is_told_and_nothing_that_is_secret() {
     assert!(!error.contains("SECRET"), "{error}");
 }
 
-/// A redirect had the token sent to whatever server it named.
+/// A redirect could send the token to any server that it named.
 #[test]
 fn a_token_goes_to_no_server_that_only_a_redirect_names() {
     let asks_for_it = |kind: u16, _| {
@@ -218,7 +217,7 @@ fn a_token_goes_to_no_server_that_only_a_redirect_names() {
         "{error}"
     );
     assert!(error.contains("open its own URL"), "{error}");
-    // nor to one that a redirector lists
+    // nor to a server that a redirector lists
     let port = redirector(format!("Sr127.0.0.1:{thief}"));
     let url = XrootdUrl::parse(&format!("root://127.0.0.1:{port}//d/")).unwrap();
     let error = run(async { hasty().list(&url, false).await.unwrap_err() });
@@ -227,7 +226,7 @@ fn a_token_goes_to_no_server_that_only_a_redirect_names() {
         error.contains("ztn: a redirect names this server"),
         "{error}"
     );
-    // to the server of the URL it would go, were there TLS
+    // the server of the URL would get it, if it had TLS
     let error = run(async { open(&hasty(), thief).await.unwrap_err() });
     let error = with_causes(&error);
     assert!(error.contains("under TLS only"), "{error}");
@@ -257,11 +256,11 @@ fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
     });
     let error = with_causes(&error);
     let told = error.matches("with 0 of 100 bytes").count();
-    // the first try, and those that are allowed beside it
+    // the first attempt, and the allowed retries
     assert_eq!(told, 1 + Options::default().most_retries, "{error}");
-    assert!(error.contains("no server did it"), "{error}");
+    assert!(error.contains("all servers failed"), "{error}");
     assert!(!error.contains("changed"), "{error}");
-    // one that was made shorter is one
+    // a file that was truncated has changed
     let stat = b"1 50 48 1700000000\0";
     let port = liar(move |kind, _| (kind == STAT).then(|| (OK, stat.to_vec())));
     let error = run(async {
@@ -273,7 +272,7 @@ fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
     assert!(matches!(error, XrootdError::Changed { .. }), "{error}");
 }
 
-/// A redirector of two servers, of which one is not there any more: that failed each list and each pattern.
+/// A redirector had two servers, one of which was gone: every listing and every glob failed.
 #[test]
 fn a_list_tells_what_it_lacks() {
     static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
@@ -289,13 +288,13 @@ fn a_list_tells_what_it_lacks() {
             .await
     };
     run(async {
-        // what is merged from a list must not lack anything unasked
+        // a merge of listed files must not miss any of them without the user's consent
         let error = list(false).await.unwrap_err().to_string();
         assert!(error.contains("partial_lists"), "{error}");
         let found = list(true).await.unwrap();
         let names: Vec<&str> = found.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["a.root", "b.root"]);
-        // the same is not told at once again
+        // the same notice is not sent again at once
         list(true).await.unwrap();
     });
     let told = TOLD.lock().unwrap();
@@ -304,12 +303,13 @@ fn a_list_tells_what_it_lacks() {
             .filter(move |text| text.contains(&port.to_string()))
     };
     assert_eq!(about(dead).count(), 1, "{told:?}");
-    let expected =
-        format!("the list of /folder of 127.0.0.1:{redirector} lacks what 127.0.0.1:{dead} has");
+    let expected = format!(
+        "the listing of /folder on 127.0.0.1:{redirector} is incomplete: 127.0.0.1:{dead} failed"
+    );
     assert!(about(dead).all(|text| text.contains(&expected)), "{told:?}");
     drop(told);
 
-    // a server that makes us wait for long
+    // a server that makes the client wait for long
     let busy = liar(|kind, number| {
         (kind == OPEN && number == 0).then(|| (WAIT, with_number(5, "staging")))
     });
@@ -332,11 +332,11 @@ fn a_web_server_is_told_as_one() {
             stream
                 .write_all(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n")
                 .unwrap();
-            // as long as the client has something to say
+            // until the client closes the connection
             let _ = stream.read_to_end(&mut Vec::new());
         }
     });
     let error = run(async { open(&hasty(), port).await.unwrap_err() });
     let error = with_causes(&error);
-    assert!(error.contains("looks like a web server"), "{error}");
+    assert!(error.contains("this is a web server"), "{error}");
 }

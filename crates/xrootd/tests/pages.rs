@@ -1,4 +1,4 @@
-//! Checksums of pages, with a server of XRootD behind a way that damages bytes.
+//! Checksums of pages, with a server behind a connection that damages bytes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use femtobarn_testkit::{Servers, can_start, content, relay};
 use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUrl};
 
-/// Which bytes of each connection are damaged, counted from its beginning: of what is sent to the server and of what it sends.
+/// Which bytes of each connection are damaged, counted from its start, in both directions.
 #[derive(Debug, Default)]
 struct Damage {
     up: Vec<u64>,
@@ -19,7 +19,7 @@ struct Damage {
     done: AtomicU64,
 }
 
-/// A port that leads to the server's.
+/// A port that forwards to the server's.
 fn damaging(port: u16, damage: Arc<Damage>) -> u16 {
     relay(port, move |passing| {
         let places = if passing.is_answer {
@@ -48,7 +48,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 fn careful() -> Client {
     Client::new(Options {
         checksums: true,
-        // damage may be to what says how long a request is, which the server then waits for
+        // if the length of a request is damaged, the server waits for more bytes
         request_timeout: Duration::from_secs(5),
         ..Options::default()
     })
@@ -65,7 +65,7 @@ fn pages_that_are_damaged_on_their_way_to_the_server_are_sent_again() {
     }
     let server = Servers::start("xrootd");
     let damage = Arc::new(Damage {
-        // in the middle of pages, of the first piece and of a later one
+        // in the middle of pages, in the first piece and in a later one
         up: vec![50_000, 2_000_000, 6_000_000],
         ..Damage::default()
     });
@@ -124,7 +124,7 @@ fn what_is_damaged_again_and_again_is_an_error() {
     }
     let server = Servers::start("xrootd");
     let damage = Arc::new(Damage {
-        // one page of the four, and that again, which comes alone
+        // one page of the four, and again when it is sent alone
         up: (0..200).map(|i| 10_000 + i * 1000).collect(),
         ..Damage::default()
     });

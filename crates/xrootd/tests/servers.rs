@@ -72,7 +72,7 @@ fn ranges_of_all_shapes_are_read() {
                     usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
                 assert!(bytes[..] == whole[expected], "{range:?}");
             }
-            // beyond the end there is nothing, and that is no success
+            // reading past the end is an error
             let beyond = std::iter::once(size - 5..size + 5).collect::<Vec<_>>();
             assert!(file.read_ranges(&beyond).await.is_err());
             file.close().await.unwrap();
@@ -99,7 +99,7 @@ fn many_tasks_share_a_connection_and_some_give_up() {
                 let range = i * 20_000..i * 20_000 + 20_000;
                 let ranges = [range.clone()];
                 if i % 3 == 0 {
-                    // dropped while it is under way
+                    // dropped while in progress
                     let read = file.read_ranges(&ranges);
                     let _ = tokio::time::timeout(Duration::from_micros(i), read).await;
                     return;
@@ -131,7 +131,7 @@ fn what_is_not_there_is_told() {
         assert!(error.to_string().contains("open /none"), "{error}");
         assert!(client.stat(&at(&server, "none")).await.is_err());
         assert!(client.list(&at(&server, "none"), false).await.is_err());
-        // nobody listens there
+        // no server listens there
         let nobody = XrootdUrl::parse(&format!("root://127.0.0.1:{}//f", free_port())).unwrap();
         let error = client.stat(&nobody).await.unwrap_err();
         assert!(matches!(error, XrootdError::Connect { .. }), "{error}");
@@ -159,7 +159,7 @@ fn files_are_written_listed_and_removed() {
         let written = std::fs::read(server.data[0].join("deep/folder/f")).unwrap();
         assert_eq!((written.len(), &written[5..10]), (8_000_000, &b"hello"[..]));
         assert!(written[10..] == whole[10..8_000_000]);
-        // only where there is none
+        // fails because the file exists
         let error = File::open(&client, url.clone(), OpenOptions::CreateNew)
             .await
             .unwrap_err();
@@ -228,7 +228,7 @@ fn a_file_is_opened_again_after_its_server_was_away() {
     let ranges = [10..20, 50_000..60_000];
     let found = runtime.block_on(file.read_ranges(&ranges)).unwrap();
     assert!(found[1][..] == whole[50_000..60_000]);
-    // another file in its place is no continuation
+    // another file of the same name cannot be continued
     std::thread::sleep(Duration::from_millis(1100));
     server.put("f", &content(100_000));
     server.restart();
@@ -262,10 +262,10 @@ fn who_asks_is_proven_by_a_shared_key() {
             .unwrap_err();
         let message = error.to_string();
         assert!(
-            message.contains("sss: no key table can be read"),
+            message.contains("sss: no readable key table found"),
             "{message}"
         );
-        // another key opens nothing
+        // another key is not accepted
         std::fs::write(
             server.folder.join("wrong"),
             "0 u:a g:b n:test N:6912345 k:ff00\n",
@@ -308,7 +308,7 @@ fn connections_change_to_tls_where_server_or_url_wants_it() {
                 ["tent", "c"]
             );
             if (kind, scheme) != ("tls-capable", "root") {
-                // a certificate of nobody who is known
+                // a certificate of an unknown authority
                 let stranger = Client::new(hasty());
                 let error = File::open(&stranger, url, OpenOptions::Read)
                     .await
@@ -471,7 +471,7 @@ fn only_so_many_files_are_open_at_once() {
     for i in 0..40 {
         server.put(&name(i), &content(1000 + i));
     }
-    // what the server's process has open of the folder
+    // files of the directory that the server's process has open
     let n_open = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let handles = processes.filter_map(|one| std::fs::read_dir(one.path().join("fd")).ok());
@@ -506,14 +506,14 @@ fn only_so_many_files_are_open_at_once() {
                 assert!(found[0][..] == content(1000 + i), "{round}, {i}");
             }
         }
-        // all at once: reads that are under way keep theirs
+        // all at once: reads in progress keep their files open
         let whole = 0..1000;
         let reads = files
             .iter()
             .map(|file| file.read_ranges(std::slice::from_ref(&whole)));
         let found = futures_util::future::try_join_all(reads).await.unwrap();
         assert!(found.iter().all(|found| found[0].len() == 1000));
-        // the server hears of the last ones a little later
+        // the server receives the last closes a little later
         for _ in 0..200 {
             if n_open() <= 5 {
                 break;
@@ -521,7 +521,7 @@ fn only_so_many_files_are_open_at_once() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert!((1..=5).contains(&n_open()), "{}", n_open());
-        // a file that was replaced while it was closed is another one
+        // a file that was replaced while it was closed has changed
         std::fs::write(server.data[0].join(name(0)), "other").unwrap();
         let error = files[0]
             .read_ranges(std::slice::from_ref(&whole))

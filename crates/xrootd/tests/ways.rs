@@ -1,4 +1,4 @@
-//! The client over bad ways to real servers: what is written, and what is given up.
+//! The client over bad connections to real servers: writing, and abandoned requests.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -36,8 +36,8 @@ fn start() -> Option<(Servers, Ways)> {
     Some((Servers::start("xrootd"), ways))
 }
 
-/// Reads that are given up at any time, before they are sent, while they wait and while their answer comes, disturb none of
-/// those on the same connection.
+/// Reads that are abandoned at any time (before they are sent, while they wait, while their answer arrives) do not
+/// disturb others of the same connection.
 #[test]
 fn what_is_given_up_disturbs_nobody() {
     let Some((server, mut ways)) = start() else {
@@ -56,7 +56,7 @@ fn what_is_given_up_disturbs_nobody() {
         let reads = (0_u64..600).map(|i| {
             let (file, whole) = (&file, &whole);
             async move {
-                // one after the other, so that some wait for their turn
+                // at different times, so that some still wait to be sent
                 tokio::time::sleep(Duration::from_micros(i * 700)).await;
                 let start = i * 7919 % 4_000_000;
                 let ranges = [start..start + 40_000, start..start + 1 + i, 0..i];
@@ -78,8 +78,8 @@ fn what_is_given_up_disturbs_nobody() {
     });
 }
 
-/// Data that is being sent is no silence, however long all of it takes.
-/// What has its turn behind other answers is not late: each of these reads waits longer than may pass without a byte.
+/// Sending data is not silence, however long it takes. A read that waits behind other answers is not late: each of these
+/// reads waits for longer than the timeout.
 #[test]
 fn a_slow_way_is_no_silence() {
     let Some((server, mut ways)) = start() else {
@@ -129,7 +129,7 @@ fn a_slow_way_up_is_no_failure() {
     assert!(std::fs::read(server.data[0].join("new")).unwrap() == whole);
 }
 
-/// What could not be asked again was counted as asked again.
+/// Requests that could not be repeated were counted as repeated.
 #[test]
 fn only_what_is_asked_again_is_counted_so() {
     let Some((server, mut ways)) = start() else {
@@ -156,7 +156,7 @@ fn only_what_is_asked_again_is_counted_so() {
     });
 }
 
-/// A way on which nothing arrives any more ends writing in time.
+/// If nothing arrives at the server any more, writing ends in time.
 #[test]
 fn a_way_up_that_is_dead_is_told() {
     let Some((server, mut ways)) = start() else {
@@ -174,7 +174,7 @@ fn a_way_up_that_is_dead_is_told() {
             let start = std::time::Instant::now();
             let error = file.write(0, bytes.clone()).await.unwrap_err();
             assert!(matches!(error, XrootdError::Exhausted { .. }), "{error}");
-            // nobody connects again and again to a server that says nothing
+            // a server that does not answer is not connected to again and again
             assert!(start.elapsed() < Duration::from_secs(8), "{error}");
         }
     });

@@ -1,4 +1,4 @@
-//! Files that are written over connections that break, and to servers that end and start again.
+//! Files that are written over breaking connections, and to servers that restart.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ fn written(server: &Servers) -> Vec<u8> {
     std::fs::read(server.data[0].join("new")).unwrap()
 }
 
-/// Each connection ends after a part of what is to be written, in the middle of a request.
+/// Each connection ends after a part of the data, in the middle of a request.
 #[test]
 fn a_file_is_written_to_its_end_over_connections_that_break() {
     if !can_start() {
@@ -55,7 +55,7 @@ fn a_file_is_written_to_its_end_over_connections_that_break() {
         ways.poison_stream(way, "limit_data", "upstream", &cut);
         run(async {
             let file = create(&client(checksums), way).await;
-            // the end first, as positions come in any order
+            // the end first: positions may come in any order
             let (start, end) = whole.split_at(13 << 20);
             let offset = start.len() as u64;
             file.write(offset, Bytes::copy_from_slice(end))
@@ -93,7 +93,7 @@ fn a_file_is_written_on_when_its_server_was_away() {
                 .unwrap();
             server = away.join().unwrap();
             file.sync().await.unwrap();
-            // the same while nothing but this is asked
+            // the same with no other request in progress
             server.restart();
             file.sync().await.unwrap();
             server.restart();
@@ -129,7 +129,7 @@ fn what_a_server_has_lost_of_a_file_is_told() {
             let text = error.to_string();
             assert!(matches!(error, XrootdError::Gone { .. }), "{text}");
             assert!(
-                text.contains("has lost what was written") && text.contains(found),
+                text.contains("has lost data that were written") && text.contains(found),
                 "{text}"
             );
         });

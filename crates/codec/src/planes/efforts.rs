@@ -1,4 +1,4 @@
-//! The ways to compress a plane: each is a context of zstd with parameters of its own.
+//! The methods of compressing a plane: each is a zstd context with its own parameters.
 
 use zstd_safe::zstd_sys::ZSTD_EndDirective as Directive;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ParamSwitch, ResetDirective, Strategy};
@@ -6,26 +6,26 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ParamSwitch, ResetDirecti
 use crate::compress::new_zstd;
 use crate::{Algorithm, CodecError, RecordHeader};
 
-/// How a plane is compressed.
+/// The compression method of a plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Not at all: it does not shrink.
+    /// Stored: compression does not make it smaller.
     None,
-    /// The quickest search for matches: there is little else than one byte.
+    /// The fastest search for matches, for a plane that is mostly one byte.
     Constant,
-    /// Entropy coding, no search for matches.
+    /// Entropy coding without a search for matches.
     Literals,
-    /// A quick search for matches of seven bytes and more.
+    /// A fast search for matches of at least seven bytes.
     Matches,
-    /// A quick search for matches of four bytes and more.
+    /// A fast search for matches of at least four bytes.
     ShortMatches,
-    /// A search for matches among a few candidates.
+    /// A search for matches with a few candidates.
     Runs,
-    /// The library at its level.
+    /// The library's level as requested.
     Full,
 }
 
-/// Contexts of the library; each is made when it is first needed.
+/// Contexts of the library. Each is created when it is first needed.
 #[derive(Default)]
 pub(crate) struct PlaneContexts {
     constant: Option<CCtx<'static>>,
@@ -37,7 +37,7 @@ pub(crate) struct PlaneContexts {
 }
 
 impl PlaneContexts {
-    /// One frame, if with a record's header it is smaller than `bytes`.
+    /// A frame, if it is smaller than `bytes` including a record header.
     pub(super) fn frame(
         &mut self,
         effort: Effort,
@@ -48,7 +48,7 @@ impl PlaneContexts {
         Ok(written.is_ok().then_some(frame))
     }
 
-    /// The same, if it is wanted.
+    /// The same, if requested.
     pub(super) fn frame_if(
         &mut self,
         wanted: bool,
@@ -62,7 +62,7 @@ impl PlaneContexts {
         }
     }
 
-    /// The same for several planes: blocks end where they do, so that each has a code of its own.
+    /// The same for several planes. Blocks end where planes end, so that each plane has its own entropy code.
     pub(super) fn frame_of_planes(
         &mut self,
         effort: Effort,
@@ -70,7 +70,7 @@ impl PlaneContexts {
         bytes: &[u8],
     ) -> Result<Option<Vec<u8>>, CodecError> {
         let context = self.context(effort)?;
-        // neither fails in a context without a frame that was begun
+        // cannot fail: no frame has begun in this context
         let _ = context.reset(ResetDirective::SessionOnly);
         let _ = context.set_pledged_src_size(Some(bytes.len() as u64));
         let mut frame = Vec::with_capacity(bytes.len().saturating_sub(RecordHeader::SIZE + 1));
@@ -82,7 +82,7 @@ impl PlaneContexts {
                 None => Directive::ZSTD_e_end,
             };
             let mut input = InBuffer::around(bytes);
-            // what is left is for a larger buffer
+            // a non-zero rest means that the buffer is too small
             if context.compress_stream2(&mut output, &mut input, directive) != Ok(0) {
                 return Ok(None);
             }
@@ -104,7 +104,7 @@ impl PlaneContexts {
         }
         let mut new = new_zstd()?;
         for &parameter in parameters {
-            // all of them are in the ranges that the library has for them
+            // all values are within the library's ranges
             let failed = |_| CodecError::OutOfMemory {
                 algorithm: Algorithm::Zstd,
             };
@@ -114,7 +114,7 @@ impl PlaneContexts {
     }
 }
 
-/// A match ends where another byte is; its successor is found wherever it begins.
+/// A match ends at a different byte; the next match is found from any position.
 const CONSTANT: [CParameter; 4] = [
     CParameter::WindowLog(24),
     CParameter::HashLog(17),
@@ -122,7 +122,7 @@ const CONSTANT: [CParameter; 4] = [
     CParameter::Strategy(Strategy::ZSTD_fast),
 ];
 
-/// A step of 4096 bytes after each position without a match makes the search for them vanish.
+/// A step of 4096 bytes after each position without a match makes the search practically free.
 const LITERALS: [CParameter; 7] = [
     CParameter::WindowLog(17),
     CParameter::HashLog(10),
@@ -133,7 +133,7 @@ const LITERALS: [CParameter; 7] = [
     CParameter::LiteralCompressionMode(ParamSwitch::Enable),
 ];
 
-/// Short matches cost more than they save: where they are, the bytes are few and their code is short.
+/// Short matches cost more than they save: bytes that have them are few, and their entropy code is short.
 const MATCHES: [CParameter; 5] = [
     CParameter::WindowLog(24),
     CParameter::HashLog(17),
@@ -142,7 +142,7 @@ const MATCHES: [CParameter; 5] = [
     CParameter::Strategy(Strategy::ZSTD_dfast),
 ];
 
-/// Of noise, the search for them goes past quickly.
+/// The search skips noise quickly.
 const SHORT_MATCHES: [CParameter; 4] = [
     CParameter::WindowLog(24),
     CParameter::HashLog(17),
@@ -150,7 +150,7 @@ const SHORT_MATCHES: [CParameter; 4] = [
     CParameter::Strategy(Strategy::ZSTD_fast),
 ];
 
-/// Of runs a few candidates are enough: nearly as small as at level 10 in a quarter of its time.
+/// For runs, a few candidates are enough: nearly as small as level 10, in a quarter of its time.
 const RUNS: [CParameter; 6] = [
     CParameter::WindowLog(24),
     CParameter::HashLog(17),
@@ -160,7 +160,7 @@ const RUNS: [CParameter; 6] = [
     CParameter::Strategy(Strategy::ZSTD_lazy),
 ];
 
-/// libzstd's level 10 as it is for large pages: for their planes it would take twice the time, to save a fiftieth.
+/// libzstd's level 10 for large inputs. For planes it would take twice the time and save 2 %.
 const LEVEL_5: [CParameter; 4] = [
     CParameter::CompressionLevel(10),
     CParameter::SearchLog(5),

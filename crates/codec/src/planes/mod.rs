@@ -1,14 +1,14 @@
-//! Compression of pages whose bytes come in planes, with no more effort than each of them repays.
+//! Compression of pages that consist of byte planes, with as much effort as each plane is worth.
 //!
-//! A split encoding stores the first bytes of all elements, then the second bytes, and so on. These planes have little
-//! in common: of measured numbers, the low bytes of the mantissa are zero or noise, the high ones are unevenly
-//! distributed, and only few repeat what was there before, which is what a compressor spends its time on. So a plane
-//! becomes a record of its own, compressed by the cheapest of five ways that does it justice: entropy coding alone, quick
-//! searches where there is little but one byte or for long matches, a better one for runs, or the library at its level.
-//! A reader joins records anyway: a record holds at most 16 MiB. What is compared is sizes only, so that the same page
-//! always becomes the same bytes.
+//! A split encoding stores the first bytes of all elements, then the second bytes, and so on. These planes have little in
+//! common: in measured numbers, the low bytes of the mantissa are zero or noise, and the high bytes are unevenly
+//! distributed. Few bytes repeat earlier ones, but the search for repetitions is what a compressor spends its time on. So
+//! each plane becomes a record of its own, compressed by the cheapest of five methods that is good enough: entropy coding
+//! alone, a fast search if the plane is mostly one byte, a fast search for long matches, a better search for runs, or the
+//! library at its level. Readers accept several records, as a record holds at most 16 MiB anyway. Only sizes are
+//! compared, so the same page always gives the same bytes.
 //!
-//! `docs/design/006-byte-planes.md` gives the measurements. Only zstd is treated so.
+//! `docs/design/006-byte-planes.md` has the measurements. This is done for zstd only.
 
 mod efforts;
 
@@ -18,30 +18,30 @@ use self::efforts::Effort;
 pub(crate) use self::efforts::PlaneContexts;
 use crate::{Algorithm, CodecError, Compressor, RecordHeader};
 
-/// Smaller payloads are compressed as a whole: choosing costs more than it saves.
+/// Smaller payloads are compressed as a whole: the choice would cost more than it saves.
 const LEAST_PAYLOAD: usize = 1024;
 
-/// Smaller planes do not become records of their own: their headers would be felt.
+/// Smaller planes are not separate records: the headers would take too much space.
 const LEAST_PLANE: usize = 4096;
 
-/// Bytes that are counted at once. No power of two, so as not to keep step with what repeats.
+/// Number of bytes that are counted together. Not a power of two, to avoid the periods of repeating data.
 const PART: usize = 252;
 
-/// Planes that become one record.
+/// Adjacent planes that become one record.
 #[derive(Debug)]
 struct Part {
     planes: Range<usize>,
     effort: Effort,
-    /// A zstd frame, if there is one already.
+    /// A zstd frame, if it was made already.
     frame: Option<Vec<u8>>,
-    /// Matches may span it and a neighbour of this kind: the two are better one record.
+    /// Whether matches may span this part and a neighbour of the same kind; then both are better in one record.
     spans: bool,
 }
 
 impl Compressor {
     /// Like [`compress`](Self::compress), for a payload of planes of `plane` bytes each.
     ///
-    /// With zstd a payload becomes smaller than by [`compress`](Self::compress) at the same level as a rule, in a
+    /// With zstd, the result is usually smaller than that of [`compress`](Self::compress) at the same level, and takes a
     /// fraction of the time.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Compressor {
         if level <= LAST_QUICK_LEVEL || plane >= src.len() {
             return Ok(shrunk);
         }
-        // whoever asks for small files gets the smaller one
+        // at high levels, take the smaller result
         let mut whole = Vec::new();
         if self.compress(settings, src, &mut whole)? && (!shrunk || whole.len() < out.len() - start)
         {
@@ -83,7 +83,7 @@ impl Compressor {
         Ok(shrunk)
     }
 
-    /// Appends the planes as records; `false` where they do not shrink.
+    /// Appends the planes as records; `false` if they do not become smaller.
     fn append_planes(
         &mut self,
         level: u32,
@@ -118,8 +118,8 @@ impl Compressor {
         Ok(true)
     }
 
-    /// The way that does a plane justice, its frame where that had to be made to know, and whether matches may span it and
-    /// its neighbours.
+    /// Chooses the method for a plane. Returns the frame if it was made for the choice, and whether matches may span the
+    /// plane and its neighbours.
     fn choose(&mut self, level: u32, bytes: &[u8]) -> Result<Choice, CodecError> {
         let whole = bytes.len() as f64;
         let entropy = entropy(bytes);
@@ -142,14 +142,14 @@ impl Compressor {
                 .frame_if(may_be_coded, Effort::Literals, bytes)?;
             return Ok(smaller((Effort::Full, full), literals));
         }
-        // a Huffman code has no code shorter than a bit: what is sparser is better told by its runs
+        // the shortest Huffman code is one bit: sparser data are coded better by their runs
         if entropy < SPARSE * whole {
             let runs = self.planes.frame(Effort::Runs, bytes)?;
             return Ok((Effort::Runs, runs, false));
         }
         let mut matches = None;
         if entropy > ALMOST_NOISE * whole {
-            // the low bytes of numbers that grow by a few each are as even as noise, and full of short matches
+            // low bytes of slowly growing numbers look like noise but have many short matches
             let short = self.planes.frame(Effort::ShortMatches, bytes)?;
             if short.is_some_and(|frame| (frame.len() as f64) < NO_MATCHES * entropy) {
                 return Ok((Effort::Full, None, true));
@@ -170,7 +170,7 @@ impl Compressor {
         Ok(smaller((Effort::Matches, matches), literals))
     }
 
-    /// A frame at the library's level, if with a record's header it is smaller than `bytes`.
+    /// A frame at the library's level, if it is smaller than `bytes` including a record header.
     fn full(&mut self, level: u32, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
         let mut frame = vec![0; bytes.len().saturating_sub(RecordHeader::SIZE + 1)];
         let written = self.compress_zstd(level, bytes, &mut frame)?;
@@ -180,7 +180,7 @@ impl Compressor {
         }))
     }
 
-    /// Whether a quick search finds nothing in the first quarter of a plane that is long enough to tell.
+    /// Whether a fast search finds nothing in the first quarter of a plane that is long enough for this test.
     fn sample_has_no_matches(&mut self, bytes: &[u8]) -> Result<bool, CodecError> {
         let sample = bytes.get(..bytes.len() / 4).unwrap_or_default();
         if sample.len() < LEAST_PLANE {
@@ -191,7 +191,7 @@ impl Compressor {
         Ok(size as f64 > NO_MATCHES_IN_SAMPLE * entropy(sample))
     }
 
-    /// Appends a record; `false` if it would not shrink.
+    /// Appends a record; `false` if it would not be smaller.
     fn append_part(
         &mut self,
         level: u32,
@@ -214,7 +214,7 @@ impl Compressor {
         Ok(append_frame(bytes.len(), frame.as_deref(), out))
     }
 
-    /// Appends one record of all planes, of which some do not shrink by themselves.
+    /// Appends one record of all planes, if some do not become smaller by themselves.
     fn append_whole(
         &mut self,
         plane: usize,
@@ -226,39 +226,39 @@ impl Compressor {
     }
 }
 
-/// Of inputs of more than this many bytes libzstd's levels look at fewer candidates.
+/// Above this input size, libzstd's levels consider fewer candidates.
 const LARGE: usize = 1 << 18;
 
-/// The entropy of a byte, in bytes, below which all searches find nearly the same.
+/// Entropy per byte, in bytes, below which all searches give nearly the same result.
 const NEARLY_CONSTANT: f64 = 0.015;
 
-/// The entropy of a byte, in bytes, below which runs are better than a Huffman code, whose shortest code is an eighth.
+/// Entropy per byte, in bytes, below which runs are better than a Huffman code, whose shortest code is an eighth.
 const SPARSE: f64 = 0.09;
 
-/// The share of the entropy of single bytes above which a search for matches has saved nothing worth having.
+/// If a search for matches gives more than this share of the entropy of single bytes, it was not worth it.
 const NO_MATCHES: f64 = 0.98;
 
-/// The same for the first quarter of a plane, which finds fewer matches than the whole.
+/// The same for the first quarter of a plane, in which fewer matches are found than in the whole.
 const NO_MATCHES_IN_SAMPLE: f64 = 1.02;
 
-/// The share of a plane above which its entropy leaves nothing to gain but by short matches, if there are any.
+/// If the entropy exceeds this share of the plane, only short matches can make it smaller.
 const ALMOST_NOISE: f64 = 0.95;
 
-/// Above this level whoever asks wants small files: the library's level is always tried. Up to it, it is where it pays,
-/// and a search that finds nothing in a quarter is not tried on the rest.
+/// Above this level, users want small files, and the library's level is always tried. Up to this level, it is tried only
+/// if it pays off, and a search that finds nothing in the first quarter is not continued.
 const LAST_QUICK_LEVEL: u32 = 5;
 
-/// The share of the entropy of single bytes below which so much of a plane is matches that a neighbour's may be found in it.
+/// If a plane shrinks below this share of the entropy of single bytes, matches across planes are likely.
 const MAY_SPAN: f64 = 0.9;
 
-/// The share of the entropy of single bytes below which a quick search must come for the library's level to be tried: a
-/// plane that shrinks so by matches is text, indexes or what repeats, and shrinks more the longer one searches.
+/// If a fast search shrinks a plane below this share of the entropy of single bytes, the library's level is tried: such
+/// planes are text, indexes or repetitions, and shrink more with a longer search.
 const REPAID_BELOW: f64 = 0.5;
 
-/// What is done with a plane: see [`Part`].
+/// The method for a plane, its frame if it was made, and whether matches may span it and its neighbours: see [`Part`].
 type Choice = (Effort, Option<Vec<u8>>, bool);
 
-/// One way, or entropy coding alone where that is smaller; neither where nothing shrinks.
+/// The smaller of a frame and entropy coding alone; neither if both are no smaller than the plane.
 fn smaller(one: (Effort, Option<Vec<u8>>), literals: Option<Vec<u8>>) -> Choice {
     let size = |frame: &Option<Vec<u8>>| frame.as_ref().map_or(usize::MAX, Vec::len);
     let (effort, frame) = if size(&literals) < size(&one.1) {
@@ -274,9 +274,10 @@ fn smaller(one: (Effort, Option<Vec<u8>>), literals: Option<Vec<u8>>) -> Choice 
     (effort, frame, false)
 }
 
-/// Whether a plane is that of another one again, and more than one byte repeated.
+/// Whether a plane equals another one, and is not one repeated byte.
 fn has_copies(plane: usize, src: &[u8]) -> bool {
-    // compared with itself a byte on: a loop over bytes takes ten times as long, and most such planes are all zero
+    // compare with itself shifted by one byte: a loop over bytes takes ten times as long, and most such planes are all
+    // zero
     let is_constant = |bytes: &[u8]| bytes.get(1..) == bytes.split_last().map(|(_, rest)| rest);
     let planes: Vec<&[u8]> = src.chunks_exact(plane).collect();
     planes.iter().enumerate().any(|(i, one)| {
@@ -285,15 +286,15 @@ fn has_copies(plane: usize, src: &[u8]) -> bool {
     })
 }
 
-/// Bytes that single bytes take when coded by how often they are there; of long planes every fourth or eighth
-/// part is counted.
+/// The size of the bytes in an ideal entropy code of single bytes. In long planes, every fourth or eighth part is
+/// counted.
 fn entropy(bytes: &[u8]) -> f64 {
     let step = match bytes.len() / LEAST_PLANE {
         0..4 => 1,
         4..16 => 4,
         _ => 8,
     };
-    // four counts, so that equal bytes in a row need not wait for one another
+    // four counters, so that equal bytes in a row do not wait for one another
     let mut counts = [[0u32; 256]; 4];
     let mut n = 0;
     for part in bytes.chunks(PART).step_by(step) {
@@ -316,8 +317,8 @@ fn entropy(bytes: &[u8]) -> f64 {
     bits.sum::<f64>() / 8.0 * (bytes.len() as f64 / n.max(1.0))
 }
 
-/// Adds a plane to the parts. What the level compresses becomes one record; what does not shrink goes with its
-/// neighbour, for a record must.
+/// Adds a plane to the parts. Planes that are compressed at the level become one record. A plane that does not become
+/// smaller is joined with its neighbour, as every record must become smaller.
 fn join(parts: &mut Vec<Part>, next: Part) {
     if let Some(last) = parts.last_mut() {
         let effort = match (last.effort, next.effort) {
@@ -336,7 +337,7 @@ fn join(parts: &mut Vec<Part>, next: Part) {
     parts.push(next);
 }
 
-/// The last planes have only a neighbour before them.
+/// Joins the last planes, which have only a preceding neighbour.
 fn join_last(parts: &mut Vec<Part>) {
     if let Some(last) = parts.pop_if(|last| last.effort == Effort::None)
         && let Some(before) = parts.last_mut()
@@ -346,7 +347,7 @@ fn join_last(parts: &mut Vec<Part>) {
     }
 }
 
-/// Appends a record of a frame; `false` if there is none, or it is not smaller.
+/// Appends a frame as a record; `false` if there is none, or it is not smaller.
 fn append_frame(uncompressed: usize, frame: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
     let smaller = |frame: &&[u8]| RecordHeader::SIZE + frame.len() < uncompressed;
     let header = frame.filter(smaller).and_then(|frame| {

@@ -1,8 +1,8 @@
-//! Joining and summing up indexes with AVX2.
+//! Joins indexes and computes their cumulative sums with AVX2.
 //!
-//! A register of differences becomes a register of sums by adding it to itself, shifted by one
-//! element and then by two. Only the sum of all elements before goes from register to register,
-//! so that the chain of dependent additions has one link for each of them.
+//! Within a register, cumulative sums are computed by adding the register to itself, shifted by one
+//! element and then by two. Only the sum of all preceding elements is carried from register to
+//! register, so the chain of dependent additions has one link per register.
 
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_castsi256_si128, _mm256_cvtepu32_epi64,
@@ -13,8 +13,8 @@ use std::arch::x86_64::{
 
 use super::unsplit::avx2::{BYTES, join_4, join_8};
 
-/// Joins 4 planes in `src` and sums them up, modulo 2³², as far as registers are filled; says how
-/// many elements it did.
+/// Joins 4 planes in `src` and sums up, modulo 2³², as many elements as fill registers; returns
+/// their number.
 pub(crate) fn unsplit_delta_32(src: &[u8], dst: &mut [u64]) -> usize {
     let n = dst.len();
     if n.checked_mul(4) != Some(src.len()) || !is_x86_feature_detected!("avx2") {
@@ -24,8 +24,7 @@ pub(crate) fn unsplit_delta_32(src: &[u8], dst: &mut [u64]) -> usize {
     unsafe { sum_32(src.as_ptr(), n, dst) }
 }
 
-/// Joins 8 planes in `src` and sums them up, as far as registers are filled; says how many
-/// elements it did.
+/// Joins 8 planes in `src` and sums up as many elements as fill registers; returns their number.
 pub(crate) fn unsplit_delta_64(src: &[u8], dst: &mut [u64]) -> usize {
     let n = dst.len();
     if n.checked_mul(8) != Some(src.len()) || !is_x86_feature_detected!("avx2") {
@@ -82,7 +81,7 @@ unsafe fn sum_64(mut planes: *const u8, n: usize, dst: &mut [u64]) -> usize {
     groups.len() * BYTES
 }
 
-/// The sums of the elements up to each one.
+/// The cumulative sums of the elements.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn prefix_32(deltas: __m256i) -> __m256i {
@@ -92,7 +91,7 @@ fn prefix_32(deltas: __m256i) -> __m256i {
     _mm256_add_epi32(lanes, lower_to_upper(last))
 }
 
-/// The last element, everywhere.
+/// The last element in all positions.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn last_32(sums: __m256i) -> __m256i {
@@ -100,7 +99,7 @@ fn last_32(sums: __m256i) -> __m256i {
     _mm256_permute2x128_si256::<0x11>(last, last)
 }
 
-/// The sums of the elements up to each one.
+/// The cumulative sums of the elements.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn prefix_64(deltas: __m256i) -> __m256i {
@@ -109,7 +108,7 @@ fn prefix_64(deltas: __m256i) -> __m256i {
     _mm256_add_epi64(lanes, lower_to_upper(last))
 }
 
-/// The lower lane as the upper one, above zeros.
+/// The lower lane moved to the upper one; the lower one becomes zero.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lower_to_upper(words: __m256i) -> __m256i {

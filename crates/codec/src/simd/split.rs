@@ -1,5 +1,5 @@
-//! Splitting into byte planes with SSE2: separate the even bytes of two registers from the odd
-//! ones, and go on with each half until the bytes of a register have one place value.
+//! Splits into byte planes with SSE2: separates the even bytes of two registers from the odd ones, and
+//! continues with each half until all bytes of a register belong to one plane.
 
 use std::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_loadu_si128, _mm_packus_epi16, _mm_set1_epi16, _mm_setzero_si128,
@@ -7,11 +7,11 @@ use std::arch::x86_64::{
     _mm_storeu_si128, _mm_sub_epi16, _mm_sub_epi32, _mm_sub_epi64, _mm_xor_si128,
 };
 
-/// Elements that are done at a time: each plane gets one register.
+/// Number of elements processed at a time: each plane gets one register.
 const ELEMENTS: usize = 16;
 
-/// Splits the words of `width` bytes in `src`, with zigzag before where `ZIGZAG`, into planes of
-/// `n` bytes in `dst`, from element `start` on, and says how many of them it did.
+/// Splits the words of `width` bytes in `src`, after applying zigzag if `ZIGZAG`, into planes of `n`
+/// bytes in `dst`, from element `start` on; returns the number of processed elements.
 pub(crate) fn split<const ZIGZAG: bool>(
     src: &[u8],
     width: usize,
@@ -42,7 +42,7 @@ pub(crate) fn split<const ZIGZAG: bool>(
     done
 }
 
-/// The even bytes of both registers, and the odd ones.
+/// The even bytes and the odd bytes of both registers.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn halve(first: __m128i, second: __m128i) -> [__m128i; 2] {

@@ -1,5 +1,5 @@
-//! Unpacking bits with AVX2. Without it the portable kernels are as fast as SSE2 would be, which
-//! has no shuffle of bytes and no shift by a different amount in each word.
+//! Unpacks bits with AVX2. SSE2 has no byte shuffle and no variable shift per word, and would not be
+//! faster than the portable kernels.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_castps_si256, _mm256_castsi256_ps,
@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 /// Bytes of a 128-bit lane.
 const LANE: usize = 16;
 
-/// Spreads bits over bytes and says how many bits it did, a multiple of 32.
+/// Unpacks bits into bytes; returns the number of bits, a multiple of 32.
 pub(crate) fn unpack_bools(src: &[u8], dst: &mut [u8]) -> usize {
     if !is_x86_feature_detected!("avx2") {
         return 0;
@@ -43,8 +43,8 @@ fn unpack_bools_avx2(src: &[u8], dst: &mut [u8]) -> usize {
     done
 }
 
-/// Unpacks elements of `n_bits` (1 to 32) from element `start` on and says how many it did, a
-/// multiple of 8.
+/// Unpacks elements of `n_bits` (1 to 32) from element `start` on; returns their number, a multiple of
+/// 8.
 pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32]) -> usize {
     if !start.is_multiple_of(8) || !is_x86_feature_detected!("avx2") {
         return 0;
@@ -61,8 +61,8 @@ pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32])
     }
 }
 
-/// How to get eight elements out of the `n_bits` bytes that hold them: each lane loads 16 bytes,
-/// moves the four that hold an element to the element's place, and shifts them.
+/// How to extract eight elements from their `n_bits` bytes: each lane loads 16 bytes, moves the four
+/// bytes that contain an element to its position, and shifts them.
 struct Plan {
     n_bits: u32,
     shuffle: [u8; 32],
@@ -70,12 +70,12 @@ struct Plan {
 }
 
 impl Plan {
-    /// The plan, if no element reaches into a fifth byte.
+    /// Makes the plan, if no element extends over five bytes.
     fn new(n_bits: u32) -> Option<Self> {
         let (mut shuffle, mut shifts) = ([0; 32], [0; 8]);
         let places = shuffle.as_chunks_mut::<4>().0.iter_mut().zip(&mut shifts);
         for (element, (bytes, shift)) in (0..8).zip(places) {
-            // the second lane starts at the byte that holds the start of element 4
+            // the second lane starts at the byte that contains the start of element 4
             let lane_start = if element < 4 { 0 } else { n_bits / 2 * 8 };
             let bit = element * n_bits - lane_start;
             *shift = bit % 8;
@@ -130,10 +130,10 @@ fn unpack_narrow(src: &[u8], plan: &Plan, dst: &mut [u32]) -> usize {
     done
 }
 
-/// As [`Plan`] with windows of eight bytes: two elements of eight in each of four lanes.
+/// Like [`Plan`] with windows of eight bytes: four lanes with two elements each.
 struct WidePlan {
     n_bits: u32,
-    /// Where each lane starts in the group's bytes.
+    /// Offset of each lane in the bytes of the group.
     starts: [usize; 4],
     shuffles: [[u8; 16]; 4],
     shifts: [[u64; 2]; 4],
@@ -171,8 +171,8 @@ fn unpack_wide(src: &[u8], plan: &WidePlan, dst: &mut [u32]) -> usize {
     let group_bytes = plan.n_bits as usize;
     let [s0, s1, s2, s3] = plan.starts;
     let mask = _mm256_set1_epi32((u32::MAX >> (32 - plan.n_bits)).cast_signed());
-    // lanes 0 and 2 make one register and 1 and 3 the other, so that taking the lower halves of all
-    // windows gives the elements in order
+    // lanes 0 and 2 are in one register, 1 and 3 in the other, so that the lower halves of all windows
+    // are the elements in order
     let [f0, f1, f2, f3] = plan.shuffles;
     let [h0, h1, h2, h3] = plan.shifts;
     // SAFETY: each array has 32 bytes

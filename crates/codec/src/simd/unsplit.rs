@@ -1,8 +1,8 @@
-//! Joining byte planes: load a register of each plane and interleave bytes, then pairs of bytes,
+//! Joins byte planes: loads a register of each plane and interleaves bytes, then pairs of bytes,
 //! and so on.
 
-/// Joins planes of `n` bytes in `src`, from element `start` on, to words of `width` bytes in
-/// `dst`, undoing zigzag where `ZIGZAG`, and says how many of them it did.
+/// Joins planes of `n` bytes in `src`, from element `start` on, to words of `width` bytes in `dst`,
+/// and undoes zigzag if `ZIGZAG`; returns the number of processed elements.
 pub(crate) fn unsplit<const ZIGZAG: bool>(
     src: &[u8],
     width: usize,
@@ -30,14 +30,15 @@ pub(crate) fn unsplit<const ZIGZAG: bool>(
     }
 }
 
-/// The kernels for one register width. The module around has the intrinsics by short names, and
-/// `order`, which puts interleaved registers in the order of their words.
+/// The kernels for one register width. The surrounding module imports the intrinsics by short
+/// names, and has `order`, which puts interleaved registers into the order of their words.
 macro_rules! kernels {
     ($feature:literal) => {
-        /// Bytes of a register, and so the elements that are done at a time.
+        /// Bytes of a register, which is the number of elements processed at a time.
         pub(in crate::simd) const BYTES: usize = size_of::<Register>();
 
-        /// Does as many whole registers as there are in `count` elements, returns their number.
+        /// Processes as many whole registers as `count` elements fill; returns the number of
+        /// elements.
         ///
         /// # Safety
         /// The processor has the feature; `count` bytes can be read at each of `width` planes that
@@ -182,7 +183,7 @@ pub(super) mod sse2 {
 
     kernels!("sse2");
 
-    /// They are in order.
+    /// The registers are in order already.
     #[inline]
     fn order<const K: usize>(words: [Register; K]) -> [Register; K] {
         words
@@ -203,8 +204,8 @@ pub(super) mod avx2 {
 
     kernels!("avx2");
 
-    /// The unpacking instructions work within lanes of 128 bits: the lower lanes of all registers
-    /// hold the first half of the words, the upper lanes the second half.
+    /// The unpacking instructions work within 128-bit lanes: the lower lanes of all registers have
+    /// the first half of the words, the upper lanes the second half.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn order<const K: usize>(words: [Register; K]) -> [Register; K] {

@@ -1,4 +1,4 @@
-//! Objects as TBuffer writes them: byte counts, versions, class tags.
+//! Objects as written by TBuffer: byte counts, versions, class tags.
 
 use std::collections::HashMap;
 
@@ -8,33 +8,33 @@ use crate::cursor::{Cursor, Place};
 const NEW_CLASS: u32 = 0xFFFF_FFFF;
 const CLASS_MASK: u32 = 0x8000_0000;
 const BYTE_COUNT_MASK: u32 = 0x4000_0000;
-/// Added to positions when they become tags, so that no tag is 0 (null) or 1 (the parent).
+/// Offset between positions and tags, so that no tag is 0 (null) or 1 (the parent).
 const MAP_OFFSET: u64 = 2;
-/// In the two bytes of a version: they are the upper half of a byte count.
+/// The flag in the two bytes of a version that they are the upper half of a byte count.
 const SHORT_BYTE_COUNT_MASK: u16 = 0x4000;
 const IS_REFERENCED: u32 = 1 << 4;
 
-/// The bytes of an object and the classes that have been named in it so far.
+/// The bytes of an object, and the classes that have been named in it so far.
 pub(crate) struct Buffer<'a> {
     pub(crate) cursor: Cursor<'a>,
-    /// Positions in tags count from the beginning of the record: the key is before the object.
+    /// Positions in tags count from the beginning of the record, which is the key.
     displacement: u64,
     classes: HashMap<u64, &'a [u8]>,
 }
 
-/// The beginning of something with a version.
+/// The header of an object with a version.
 pub(crate) struct Versioned {
     pub(crate) version: u16,
-    /// Where it ends, if its size was written.
+    /// The end of the object, if there is a byte count.
     pub(crate) end: Option<usize>,
 }
 
-/// The beginning of an object behind a pointer.
+/// The header of an object behind a pointer.
 pub(crate) struct Tagged<'a> {
     pub(crate) class: &'a [u8],
-    /// Where the tag was, for errors.
+    /// Offset of the tag, for errors.
     pub(crate) offset: u64,
-    /// Where the object ends, if its size was written.
+    /// The end of the object, if there is a byte count.
     pub(crate) end: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Buffer<'a> {
         })
     }
 
-    /// Goes to the end of what `begin` began: later versions may have more members than are known.
+    /// Moves to the end of the object that `begin` began: later versions may have further members.
     pub(crate) fn finish(&mut self, end: Option<usize>) -> Result<(), RootFileError> {
         let Some(end) = end else { return Ok(()) };
         let position = self.cursor.position();
@@ -78,10 +78,10 @@ impl<'a> Buffer<'a> {
         self.cursor.seek(end)
     }
 
-    /// Reads what is in front of an object behind a pointer; `None` for a null pointer.
+    /// Reads the header of an object behind a pointer; `None` for a null pointer.
     ///
-    /// Only classes can be referred to again, not objects: no object of a streamer info record is
-    /// in two places.
+    /// References to classes are supported, references to objects are not: no object of a streamer
+    /// info record occurs twice.
     pub(crate) fn tagged(&mut self) -> Result<Option<Tagged<'a>>, RootFileError> {
         let offset = self.cursor.offset();
         let mut word = self.cursor.u32()?;
@@ -122,7 +122,7 @@ impl<'a> Buffer<'a> {
         Ok(Some(Tagged { class, offset, end }))
     }
 
-    /// Reads the members of TObject, none of which matter here.
+    /// Skips the members of TObject.
     pub(crate) fn object(&mut self) -> Result<(), RootFileError> {
         let version = self.cursor.u16()?;
         if version & SHORT_BYTE_COUNT_MASK != 0 {
@@ -145,7 +145,7 @@ impl<'a> Buffer<'a> {
         Ok(names)
     }
 
-    /// Where something of `count` bytes from here ends, if that is inside the buffer.
+    /// The end of an item of `count` bytes that begins here, if it is within the buffer.
     fn end_of(&self, count: u32) -> Result<usize, RootFileError> {
         let remaining = self.cursor.remaining();
         match usize::try_from(count) {

@@ -1,32 +1,32 @@
-//! Streamer elements: the members and bases of a class.
+//! Streamer elements: members and base classes of a class.
 
 use super::buffer::{Buffer, Tagged};
 use crate::RootFileError;
 
-/// A member or a base of a class.
+/// A member or base class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamerElement {
-    /// What sort of member it is.
+    /// The kind of the member.
     pub kind: ElementKind,
     /// Name of the member, or of the base.
     pub name: String,
     /// Comment, or title of the base.
     pub title: String,
-    /// ROOT's number of the type (`TVirtualStreamerInfo::EReadWrite`).
+    /// The type code (`TVirtualStreamerInfo::EReadWrite`).
     pub type_code: i32,
-    /// Size in memory, of one element where it is an array.
+    /// Size in memory; for arrays, of one element.
     pub size: i32,
-    /// How many elements it has if it is an array, else 0.
+    /// Number of elements of an array, else 0.
     pub array_length: i32,
-    /// How many dimensions it has if it is an array, else 0.
+    /// Number of dimensions of an array, else 0.
     pub array_dim: i32,
-    /// The sizes of the dimensions. Of a base, the first is its checksum.
+    /// Sizes of the dimensions. For a base class, the first is its checksum.
     pub max_index: [i32; 5],
-    /// The type as C++ writes it.
+    /// The C++ type name.
     pub type_name: String,
 }
 
-/// What sort of member a [`StreamerElement`] is, after the subclasses of `TStreamerElement`.
+/// The kind of a [`StreamerElement`]: the subclasses of `TStreamerElement`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElementKind {
@@ -35,11 +35,11 @@ pub enum ElementKind {
         /// Version of the base.
         version: i32,
     },
-    /// A number, or an array of fixed size of them.
+    /// A number, or an array of numbers of fixed size.
     BasicType,
-    /// A pointer to numbers, as many as another member says.
+    /// A pointer to numbers. Another member has their count.
     BasicPointer(Counter),
-    /// A pointer to objects, as many as another member says.
+    /// A pointer to objects. Another member has their count.
     Loop(Counter),
     /// An object whose class derives from TObject.
     Object,
@@ -53,23 +53,23 @@ pub enum ElementKind {
     String,
     /// A container of the standard library.
     Stl {
-        /// Which container (`ROOT::ESTLType`).
+        /// The container (`ROOT::ESTLType`).
         container: i32,
-        /// Type of what it contains (`TVirtualStreamerInfo::EReadWrite`).
+        /// Type of the items (`TVirtualStreamerInfo::EReadWrite`).
         content: i32,
     },
     /// A `std::string`.
     StlString {
-        /// Which container (`ROOT::ESTLType`).
+        /// The container (`ROOT::ESTLType`).
         container: i32,
-        /// Type of what it contains (`TVirtualStreamerInfo::EReadWrite`).
+        /// Type of the items (`TVirtualStreamerInfo::EReadWrite`).
         content: i32,
     },
-    /// A plain `TStreamerElement`, or one that schema evolution made up.
+    /// A plain `TStreamerElement`, or one that schema evolution created.
     Other,
 }
 
-/// The member that says how long an array is.
+/// The member with the length of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
     /// Version of the class that has the member.
@@ -80,7 +80,7 @@ pub struct Counter {
     pub class_name: String,
 }
 
-/// Reads the element that `tagged` announced.
+/// Reads the element whose header is `tagged`.
 pub(super) fn parse_element(
     buffer: &mut Buffer<'_>,
     tagged: &Tagged<'_>,
@@ -113,7 +113,8 @@ pub(super) fn parse_element(
     Ok(element)
 }
 
-/// The subclasses that add little to the members of all; `None` if `kind` is none of them.
+/// Reads elements of subclasses that add little to the base members; `None` if `kind` is another
+/// class.
 fn simple(buffer: &mut Buffer<'_>, kind: &[u8]) -> Result<Option<StreamerElement>, RootFileError> {
     let start = buffer.begin()?;
     let plain = match kind {
@@ -153,7 +154,7 @@ fn counter(buffer: &mut Buffer<'_>) -> Result<Counter, RootFileError> {
     })
 }
 
-/// A TStreamerSTL: the members of all, the container, its content.
+/// A TStreamerSTL: base members, container, content.
 fn stl(buffer: &mut Buffer<'_>) -> Result<(StreamerElement, i32, i32), RootFileError> {
     let start = buffer.begin()?;
     let element = base_members(buffer)?;
@@ -163,8 +164,7 @@ fn stl(buffer: &mut Buffer<'_>) -> Result<(StreamerElement, i32, i32), RootFileE
     Ok((element, container, content))
 }
 
-/// Some versions of ROOT wrote the numbers of sets and multimaps the wrong way round: the name of
-/// the type decides.
+/// Some versions of ROOT swapped the numbers of sets and multimaps: the name of the type decides.
 fn corrected_container(container: i32, type_name: &str) -> i32 {
     const MULTIMAP: i32 = 5;
     const SET: i32 = 6;
@@ -184,7 +184,7 @@ fn base_members(buffer: &mut Buffer<'_>) -> Result<StreamerElement, RootFileErro
     let (type_code, size) = (cursor.i32()?, cursor.i32()?);
     let (array_length, array_dim) = (cursor.i32()?, cursor.i32()?);
     let mut max_index = [0; 5];
-    // The first version wrote how many dimensions follow.
+    // version 1 stores the number of dimensions
     let dimensions = if start.version == 1 {
         cursor.count(4)?
     } else {

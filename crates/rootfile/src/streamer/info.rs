@@ -5,7 +5,7 @@ use super::element::{StreamerElement, parse_element};
 use crate::RootFileError;
 use crate::cursor::Place;
 
-/// Lists in lists: ROOT puts one, that of the schema evolution rules.
+/// Maximum nesting of lists. ROOT nests one list: the schema evolution rules.
 const DEEPEST_LIST: usize = 8;
 
 /// The description of one version of a class.
@@ -15,15 +15,15 @@ pub struct StreamerInfo {
     pub name: String,
     /// Version of the class.
     pub version: i32,
-    /// Checksum over its members.
+    /// Checksum of its members.
     pub checksum: u32,
     /// Title.
     pub title: String,
-    /// Bases and members, in their order.
+    /// Base classes and members, in their order.
     pub elements: Vec<StreamerElement>,
 }
 
-/// Parses the TList that a streamer info record holds; `key_len` is that of the record's key.
+/// Parses the TList of a streamer info record; `key_len` is the length of the record's key.
 pub(crate) fn parse_streamer_infos(
     url: &str,
     payload: &[u8],
@@ -62,7 +62,7 @@ fn list(
     buffer.finish(start.end)
 }
 
-/// Reads what TList and TObjArray have in common; gives the number of objects.
+/// Reads the common members of TList and TObjArray; returns the number of objects.
 fn collection(buffer: &mut Buffer<'_>, version: u16) -> Result<usize, RootFileError> {
     if version > 2 {
         buffer.object()?;
@@ -82,7 +82,7 @@ fn list_item(
     match tagged.class {
         b"TStreamerInfo" => infos.push(info(buffer)?),
         b"TList" if depth < DEEPEST_LIST => list(buffer, depth + 1, infos)?,
-        // The schema evolution rules, as text.
+        // schema evolution rules, as strings
         b"TObjString" if tagged.end.is_some() => {
             return buffer.cursor.seek(tagged.end.unwrap_or(0));
         }

@@ -1,4 +1,4 @@
-//! Streamer infos: the descriptions of classes that a file carries.
+//! Streamer infos: descriptions of the classes in a file.
 
 mod buffer;
 mod element;

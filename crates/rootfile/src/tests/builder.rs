@@ -1,5 +1,5 @@
-//! Files that ROOT would not write, or not in a size for tests: built from their parts in a source
-//! that is mostly holes.
+//! Files that ROOT would not write, or only too large ones: assembled in a source that is mostly
+//! holes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use femtobarn_io::{ByteSource, IoError, SourceCost, SourceInfo, SourceMeta};
 use crate::write::encode;
 use crate::{Datime, Key};
 
-/// A source of any size that is zero where nothing was put.
+/// A source of any size that is zero where nothing was written.
 #[derive(Debug)]
 pub(super) struct SparseSource {
     meta: SourceMeta,
@@ -49,7 +49,7 @@ impl ByteSource for SparseSource {
     }
 }
 
-/// Which of the five switches are set.
+/// Which of the five version switches are set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Widths {
     pub(super) file: bool,
@@ -59,7 +59,7 @@ pub(super) struct Widths {
     pub(super) free: bool,
 }
 
-/// What goes into a directory's record.
+/// The content of a directory's record.
 pub(super) struct DirectoryParts {
     pub(super) wide: bool,
     pub(super) n_bytes_keys: u32,
@@ -91,7 +91,7 @@ impl Builder {
         })
     }
 
-    /// Puts a record and gives its key.
+    /// Writes a record and returns its key.
     pub(super) fn record(
         &mut self,
         offset: u64,
@@ -121,7 +121,7 @@ impl Builder {
         key
     }
 
-    /// Puts a list of keys and gives its size.
+    /// Writes a key list and returns its size.
     pub(super) fn key_list(&mut self, offset: u64, keys: &[&Key]) -> u32 {
         let mut payload = u32::try_from(keys.len()).unwrap().to_be_bytes().to_vec();
         keys.iter().for_each(|key| payload.extend(key_bytes(key)));
@@ -129,7 +129,7 @@ impl Builder {
             .n_bytes
     }
 
-    /// Puts the header, the file's own record and the root directory with `keys` at `seek_keys`.
+    /// Writes the header, the file's own record, and the root directory with `keys` at `seek_keys`.
     pub(super) fn root(&mut self, widths: Widths, ends: (u64, u64), seek_keys: u64, keys: &[&Key]) {
         let n_bytes_keys = self.key_list(seek_keys, keys);
         let mut payload = string("built");
@@ -159,7 +159,7 @@ impl Builder {
         self.put(0, header);
     }
 
-    /// Puts a record of one free segment.
+    /// Writes a record of one free segment.
     pub(super) fn free(&mut self, offset: u64, wide: bool, segment: (u64, u64)) {
         let mut payload = (if wide { 1001_u16 } else { 1 }).to_be_bytes().to_vec();
         payload.extend(position(segment.0, wide));
@@ -169,7 +169,7 @@ impl Builder {
     }
 }
 
-/// Room enough for a key of either width and a segment.
+/// Size of a record with a key of either width and a segment.
 fn free_record_size(wide: bool) -> u32 {
     if wide { 64 } else { 56 }
 }

@@ -1,4 +1,4 @@
-//! What operations cost in reads.
+//! The number of reads of each operation.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn walking_costs_two_vector_reads_for_each_level() {
     record.clear();
     file.walk().unwrap();
     let ranges: Vec<_> = record.log().iter().map(Vec::len).collect();
-    // Records of a and empty; the key list of a, as empty has none; then b, then c.
+    // records of a and empty; key list of a (empty has none); then b, then c
     assert_eq!(ranges, [2, 1, 1, 1, 1, 1]);
 }
 

@@ -1,4 +1,4 @@
-//! Small files with every byte wrong in turn, and cut everywhere.
+//! Small files with every byte damaged in turn, and truncated everywhere.
 
 use super::{bytes_of, open_bytes};
 use crate::fuzz;

@@ -1,11 +1,11 @@
-//! What ROOT and uproot find in the files that ROOT wrote.
+//! Compares with what ROOT and uproot find in files that ROOT wrote.
 
 use std::collections::BTreeMap;
 
 use super::{open, testdata};
 use crate::{ElementKind, RootFile};
 
-/// The lines of `expected.tsv` that begin with `kind` and `file`, without these.
+/// The lines of `expected.tsv` for `kind` and `file`, without these columns.
 fn expected(kind: &str, file: &str) -> Vec<Vec<String>> {
     let lines = std::fs::read_to_string(testdata("expected.tsv")).unwrap();
     let rows = lines
@@ -38,7 +38,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Path, cycle, class, title, object length and checksum of everything.
+/// Path, cycle, class, title, object length and checksum of all objects.
 fn keys(file: &RootFile) -> Vec<Vec<String>> {
     let row = |entry: crate::Entry| {
         let object = file.read_object(&entry.key).unwrap();

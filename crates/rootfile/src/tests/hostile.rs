@@ -1,4 +1,4 @@
-//! Files made to mislead.
+//! Files that were made to attack readers.
 
 use femtobarn_codec::{Algorithm, RecordHeader};
 
@@ -8,7 +8,7 @@ use crate::{Key, RootFile, RootFileError};
 
 const SIZE: u64 = 100_000;
 
-/// Puts a subdirectory at `offset` with `keys`, whose list is 1000 bytes further on.
+/// Writes a subdirectory at `offset` with `keys`; its key list is 1000 bytes later.
 fn subdirectory(builder: &mut Builder, offset: u64, name: &str, keys: &[&Key]) -> Key {
     let seek_keys = offset + 1000;
     let n_bytes_keys = builder.key_list(seek_keys, keys);
@@ -78,7 +78,7 @@ fn a_directory_with_two_names_is_a_loop() {
 
 #[test]
 fn directories_that_share_a_key_list_longer_than_the_file_in_all_are_a_loop() {
-    // 600 directories with one list of 600 keys would be 360 000 entries from 100 kB.
+    // 600 directories that share a list of 600 keys would give 360 000 entries from 100 kB
     let mut builder = Builder::default();
     let object = builder.record(90_000, false, ("TNamed", "x"), b"");
     let seek_keys = 60_000;
@@ -126,7 +126,7 @@ fn more_keys_than_fit_are_not_allocated() {
     assert!(
         error
             .to_string()
-            .contains("expected at most 3 items in the bytes that follow"),
+            .contains("expected at most 3 items in the remaining bytes"),
         "{error}"
     );
 }
@@ -227,8 +227,8 @@ fn a_cut_file_names_offset_expected_and_found() {
     }
 }
 
-/// Writers other than ROOT have left the sizes of an empty list in the key of a list to which keys
-/// were added later. ROOT reads these files, as it looks at the directory's record only.
+/// Other writers than ROOT have left the sizes of an empty list in the key of a list to which keys
+/// were added later. ROOT reads such files, as it uses only the directory's record.
 #[test]
 fn a_key_list_whose_own_sizes_are_wrong_is_read() {
     let mut builder = Builder::default();

@@ -1,5 +1,5 @@
-//! Tests of the crate as a whole. Files written by ROOT are in `testdata/container`, made by
-//! `testdata/make_container.py`; hostile and very large ones are built here.
+//! Tests of the whole crate. `testdata/container` has files written by ROOT
+//! (`testdata/make_container.py`). Malicious and very large files are made here.
 
 mod builder;
 mod costs;

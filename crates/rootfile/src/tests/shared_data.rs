@@ -1,4 +1,4 @@
-//! Real files of experiments, where they are at hand: see `../shared/data` beside the checkout.
+//! Real files of experiments, if available in `../shared/data` beside the checkout.
 
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
-//! Positions of 32 and 64 bits: five switches, each independent of the others.
+//! Positions of 32 and 64 bits: five independent switches.
 
 use super::builder::{Builder, DirectoryParts, Widths, directory};
 use crate::{FreeSegment, RootFile};
 
 const GB: u64 = 1_000_000_000;
 
-/// A file with an object, and a subdirectory with another one; what wide positions point to is
-/// beyond 4 GB, what narrow ones point to is not.
+/// A file with an object, and a subdirectory with another one. Targets of wide positions are beyond
+/// 4 GB.
 fn build(widths: Widths) -> (RootFile, FreeSegment) {
     let place = |wide: bool, far: u64, near: u64| if wide { far } else { near };
     let mut builder = Builder::default();

@@ -1,4 +1,4 @@
-//! What is written is read: by this crate here, by ROOT in the tests of the Python package.
+//! Written files are read: here by this crate, in the tests of the Python package by ROOT.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ fn classes_are_described_as_they_were() {
     }
 }
 
-/// The versions of the classes that a list of streamer infos names, each behind its name and a byte count.
+/// The class versions in a list of streamer infos: each follows the name of the class and a byte count.
 fn element_versions(list: &[u8]) -> BTreeMap<String, u16> {
     let marks = list.windows(4).enumerate();
     let marks = marks.filter(|(_, word)| *word == [0xFF; 4]);
@@ -117,8 +117,8 @@ fn element_versions(list: &[u8]) -> BTreeMap<String, u16> {
         .collect()
 }
 
-/// All elements without members of their own had version 2, and ROOT knows no such TStreamerObjectAnyPointer: it said so,
-/// and took objects of classes with such a member apart in the wrong places.
+/// All elements without members of their own were written with version 2. ROOT knows no such TStreamerObjectAnyPointer:
+/// it warned, and read objects of classes with such a member wrongly.
 #[test]
 fn elements_have_the_versions_that_root_gives_them() {
     for name in [
@@ -138,7 +138,8 @@ fn elements_have_the_versions_that_root_gives_them() {
         let versions = |file: &RootFile| {
             let (list, _) = file.streamer_info_object().unwrap().unwrap();
             let mut versions = element_versions(&list);
-            // TStreamerInfo has the version of the ROOT that wrote it; the rest are rules of its I/O, which are not copied
+            // TStreamerInfo has the version of the ROOT that wrote it; the other classes are I/O rules, which are not
+            // copied
             versions.retain(|class, _| class.starts_with("TStreamer") && class != "TStreamerInfo");
             versions
         };
@@ -206,7 +207,7 @@ fn an_object_that_replaces_another_has_its_cycle_and_older_ones_stay() {
     );
 }
 
-/// A file with one object, and bytes behind its end.
+/// A file with one object, and bytes after its end.
 fn with_rest(rest: impl Fn(u64) -> Vec<u8>) -> (Arc<MemorySink>, u64) {
     let sink = Arc::new(MemorySink::default());
     let mut file = FileWriter::create(sink.clone(), "new.root", 0, Uuid::default()).unwrap();
@@ -232,7 +233,7 @@ fn what_an_update_left_behind_the_end_is_written_over_and_what_others_did_become
     let (sink, end) = with_rest(|_| Vec::new());
     let clean = add_two(&sink).header().end;
     let left = sink.to_vec();
-    // as it is when only the records were written: the header is the old one
+    // the state when only the records were written: the header is the old one
     let (sink, _) = with_rest(|end| left[usize::try_from(end).unwrap()..].to_vec());
     assert_eq!(add_two(&sink).header().end, clean);
     for n_bytes in [1, 3, 4, 100, 1000] {
@@ -244,7 +245,7 @@ fn what_an_update_left_behind_the_end_is_written_over_and_what_others_did_become
         let at = usize::try_from(end).unwrap();
         let found = i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
         assert_eq!(found, -i32::try_from(gap).unwrap());
-        // nothing else of it was touched, and the next record is behind it
+        // other bytes of the gap are unchanged, and the next record follows it
         assert!(bytes[at + 4..at + gap].iter().all(|&byte| byte == 7));
     }
 }

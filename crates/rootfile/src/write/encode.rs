@@ -1,14 +1,14 @@
-//! Structures of the container as bytes.
+//! Encodes structures of the container.
 
 use crate::{Datime, DirectoryRecord, FileHeader, FreeSegment, Key, Uuid};
 
-/// From here on, positions have 64 bits: ROOT's kStartBigFile.
+/// Positions from here on have 64 bits: ROOT's kStartBigFile.
 pub(super) const BIG: u64 = 2_000_000_000;
 
-/// Bytes of a directory's record, of either width: the narrow one leaves room for the wide one.
+/// Size of a directory's record of either width: the narrow one has room for the wide one.
 pub(super) const DIRECTORY_SIZE: usize = 60;
 
-/// Bytes of it up to the last position, with positions of 32 and of 64 bits.
+/// Size of the record up to the last position, with 32-bit and with 64-bit positions.
 pub(super) const NARROW_RECORD: usize = 30;
 pub(super) const WIDE_RECORD: usize = 42;
 
@@ -39,7 +39,7 @@ impl Encoder {
         self
     }
 
-    /// A TString: its length in one byte, or in four behind 255.
+    /// A TString: its length in one byte, or 255 and a 32-bit length.
     pub fn string(&mut self, text: &str) -> &mut Self {
         match u8::try_from(text.len()) {
             Ok(length) if length < 255 => self.u8(length),
@@ -58,12 +58,12 @@ impl Encoder {
     }
 }
 
-/// Whether a record there has positions of 64 bits.
+/// Whether a record needs 64-bit positions.
 pub(super) fn is_wide(positions: &[u64]) -> bool {
     positions.iter().any(|&position| position > BIG)
 }
 
-/// A key as it stands before a record and in lists.
+/// A key, as in front of a record and in key lists.
 pub(crate) fn key(key: &Key) -> Vec<u8> {
     let wide = key.version > 1000;
     let mut out = Encoder::default();
@@ -80,7 +80,7 @@ pub(crate) fn key(key: &Key) -> Vec<u8> {
     out.0
 }
 
-/// A directory's record: always of the same size, so that it can be written again in its place.
+/// A directory's record. Its size is constant, so that it can be overwritten.
 pub(super) fn directory(record: &DirectoryRecord, uuid: Uuid) -> Vec<u8> {
     let wide = is_wide(&[record.seek_dir, record.seek_parent, record.seek_keys]);
     let mut out = Encoder::default();
@@ -125,9 +125,9 @@ pub(super) fn free_segment(segment: FreeSegment) -> Vec<u8> {
     out.0
 }
 
-/// The time of day as ROOT packs it.
+/// A time in ROOT's packed form.
 pub(super) fn datime(seconds: u64) -> Datime {
-    // days to a date in the Gregorian calendar: Howard Hinnant's civil_from_days
+    // days to a Gregorian date: Howard Hinnant's civil_from_days
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);

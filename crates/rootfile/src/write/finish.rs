@@ -1,11 +1,11 @@
-//! The end of writing: streamer infos, lists of keys, free segments, and what makes them part of the file.
+//! Completes a file: streamer infos, key lists, free segments, and the records that make them part of the file.
 
 use super::encode::{self, BIG, Encoder, is_wide};
 use super::folder::{DIRECTORY, Folder};
 use super::{FileWriter, ROOT_VERSION, streamer};
 use crate::{FreeSegment, RootFileError};
 
-/// Bytes that the last records of a file may take: lists of keys, streamer infos, free segments.
+/// Upper limit for the size of the last records: key lists, streamer infos, free segments.
 const MARGIN: u64 = 100_000_000;
 
 impl FileWriter {
@@ -22,7 +22,7 @@ impl FileWriter {
         }
         self.write_free()?;
         self.write_gap()?;
-        // all that is new must be there before anything points at it
+        // all new records must be on disk before anything refers to them
         self.sink.sync()?;
         self.old_size = None;
         for folder in self.folders.iter().skip(1).filter(|folder| folder.changed) {
@@ -34,8 +34,8 @@ impl FileWriter {
         Ok(self.end)
     }
 
-    /// Insists that all records that are written again have room for positions of 64 bits, if they need it: files of
-    /// before ROOT 4 have none.
+    /// Checks that all directory records that are overwritten have room for 64-bit positions, if they need them. Files of
+    /// versions before ROOT 4 have no room.
     fn check_folders(&self) -> Result<(), RootFileError> {
         let is_old = self.header.version % 1_000_000 < 40_000;
         let is_full = |folder: &&Folder| {
@@ -59,8 +59,8 @@ impl FileWriter {
         let at = self.header.seek_info;
         let (title, object) = match self.old_infos.take() {
             Some(_) if self.new_infos.is_empty() => return Ok(()),
-            // the tags of classes count from the record's beginning: the key must remain as long as it was, so its title,
-            // which nobody reads, is cut or filled up
+            // class tags count from the beginning of the record, so the length of the key must not change: its title,
+            // which is not used, is cut or padded
             Some((old, old_len)) => {
                 let room = usize::from(old_len) + title.len();
                 let wanted = room.checked_sub(usize::from(key_len));
@@ -80,8 +80,8 @@ impl FileWriter {
                 url: self.sink.url().to_owned(),
                 what: "list of streamer infos",
                 offset: at,
-                expected: "a TList of version 5, to which others can be added".to_owned(),
-                found: "something else".to_owned(),
+                expected: "a TList of version 5, which can be extended".to_owned(),
+                found: "another structure".to_owned(),
             })?;
         let names = ("TList", "StreamerInfo", title.as_str());
         let key = self.append_object(names, self.header.begin, &object, 101, (1, false))?;
@@ -111,7 +111,8 @@ impl FileWriter {
         Ok(())
     }
 
-    /// The one free segment: what is behind the file's end. It is the last record, so its size says where the end is.
+    /// The last free segment: the space after the end of the file. Its record is the last one, so its size determines the
+    /// end.
     fn write_free(&mut self) -> Result<(), RootFileError> {
         let segment = |end: u64| {
             let last = if end < BIG { BIG } else { end + 1_000_000_000 };
@@ -134,8 +135,8 @@ impl FileWriter {
         Ok(())
     }
 
-    /// The header, then the root directory's record, which makes everything new part of the file. Between the two the
-    /// header already knows of the new end, and the keys are still the old ones.
+    /// Writes the header, then the root directory's record, which makes all new records part of the file. In between, the
+    /// header has the new end already, and the keys are still the old ones.
     fn write_head(&mut self) -> Result<(), RootFileError> {
         let Some(root) = self.folders.first() else {
             return Ok(());
@@ -146,7 +147,7 @@ impl FileWriter {
         self.header.units = if wide { 8 } else { 4 };
         self.header.end = self.end;
         let mut header = encode::header(&self.header);
-        // files of early versions have no room for the identifier, which is last
+        // headers of early versions have no room for the UUID, which is last
         header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
         let root = root
             .changed
@@ -160,10 +161,10 @@ impl FileWriter {
 }
 
 impl Drop for FileWriter {
-    /// What was added to a file that is there, and nothing points at, is taken away again.
+    /// Removes records that were appended to an existing file, if nothing refers to them yet.
     fn drop(&mut self) {
         if let Some(size) = self.old_size {
-            // nobody is left to tell
+            // an error cannot be reported here
             let _ = self.sink.truncate(size);
         }
     }

@@ -1,13 +1,13 @@
-//! Directories of the file that is written.
+//! Directories of a file that is being written.
 
 use super::FileWriter;
 use super::encode::{self, DIRECTORY_SIZE, NARROW_RECORD, WIDE_RECORD};
 use crate::{Datime, Directory, DirectoryRecord, Key, RootFileError, Uuid};
 
-/// The class of directories' keys in files: as ROOT writes them, which calls them TDirectoryFile only in memory.
+/// Class name in the keys of directories. ROOT writes this name, and uses TDirectoryFile only in memory.
 pub(super) const DIRECTORY: &str = "TDirectory";
 
-/// A directory of the file that is written.
+/// A directory of a file that is being written.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub path: String,
@@ -15,13 +15,13 @@ pub(super) struct Folder {
     pub title: String,
     pub record: DirectoryRecord,
     pub keys: Vec<Key>,
-    /// Version of the class and whether positions have 64 bits, of a record that is in the file already.
+    /// For an existing record: its class version, and whether its positions have 64 bits.
     pub old: Option<(u16, bool)>,
     pub changed: bool,
 }
 
 impl Folder {
-    /// A new directory, whose record is at `seek_dir` behind `n_bytes_name` bytes.
+    /// A new directory, whose record is at `seek_dir` after `n_bytes_name` bytes.
     pub fn new(
         path: String,
         (name, title): (&str, &str),
@@ -49,7 +49,7 @@ impl Folder {
         }
     }
 
-    /// A directory that is in the file; those above it are `known`.
+    /// A directory that is in the file already; its parents are `known`.
     pub fn existing(directory: &Directory, known: &[Self]) -> Self {
         let record = directory.record().clone();
         let path = directory.path().to_owned();
@@ -70,18 +70,18 @@ impl Folder {
         }
     }
 
-    /// Where the record's bytes are.
+    /// Offset of the record.
     pub fn offset(&self) -> u64 {
         self.record.seek_dir + u64::from(self.record.n_bytes_name)
     }
 
-    /// The record's bytes, as they go to its place.
+    /// The bytes of the record.
     pub fn bytes(&self, uuid: Uuid) -> Vec<u8> {
         let mut bytes = encode::directory(&self.record, uuid);
         if let Some((version, wide)) = self.old {
             let version_now = bytes.first_chunk().map_or(0, |v| u16::from_be_bytes(*v));
             if (version_now > 1000) == wide {
-                // what is behind the positions, an identifier or nothing, stays
+                // bytes after the positions, a UUID or nothing, stay
                 bytes.truncate(if wide { WIDE_RECORD } else { NARROW_RECORD });
                 if let Some(place) = bytes.first_chunk_mut() {
                     *place = version.to_be_bytes();
@@ -97,15 +97,16 @@ fn names_in(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl FileWriter {
-    /// The directory at a path, made with all above it if it is not there; the root directory's path is empty.
+    /// Returns the directory at a path, which is created with its parents if it does not exist. The root
+    /// directory has the empty path.
     ///
     /// # Errors
-    /// If something else has that name, it is none (`.`, `..`, or with a `;`), or the sink fails.
+    /// If an object has that name, the name is invalid (`.`, `..`, or with a `;`), or the sink fails.
     pub fn directory(&mut self, path: &str) -> Result<usize, RootFileError> {
         self.directory_titled(path, "")
     }
 
-    /// The same; if it is made, it gets a title, which those above it do not.
+    /// The same; if the directory is created, it gets a title (its parents do not).
     ///
     /// # Errors
     /// As [`directory`](Self::directory).
@@ -170,14 +171,14 @@ impl FileWriter {
         Ok(self.folders.len() - 1)
     }
 
-    /// The directory at a path, if it is there.
+    /// The directory at a path, if it exists.
     pub fn find_directory(&self, path: &str) -> Option<usize> {
         let names: Vec<&str> = names_in(path).collect();
         let path = names.join("/");
         self.folders.iter().position(|folder| folder.path == path)
     }
 
-    /// The keys in a directory.
+    /// The keys of a directory.
     pub(super) fn keys(&self, directory: usize) -> &[Key] {
         let folder = self.folders.get(directory);
         folder.map_or(&[], |folder| folder.keys.as_slice())

@@ -1,7 +1,7 @@
-//! Writing ROOT files: new ones, and more into those that are there.
+//! Writes ROOT files: new ones, and additions to existing ones.
 //!
-//! Records are only ever appended. What makes them part of the file, the header and the directories' records, is written
-//! last: until then an old file is what it was, and a new one nothing.
+//! Records are only appended. The header and the records of directories, which make them part of the file, are written
+//! last. Until then an existing file has its old content, and a new one is not a valid file.
 
 pub(crate) mod encode;
 mod finish;
@@ -20,9 +20,9 @@ use self::encode::{DIRECTORY_SIZE, Encoder, is_wide};
 use self::folder::Folder;
 use crate::{Datime, FileHeader, Key, RootFileError, StreamerInfo, Uuid};
 
-/// Where the first record of a new file is.
+/// Offset of the first record of a new file.
 const BEGIN: u64 = 100;
-/// The version of ROOT whose format is written.
+/// The ROOT version whose format is written.
 const ROOT_VERSION: u32 = 64_000;
 /// Largest record: sizes in keys are signed 32-bit numbers.
 const LARGEST_RECORD: usize = i32::MAX as usize;
@@ -32,27 +32,27 @@ const LARGEST_RECORD: usize = i32::MAX as usize;
 pub struct FileWriter {
     sink: Arc<dyn ByteSink>,
     header: FileHeader,
-    /// The root directory first; a directory stands behind its parent.
+    /// The root directory is first; each directory follows its parent.
     folders: Vec<Folder>,
-    /// The list of streamer infos that is there, its key's length, and the classes that it describes.
+    /// The existing list of streamer infos, the length of its key, and the classes that it describes.
     old_infos: Option<(Vec<u8>, u16)>,
     described: Vec<(String, i32)>,
     new_infos: Vec<StreamerInfo>,
     end: u64,
     now: Datime,
-    /// A write failed: the file is not what it should be.
+    /// Whether a write failed: the file is incomplete.
     failed: bool,
-    /// Of a file that was there: its size, until something points at what is new.
+    /// For an existing file: its size, until something refers to the new records.
     old_size: Option<u64>,
-    /// Of a file that was there: what is in front of all that is new, and in no record.
+    /// For an existing file: bytes that are in no record, before all new records.
     gap: Range<u64>,
 }
 
-/// Bytes of a record that are written at a time.
+/// Bytes per write of a large record.
 const CHUNK: usize = 8 << 20;
 
 impl FileWriter {
-    /// A new file called `name`, with default compression settings for its header.
+    /// Creates a file named `name`, with default compression settings for its header.
     ///
     /// # Errors
     /// If the sink fails.
@@ -94,7 +94,7 @@ impl FileWriter {
         let key = writer.key(("TFile", name, ""), 0, (size, size), 1)?;
         let n_bytes_name =
             u32::from(key.key_len) + u32::try_from(names.0.len()).unwrap_or(u32::MAX);
-        // the directory's record, for which there is room behind its names, comes last
+        // the directory's record, which follows its names, is written last
         writer.append(&key, &names.0)?;
         writer.header.n_bytes_name = n_bytes_name;
         let place = (BEGIN, n_bytes_name);
@@ -103,7 +103,7 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// Writes bytes, unless a write failed before.
+    /// Writes bytes, unless a write has failed before.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), RootFileError> {
         self.check()?;
         let written = self.sink.write_at(offset, bytes);
@@ -120,16 +120,15 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Appends a record of class RBlob, which no directory lists, in few writes. Gives the offset of its first byte behind
-    /// the key.
+    /// Appends a record of class RBlob, which no directory lists, in few writes. Returns the offset of its payload.
     ///
     /// # Errors
-    /// If the payload is larger than a record can be, or the sink fails.
+    /// If the payload is too large for a record, or the sink fails.
     pub fn append_blob(&mut self, parts: &[&[u8]]) -> Result<u64, RootFileError> {
         self.append_parts(parts, 1)
     }
 
-    /// Like [`append_blob`](Self::append_blob), for many parts, which several threads bring to the sink.
+    /// Like [`append_blob`](Self::append_blob), for many parts, which several threads write.
     ///
     /// # Errors
     /// As [`append_blob`](Self::append_blob).
@@ -173,20 +172,20 @@ impl FileWriter {
         Ok(key.payload_offset())
     }
 
-    /// Where the first byte of the next record's payload will be, if that is one of class RBlob.
+    /// Offset of the next record's payload, if the record has class RBlob.
     ///
     /// # Errors
-    /// If there can be no more records.
+    /// If no more records are possible.
     pub fn next_blob(&self) -> Result<u64, RootFileError> {
         let key = self.key(("RBlob", "", ""), self.header.begin, (0, 0), 1)?;
         Ok(key.payload_offset())
     }
 
-    /// Appends a record of class RBlob, whose payload of `length` bytes is brought to the sink by `fill`, which is given the
-    /// offset of its first byte; what `fill` leaves out is zero.
+    /// Appends a record of class RBlob with a payload of `length` bytes that `fill` writes to the sink, given the offset
+    /// of the payload. Bytes that `fill` does not write are zero.
     ///
     /// # Errors
-    /// As [`append_blob`](Self::append_blob), and those of `fill`.
+    /// As [`append_blob`](Self::append_blob), and errors of `fill`.
     pub fn append_filled<T, E: From<RootFileError>>(
         &mut self,
         length: u64,
@@ -202,10 +201,10 @@ impl FileWriter {
         Ok(filled)
     }
 
-    /// Insists that a name in a directory is free, or with `new_cycle` that of an older cycle of the same class.
+    /// Checks that a name in a directory is free or, with `new_cycle`, that of objects of the same class.
     ///
     /// # Errors
-    /// If something of another class has it, or something of this class that would be hidden unasked.
+    /// If an object of another class has the name, or an object of this class would be hidden without `new_cycle`.
     pub fn check_name(
         &self,
         directory: usize,
@@ -232,11 +231,11 @@ impl FileWriter {
         }
     }
 
-    /// Writes an object into a directory, compressed by `settings` where it shrinks. An object of the same name gets the
-    /// next cycle.
+    /// Writes an object into a directory, compressed by `settings` if that makes it smaller. An object of an existing
+    /// name gets the next cycle.
     ///
     /// # Errors
-    /// If the object is larger than a record can be, or the sink fails.
+    /// If the object is too large for a record, or the sink fails.
     pub fn write_object(
         &mut self,
         directory: usize,
@@ -247,8 +246,8 @@ impl FileWriter {
         self.add_object(directory, names, object, settings, false)
     }
 
-    /// Writes an object as [`write_object`](Self::write_object) does, behind a key as it is beyond 2 GB, wherever it is:
-    /// objects that were stored behind such a key stay as they are.
+    /// Like [`write_object`](Self::write_object), but with a wide key, as beyond 2 GB, wherever the record is. So objects
+    /// that had such a key can be copied unchanged.
     ///
     /// # Errors
     /// As [`write_object`](Self::write_object).
@@ -275,7 +274,7 @@ impl FileWriter {
         let cycle = cycles.max().unwrap_or(0).saturating_add(1);
         let key = self.append_listed(directory, names, object, settings, (cycle, wide))?;
         if let Some(folder) = self.folders.get_mut(directory) {
-            // the newest cycle first: ROOT takes the first of a name
+            // newest cycle first: ROOT takes the first key of a name
             let older = folder.keys.iter().position(|known| known.name == key.name);
             folder
                 .keys
@@ -285,8 +284,8 @@ impl FileWriter {
         Ok(key)
     }
 
-    /// Writes an object into a directory as [`write_object`](Self::write_object) does, but in place of the newest of its name,
-    /// whose cycle it gets. The old one's bytes stay in the file, and no directory lists them.
+    /// Like [`write_object`](Self::write_object), but replaces the newest object of the name and takes its cycle. The
+    /// bytes of the old object stay in the file, listed by no directory.
     ///
     /// # Errors
     /// As [`write_object`](Self::write_object).
@@ -315,7 +314,7 @@ impl FileWriter {
         Ok(key)
     }
 
-    /// Appends an object that a directory is to list.
+    /// Appends an object for the key list of a directory.
     fn append_listed(
         &mut self,
         directory: usize,
@@ -335,11 +334,11 @@ impl FileWriter {
         self.append_object(names, seek_parent, object, settings, cycle)
     }
 
-    /// How long the key is that the next object gets, if it is to be `wide` as beyond 2 GB or may be: positions in an object that
-    /// has references count from its key.
+    /// Length of the key of the next object, which is `wide` as beyond 2 GB if requested or necessary. Positions in an
+    /// object that has references count from its key.
     ///
     /// # Errors
-    /// If its names are longer than those of keys can be.
+    /// If the names are too long for a key.
     pub fn next_key_len(
         &self,
         directory: usize,
@@ -352,22 +351,22 @@ impl FileWriter {
             .map(|key| key.key_len)
     }
 
-    /// The compression settings that the file's header has.
+    /// The compression settings in the file's header.
     pub fn compression(&self) -> u32 {
         self.header.compression
     }
 
-    /// The file.
+    /// The URL of the file.
     pub fn url(&self) -> &str {
         self.sink.url()
     }
 
-    /// What the file is written to.
+    /// The sink of the file.
     pub fn sink(&self) -> &dyn ByteSink {
         &*self.sink
     }
 
-    /// The names in a directory, each once.
+    /// The names in a directory, without duplicates.
     pub fn names(&self, directory: usize) -> Vec<&str> {
         let mut names = Vec::new();
         for key in self.keys(directory) {
@@ -378,7 +377,7 @@ impl FileWriter {
         names
     }
 
-    /// Describes a class, if it is not described yet.
+    /// Adds the description of a class, unless there is one.
     pub fn add_streamer_info(&mut self, info: StreamerInfo) {
         let described = (info.name.clone(), info.version);
         if !self.described.contains(&described) {
@@ -387,7 +386,7 @@ impl FileWriter {
         }
     }
 
-    /// The key of the next record, with a payload of `stored` bytes.
+    /// The key of the next record, whose payload has `stored` bytes.
     fn key(
         &self,
         names: (&str, &str, &str),
@@ -438,7 +437,7 @@ impl FileWriter {
         Ok(key)
     }
 
-    /// Appends a record: its key and payload.
+    /// Appends a record: key and payload.
     fn append(&mut self, key: &Key, payload: &[u8]) -> Result<(), RootFileError> {
         let mut record = encode::key(key);
         record.extend(payload);
@@ -447,7 +446,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Appends an object, compressed by `settings` where it shrinks.
+    /// Appends an object, compressed by `settings` if that makes it smaller.
     fn append_object(
         &mut self,
         names: (&str, &str, &str),

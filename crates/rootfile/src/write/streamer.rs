@@ -1,4 +1,4 @@
-//! The list of streamer infos as TBuffer writes it.
+//! Encodes the list of streamer infos as TBuffer does.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,23 @@ use crate::{Counter, ElementKind, StreamerElement, StreamerInfo};
 const NEW_CLASS: u32 = 0xFFFF_FFFF;
 const CLASS_MASK: u32 = 0x8000_0000;
 const BYTE_COUNT_MASK: u32 = 0x4000_0000;
-/// Added to positions when they become tags.
+/// Offset between positions and tags.
 const MAP_OFFSET: usize = 2;
-/// What begins a TList without a name: byte count, version, TObject (version, number, bits), name. The number of items follows.
+/// The beginning of a TList without a name: byte count, version, TObject (version, number, bits), name. The number of
+/// items follows.
 const HEAD: [u8; 17] = [0x40, 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// The bit of a TObject that two more bytes follow.
+/// The bit of a TObject that a process ID follows.
 const IS_REFERENCED: u8 = 1 << 4;
-/// The bits that ROOT sets in a streamer info's TObject.
+/// The bits that ROOT sets in the TObject of a streamer info.
 const INFO_BITS: u32 = 1 << 16;
 
-/// A list of `infos`, behind a key of `key_len` bytes; `None` if it is too long.
+/// Encodes a list of `infos`, for a record with a key of `key_len` bytes; `None` if it is too long.
 pub(super) fn list(infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
     let empty = [&HEAD[..], &[0; 4]].concat();
     extended(empty, infos, key_len)
 }
 
-/// A list with `infos` behind what is in it; `None` if it does not begin as ROOT's do.
+/// Appends `infos` to an encoded list; `None` if it does not begin as ROOT's lists do.
 pub(super) fn extended(old: Vec<u8>, infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
     let head: &[u8; HEAD.len()] = old.first_chunk()?;
     let (bits, name_len) = (head[15], head[16]);
@@ -54,12 +55,12 @@ pub(super) fn extended(old: Vec<u8>, infos: &[StreamerInfo], key_len: u16) -> Op
 struct Writer {
     out: Encoder,
     key_len: usize,
-    /// Tags of the classes that were named.
+    /// Tags of the classes named so far.
     classes: HashMap<&'static str, u32>,
 }
 
 impl Writer {
-    /// What `write` writes, with its size in front.
+    /// Writes the output of `write` after its size.
     fn counted(&mut self, write: impl FnOnce(&mut Self)) {
         let at = self.out.0.len();
         self.out.u32(0);
@@ -70,7 +71,7 @@ impl Writer {
         }
     }
 
-    /// An object behind a pointer.
+    /// Writes an object behind a pointer.
     fn tagged(&mut self, class: &'static str, write: impl FnOnce(&mut Self)) {
         self.counted(|this| {
             match this.classes.get(class) {
@@ -123,7 +124,7 @@ impl Writer {
         });
     }
 
-    /// An element, as a subclass of TStreamerElement.
+    /// Writes an element as its subclass of TStreamerElement.
     fn element(&mut self, element: &StreamerElement) {
         match &element.kind {
             ElementKind::Other => self.tagged("TStreamerElement", |this| this.members(element)),
@@ -161,7 +162,7 @@ impl Writer {
         }
     }
 
-    /// An element of a subclass, of which `write` writes what is behind the version.
+    /// Writes an element of a subclass; `write` writes what follows the version.
     fn subclass(&mut self, class: &'static str, version: u16, write: impl FnOnce(&mut Self)) {
         self.tagged(class, |this| {
             this.counted(|this| {
@@ -171,7 +172,7 @@ impl Writer {
         });
     }
 
-    /// An element of a subclass that adds nothing.
+    /// Writes an element of a subclass without members of its own.
     fn plain(&mut self, class: &'static str, version: u16, element: &StreamerElement) {
         self.subclass(class, version, |this| this.members(element));
     }
@@ -189,7 +190,7 @@ impl Writer {
             .u32(content.cast_unsigned());
     }
 
-    /// The members of TStreamerElement.
+    /// Writes the members of TStreamerElement.
     fn members(&mut self, element: &StreamerElement) {
         self.counted(|this| {
             this.out.u16(4);
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn lists_of_older_versions_of_root_are_added_to() {
-        // they have bits, and may have a name, where newer ones have none
+        // old elements have bits and may have a name, newer ones have neither
         let info = StreamerInfo {
             name: "Thing".to_owned(),
             version: 1,

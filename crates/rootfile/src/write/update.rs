@@ -1,8 +1,8 @@
-//! More for files that are there.
+//! Additions to existing files.
 //!
-//! An update that was killed leaves bytes behind the end that the header tells. Each begins with a record that says so: by
-//! it the next one knows that they are nobody's, and cuts them away. Other bytes there are left alone, as somebody may want
-//! to recover them: they become a gap between records.
+//! An update that was killed leaves bytes after the end that is in the header. They begin with a marker record, by which
+//! the next update recognizes and removes them. Other bytes are left alone, as somebody may want to recover them: they
+//! become a gap between records.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use super::{FileWriter, now};
 use crate::cursor::{Cursor, Place};
 use crate::{Key, RootFile, RootFileError};
 
-/// The title of the record that an update begins with.
+/// Title of the record that begins an update.
 const MARK: &str = "an update of femtobarn";
-/// More bytes than that record has.
+/// Upper limit for the size of that record.
 const LONGEST_MARK: u64 = 128;
 
 /// The largest gap that is written as one: sizes are signed 32-bit numbers.
 const LARGEST_GAP: u64 = 1_000_000_000;
-/// The smallest: it has its size in it.
+/// The smallest gap, which contains only its size.
 const SMALLEST_GAP: u64 = 4;
 
 impl FileWriter {
-    /// More for a file that is there, which `file` has opened and `sink` can write to.
+    /// Adds to an existing file, which `file` has opened and `sink` can write to.
     ///
     /// # Errors
     /// If its directories cannot be read, or the sink fails.
@@ -38,7 +38,7 @@ impl FileWriter {
         let infos = file.streamer_infos()?.into_iter();
         let mut size = file.source().meta().size;
         let mut gap = header.end..header.end;
-        // what a crash left may be in use: the root directory's record is written behind the header
+        // bytes after a crash may be in use: the root directory's record is written after the header
         if size > header.end && !is_used_behind(file, &folders, header.end) {
             if is_left_over(file, header.end) {
                 sink.truncate(header.end)?;
@@ -53,7 +53,7 @@ impl FileWriter {
             old_infos: file.streamer_info_object()?,
             described: infos.map(|info| (info.name, info.version)).collect(),
             new_infos: Vec::new(),
-            // behind everything that is there, known to the header or not
+            // after everything that exists, whether the header includes it or not
             end: size.max(gap.end),
             header,
             now: now(),
@@ -66,7 +66,7 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// Says of the bytes that nobody knows that they are a gap, so that the records are a chain again.
+    /// Marks the bytes in no record as a gap, so that the records are a chain again.
     pub(super) fn write_gap(&mut self) -> Result<(), RootFileError> {
         let mut at = self.gap.start;
         while at < self.gap.end {
@@ -83,7 +83,7 @@ impl FileWriter {
     }
 }
 
-/// Whether anything leads to bytes behind an end.
+/// Whether anything refers to bytes after an end.
 fn is_used_behind(file: &RootFile, folders: &[Folder], end: u64) -> bool {
     let header = file.header();
     let info = header
@@ -100,7 +100,7 @@ fn is_used_behind(file: &RootFile, folders: &[Folder], end: u64) -> bool {
     info.max(free) > end || folders.iter().any(has_behind)
 }
 
-/// Whether an update that was not finished begins there.
+/// Whether an unfinished update begins here.
 fn is_left_over(file: &RootFile, at: u64) -> bool {
     let source = file.source();
     let end = source.meta().size.min(at.saturating_add(LONGEST_MARK));

@@ -1,4 +1,4 @@
-//! What goes over a connection that is up: requests out, answers in, each to who waits for it.
+//! The traffic of a connection: sends requests, receives answers, and delivers each to its request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::protocol::{self, HEADER_LENGTH, Header, Malformed, Status};
 use crate::streams::Streams;
 use crate::{Pace, Rate, TooSlow};
 
-/// Bytes of data that are sent before it is noted that some were.
+/// Sending is recorded after each part of this size.
 const SENT: usize = 256 << 10;
 
-/// Sends what is to be sent, each request whole.
+/// Sends the queued requests, each completely.
 pub(super) async fn send(
     mut writing: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Outgoing>,
@@ -39,7 +39,7 @@ pub(super) async fn send(
     }
 }
 
-/// What ends the receiving.
+/// Why receiving ended.
 enum End {
     Io(std::io::Error),
     Malformed(Malformed),
@@ -64,10 +64,10 @@ impl From<Malformed> for End {
     }
 }
 
-/// The most bytes of an answer that says what is wrong, where to go or how long to wait.
+/// The most bytes of an answer without data: an error, a redirect or a wait.
 const MOST_TOLD: usize = 64 << 10;
 
-/// Gives answers to those who wait for them, until the connection ends.
+/// Receives answers and delivers them to their requests, until the connection ends.
 pub(crate) async fn receive(
     mut reading: impl AsyncRead + Unpin,
     streams: Arc<Streams>,
@@ -79,7 +79,9 @@ pub(crate) async fn receive(
             Err(End::Slow(slow)) => return streams.lose(&slow.to_string(), None),
             Err(End::Io(error)) => {
                 let why = match error.kind() {
-                    std::io::ErrorKind::UnexpectedEof => "the server closed it".to_owned(),
+                    std::io::ErrorKind::UnexpectedEof => {
+                        "the server closed the connection".to_owned()
+                    }
                     _ => error.to_string(),
                 };
                 return streams.lose(&why, None);
@@ -120,7 +122,7 @@ async fn receive_one(
     let Some((mut body, left)) = streams.body(id) else {
         return Err(Malformed {
             what: "stream",
-            expected: "one that waits for an answer".to_owned(),
+            expected: "a stream with a pending request".to_owned(),
             found: id.to_string(),
         }
         .into());
@@ -146,7 +148,7 @@ async fn receive_one(
             let mut told = BytesMut::new();
             fill(reading, &mut told, header.length, MOST_TOLD, progress).await?;
             let told = protocol::status_body(&told)?;
-            // data, each with where they are in the file and how many they are
+            // data, in parts that each begin with offset and length
             let whole = told.n_data + 16;
             if whole > left {
                 return Err(too_long(whole, left).into());
@@ -176,7 +178,7 @@ fn too_long(found: usize, most: usize) -> Malformed {
     }
 }
 
-/// Reads so many bytes more into a buffer, if they are no more than may come.
+/// Receives so many more bytes into a buffer, if they do not exceed its limit.
 async fn fill(
     reading: &mut (impl AsyncRead + Unpin),
     body: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! Bringing a connection up: handshake, login, authentication.
+//! Setting up a connection: handshake, login, authentication.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::protocol::{
 };
 use crate::{Code, Server, XrootdError};
 
-/// A connection on which one request is asked after the other.
+/// A connection with one request at a time.
 pub(super) struct Raw<'s, S> {
     pub server: &'s Server,
     pub stream: S,
@@ -35,7 +35,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         }
     }
 
-    /// The handshake, and what the server is.
+    /// The handshake; returns what the server is.
     pub async fn greet(&mut self) -> Result<Protocol, XrootdError> {
         const DOING: &str = "the handshake";
         let request = Request::Protocol {
@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         protocol::protocol(&body).map_err(|source| self.malformed(DOING, source))
     }
 
-    /// Logs in; gives the number of the session.
+    /// Logs in; returns the ID of the session.
     pub async fn login(
         &mut self,
         asker: &Asker<'_>,
@@ -106,7 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
                         error.map_err(|source| self.malformed("authentication", source))?;
                     tried.push(format!("{kind}: {why}"));
                 }
-                (status, _) => tried.push(format!("{kind}: it answers {status:?}")),
+                (status, _) => tried.push(format!("{kind}: unexpected answer {status:?}")),
             }
         }
         Err(XrootdError::Authentication {
@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         }
     }
 
-    /// Asks; a server that wants to be asked again later is an error.
+    /// Sends a request. If the server asks to wait, that is an error.
     async fn ask(
         &mut self,
         request: &Request,
@@ -151,7 +151,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
             return Ok((status, body));
         }
         let wait = protocol::wait(&body).map_err(|source| self.malformed(doing, source))?;
-        // whether that is too long is for who wants the connection to say
+        // the caller decides whether that is too long
         Err(XrootdError::Wait {
             server: self.server.to_string(),
             doing: doing.to_owned(),
@@ -170,8 +170,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         if header.starts_with(b"HTTP") {
             let source = Malformed {
                 what: "answer",
-                expected: "one of XRootD".to_owned(),
-                found: "one of HTTP: this looks like a web server, whose files are those of http:// or https://, or the port is not that of XRootD (1094)".to_owned(),
+                expected: "an XRootD message".to_owned(),
+                found: "an HTTP message: this is a web server (use http:// or https://), or the port is wrong (XRootD uses 1094)".to_owned(),
             };
             return Err(self.malformed(doing, source));
         }

@@ -1,4 +1,4 @@
-//! How long a server may make us wait.
+//! The time that a server may make a request wait.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use crate::error::said;
 use crate::notice::notice;
 use crate::{Options, Server, XrootdError};
 
-/// A wait that people should know of.
+/// A wait of this length is reported to the user.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// How long a server may make us wait for one request, all in all.
+/// The total time that a server may make one request wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     started: Instant,
@@ -17,7 +17,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Begins now.
+    /// Starts now.
     pub fn of(options: &Options) -> Self {
         Self {
             started: Instant::now(),
@@ -30,10 +30,10 @@ impl Patience {
         self.started + self.longest
     }
 
-    /// How long to pause if the server wants so much.
+    /// How long to pause if the server asks for this wait.
     ///
     /// # Errors
-    /// If it ends before that.
+    /// If the time ends before that.
     pub fn pause(
         &self,
         server: &Server,
@@ -41,7 +41,7 @@ impl Patience {
         asked: Duration,
         message: &str,
     ) -> Result<Duration, XrootdError> {
-        // of one that is always asked again at once there would be no end
+        // a server that asks for no wait each time would be asked in an endless loop
         let pause = asked.max(Duration::from_secs(1));
         if self.started.elapsed().saturating_add(pause) > self.longest {
             return Err(self.over(server, doing, asked, message));
@@ -50,19 +50,19 @@ impl Patience {
         Ok(pause)
     }
 
-    /// Tells that a server makes us wait, if that is long by now.
+    /// Sends a notice that a server makes the request wait, if the total wait is long.
     pub fn tell(&self, server: &Server, doing: &str, asked: Duration, message: &str) {
         if self.started.elapsed().saturating_add(asked) >= LONG {
             let (asked, longest) = (asked.as_secs(), self.longest.as_secs());
             let said = said(message);
             let text = format!(
-                "{server} asks to wait {asked} s for {doing}{said}: it is waited for, up to {longest} s in all (longest_wait)"
+                "{server} asks to wait {asked} s for {doing}{said}: waiting for up to {longest} s in total (longest_wait)"
             );
             notice(&server.to_string(), &text);
         }
     }
 
-    /// The error of a server that wants more than there is.
+    /// The error for a server that asks for more time than is left.
     pub fn over(
         &self,
         server: &Server,

@@ -1,4 +1,4 @@
-//! Reading and writing again what has failed: in smaller parts, so that something comes even where each connection breaks after a while.
+//! Repeats failed reads and writes in smaller parts, so that each connection transfers something before it breaks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,28 +11,28 @@ use crate::backoff::backoff;
 use crate::client::Tried;
 use crate::{Code, XrootdError};
 
-/// How many parts a read is cut into that has failed.
+/// Number of parts into which a failed read is cut.
 const PARTS: u64 = 8;
 
-/// The least bytes of a part of a range.
+/// The smallest part of a range, in bytes.
 const SMALLEST: u64 = 16 << 10;
 
-/// What is read by one request: ranges, or parts of such, with the number of the range that each belongs to.
+/// What one request reads: ranges, or parts of ranges, each with the number of its range.
 pub(super) type Part = Vec<(usize, Range<u64>)>;
 
-/// What has failed since something came.
+/// Failures since the last progress.
 pub(super) struct Trouble {
     tried: Tried,
-    /// Failures in a row while nothing came for the file.
+    /// Consecutive failures without progress of this file.
     failures: usize,
-    /// Those while others of its reads and writes were answered, as well.
+    /// Consecutive failures, including those during which other reads or writes of the file succeeded.
     all: usize,
-    /// How many of its reads and writes had been answered the last time.
+    /// How many of the file's reads and writes had been answered at the last failure.
     answered: u64,
 }
 
 impl File {
-    /// Nothing has failed yet.
+    /// No failures yet.
     pub(super) fn no_trouble(&self) -> Trouble {
         Trouble {
             tried: Tried::default(),
@@ -76,8 +76,8 @@ impl File {
         Ok(found.into_iter().map(joined).collect())
     }
 
-    /// Whether the same may go well another time. Of a file that is written no other server has anything, and what its own
-    /// server has refused it will refuse again; it was closed, though, if another of its writes has failed in the meantime.
+    /// Whether a retry may succeed. No other server has the data of a file that is being written, and its own server will
+    /// refuse again what it has refused. But the file was closed if another of its writes failed in the meantime.
     fn may_try(&self, error: &XrootdError) -> bool {
         match self.options {
             OpenOptions::Read => error.is_of_the_server(),
@@ -85,7 +85,7 @@ impl File {
         }
     }
 
-    /// Makes ready for another try of what has failed, or gives the error with all that was tried.
+    /// Prepares a retry after a failure, or returns the error with all attempts.
     pub(super) async fn try_again(
         &self,
         session: &Session,
@@ -95,7 +95,7 @@ impl File {
     ) -> Result<(), XrootdError> {
         let most = self.client.options().most_retries;
         let answered = self.answered.load(Relaxed);
-        // a connection that breaks after it has brought something for others is no try of this one
+        // a connection that broke after it served other requests does not count as an attempt of this one
         let is_starved = answered != trouble.answered && error.is_of_the_way();
         trouble.answered = answered;
         trouble.failures += usize::from(!is_starved);
@@ -106,12 +106,12 @@ impl File {
             return Err(self.client.exhausted(&doing, &trouble.tried, error));
         }
         trouble.tried.add(&session.connection.server, &error);
-        // the first time, the connection may just have been closed as one that nobody uses
+        // the first retry needs no delay: the server may just have closed an idle connection
         if let Some(tries) = trouble.failures.checked_sub(2) {
             tokio::time::sleep(backoff(tries)).await;
         }
         self.reopen(session.generation, &mut trouble.tried).await?;
-        // only now it will be
+        // count the retry only now that it will be made
         self.asked_again.fetch_add(1, Relaxed);
         Ok(())
     }
@@ -162,7 +162,7 @@ mod tests {
                 assert_eq!(joined, part);
                 continue;
             }
-            // pieces of one range follow each other
+            // pieces of one range are contiguous
             assert!(
                 joined
                     .windows(2)

@@ -1,4 +1,4 @@
-//! Which requests a read is: small ranges together, long ones in pieces.
+//! Cuts a read into requests: small ranges together, long ranges in pieces.
 
 use std::ops::Range;
 
@@ -6,22 +6,22 @@ use bytes::{Bytes, BytesMut};
 
 use crate::protocol::{LARGEST_ELEMENT, MOST_ELEMENTS};
 
-/// Ranges up to this size are read together in vector reads; longer ones by reads of their own, which servers send as they
-/// read them.
+/// Ranges up to this size are joined into vector reads. Longer ones are read by requests of their own, which servers send
+/// while they read.
 const LARGE: u64 = 1 << 20;
 
-/// Bytes of one read of a long range.
+/// Bytes per read of a long range.
 const PIECE: u64 = 8 << 20;
 
-/// The most bytes of a vector read: so many are in memory of the server until it has sent them.
+/// The most bytes of a vector read: the server holds them in memory until they are sent.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What a server takes in one vector read.
+/// A server's limits on vector reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most elements.
+    /// The most elements per request.
     pub most_elements: usize,
-    /// The most bytes of one.
+    /// The most bytes of one element.
     pub largest_element: u64,
 }
 
@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// By what the server says of its configuration.
+    /// Parses the server's configuration values.
     pub(crate) fn parse(lines: &[String]) -> Self {
         let number = |at: usize| {
             lines
@@ -55,7 +55,7 @@ impl Limits {
     }
 }
 
-/// What is asked in one request.
+/// The content of one request.
 pub(super) enum Read {
     One(Range<u64>),
     Several(Vec<Range<u64>>),
@@ -77,7 +77,7 @@ impl Read {
     }
 }
 
-/// Cuts ranges into requests, with the numbers of the ranges that their parts belong to. Empty ranges need none.
+/// Cuts ranges into requests, each with the numbers of the ranges of its parts. Empty ranges need no request.
 pub(super) fn reads(ranges: &[Range<u64>], limits: Limits) -> Vec<(Read, Vec<usize>)> {
     let mut out = Vec::new();
     let mut together: (Vec<Range<u64>>, Vec<usize>, u64) = Default::default();
@@ -172,7 +172,7 @@ mod tests {
         };
         let found = Limits::parse(&lines(&["512", "100000"]));
         assert_eq!((found.most_elements, found.largest_element), (512, 100_000));
-        // who does not know a name repeats it
+        // servers repeat names that they do not know
         assert_eq!(
             Limits::parse(&lines(&["readv_iov_max", "0"])),
             Limits::default()

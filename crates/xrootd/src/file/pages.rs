@@ -9,7 +9,7 @@ use crate::XrootdError;
 use crate::protocol::{self, PAGE, Request};
 
 impl File {
-    /// Reads a range whose pages come with checksums; those that are damaged are asked for once more.
+    /// Reads a range whose pages have checksums. Damaged pages are requested once more.
     pub(super) async fn read_pages(
         &self,
         session: &Session,
@@ -50,7 +50,7 @@ impl File {
             length: length_of(range)?,
             is_retry,
         };
-        // a checksum for each page, and where each part belongs
+        // a checksum for each page, and offset and length of each part
         let pages = expected / PAGE + 2;
         let most = expected + pages * 4 + (pages + 1) * 16;
         let most = usize::try_from(most).unwrap_or(usize::MAX);

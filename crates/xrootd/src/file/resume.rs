@@ -1,7 +1,7 @@
-//! Going on with a file that is written, once its connection is lost.
+//! Continues a file that is being written after its connection was lost.
 //!
-//! Writes say where their bytes belong, so one that may or may not have been done is simply made again. The file is opened
-//! where it is, as it is: another server has none of it.
+//! Writes state their offsets, so a write that may or may not have been done can be repeated. The file is opened on the
+//! same server: no other server has the data.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use crate::protocol::{Request, Stat};
 use crate::{Code, Server, XrootdError, XrootdUrl};
 
 impl File {
-    /// Opens it once more to write, and insists that all is there that the server has taken.
+    /// Opens the file again for writing, and checks that the server has everything it had accepted.
     pub(super) async fn resume(
         &self,
         place: &mut Place,
@@ -40,7 +40,8 @@ impl File {
         Ok(session)
     }
 
-    /// Opens it on a server that may not know yet that the old connection is lost, and so not let anybody else write.
+    /// Opens the file on a server that may not have noticed the loss of the old connection, and may therefore refuse
+    /// another writer.
     async fn open_where_it_is(
         &self,
         at: &XrootdUrl,
@@ -68,8 +69,8 @@ impl File {
         }
     }
 
-    /// Has the server close what it has open for the old connection, so that nothing of that is written any more. One that
-    /// has closed it, or cannot be reached, needs nothing.
+    /// Makes the server close the old session, so that none of its writes are done later. This is not needed if the
+    /// server has closed it already, or cannot be reached.
     async fn end(&self, server: &Server, old: &Session, tried: &Tried) -> Result<(), XrootdError> {
         let limit = self.client.options().connect_timeout;
         let end = async |connection: &Connection, request: Request| {
@@ -86,7 +87,7 @@ impl File {
                 end(&connection, Request::EndSession { session }).await;
                 Ok(())
             }
-            // to wait as long again for the same silence would tell nothing new
+            // a second timeout of the same length would tell nothing new
             Err(error @ XrootdError::Timeout { .. }) => {
                 let doing = format!("open {}", self.url.path);
                 Err(self.client.exhausted(&doing, tried, error))
@@ -95,7 +96,7 @@ impl File {
         }
     }
 
-    /// Insists that the file is as long as what was written makes it.
+    /// Checks that the file has the size that the writes gave it.
     fn check_size(&self, server: &Server, stat: &Stat) -> Result<(), XrootdError> {
         let [least, most] = self.ends.each_ref().map(|end| end.load(Relaxed));
         if (least..=most).contains(&stat.size) {

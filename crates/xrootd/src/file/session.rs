@@ -1,4 +1,4 @@
-//! Files that servers have open for us, of which there are only so many at once.
+//! Files that are open on servers, of which there is a limited number.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,12 +11,12 @@ use crate::Server;
 use crate::connection::Connection;
 use crate::protocol::{FileHandle, Request};
 
-/// Where a file is open. The server is told that it is not any more when nobody uses this, without waiting for its answer.
+/// Where a file is open. When the last user drops it, a close request is sent without waiting for its answer.
 #[derive(Debug)]
 pub(super) struct Session {
     pub connection: Arc<Connection>,
     pub handle: FileHandle,
-    /// How often it was opened again.
+    /// How often the file was opened again.
     pub generation: usize,
     is_closed: AtomicBool,
 }
@@ -31,12 +31,12 @@ impl Session {
         }
     }
 
-    /// Whether the time that the server says is that of the file.
+    /// Whether the server reports the modification time of the file itself.
     pub fn has_time(&self) -> bool {
         !self.connection.protocol.flags.is_proxy()
     }
 
-    /// The request to close it, which is made only once.
+    /// The close request, which is made only once.
     pub fn closing(&self) -> Request {
         self.is_closed.store(true, Relaxed);
         Request::Close {
@@ -52,7 +52,7 @@ impl Drop for Session {
         }
         let (connection, request) = (self.connection.clone(), self.closing());
         connection.runtime.clone().spawn(async move {
-            // nobody is left to tell
+            // nobody can receive an error
             let closed = connection.demand(&request, Bytes::new(), 0, "close");
             let _ = closed.await;
         });
@@ -62,7 +62,7 @@ impl Drop for Session {
 /// Where a file is open, or was.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// None if others needed the room.
+    /// None if the file was closed in favour of others.
     pub(super) here: Option<Arc<Session>>,
     pub(super) generation: usize,
     pub(super) server: Server,
@@ -78,16 +78,16 @@ impl Place {
     }
 }
 
-/// Shared by a file and by who keeps the files few.
+/// Shared by a file and the list of open files.
 pub(crate) type Slot = Arc<Mutex<Place>>;
 
-/// Files that are open to be read, the one that was opened first at the front.
+/// Files that are open for reading; the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(std::sync::Mutex<VecDeque<Weak<Mutex<Place>>>>);
 
 impl Kept {
-    /// Keeps one more, and closes those that were opened first if there are too many. A read that is under way keeps its file
-    /// open until it ends.
+    /// Adds a file, and closes the oldest ones if there are too many. A read in progress keeps its file open until it
+    /// ends.
     pub fn add(&self, slot: &Slot, most: usize) {
         let mut kept = self
             .0
@@ -99,7 +99,7 @@ impl Kept {
             let Some(oldest) = kept.pop_front().and_then(|oldest| oldest.upgrade()) else {
                 continue;
             };
-            // one that is just being opened again is the newest
+            // a file that is just being opened again is not old
             if let Ok(mut place) = oldest.try_lock() {
                 place.here = None;
             }

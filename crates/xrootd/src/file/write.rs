@@ -11,14 +11,15 @@ use super::{File, Session};
 use crate::XrootdError;
 use crate::protocol::{self, FileHandle, Request};
 
-/// Bytes of one write.
+/// Bytes per write request.
 const WRITTEN: usize = 4 << 20;
 
 impl File {
-    /// Writes bytes at a place, in pieces, all at once. What a connection was lost over is written again.
+    /// Writes bytes at an offset, in pieces, all sent at once. Pieces whose connection was lost are
+    /// written again.
     ///
     /// # Errors
-    /// If the server does not take them. What it has taken of them nobody knows.
+    /// If the server does not accept the bytes. It is then unknown which of them it has written.
     pub async fn write(&self, offset: u64, bytes: Bytes) -> Result<(), XrootdError> {
         let end = offset.saturating_add(bytes.len() as u64);
         self.ends[1].fetch_max(end, Relaxed);
@@ -90,7 +91,7 @@ impl File {
         Ok(())
     }
 
-    /// Asks for something that may be done twice, until a server has done it.
+    /// Repeats an idempotent request until a server has done it.
     async fn insist(
         &self,
         doing: &str,
@@ -110,7 +111,7 @@ impl File {
         }
     }
 
-    /// Writes a piece whose pages go with checksums; those that came damaged are sent once more.
+    /// Writes a piece with a checksum for each page. Pages that arrived damaged are sent once more.
     async fn write_pages(
         &self,
         session: &Session,
@@ -141,7 +142,7 @@ impl File {
         Ok(())
     }
 
-    /// Where the pages are that came damaged.
+    /// Sends pages; returns the offsets of those that arrived damaged.
     async fn send_pages(
         &self,
         session: &Session,
@@ -158,28 +159,28 @@ impl File {
             length: u32::try_from(pages.len()).unwrap_or(u32::MAX),
             is_retry,
         };
-        // a place for each page, behind what the answer says of itself
+        // an offset for each page, after the fixed part of the answer
         let most = 64 + 8 * (data.len() / 4096 + 2);
         let body = connection.demand(&request, pages, most, doing).await?;
         let damaged = protocol::page_written(body.get(16..).unwrap_or_default());
         damaged.map_err(|source| connection.malformed(doing, source))
     }
 
-    /// Waits until what was written is on the server's disk.
+    /// Waits until the server has written everything to its disk.
     ///
     /// # Errors
-    /// If the server does not say so.
+    /// If the server does not confirm it.
     pub async fn sync(&self) -> Result<(), XrootdError> {
         self.insist("sync", |handle| Request::Sync { handle }).await
     }
 
-    /// Gives the file another size.
+    /// Changes the size of the file.
     ///
     /// # Errors
-    /// If the server will not.
+    /// If the server refuses.
     pub async fn truncate(&self, size: u64) -> Result<(), XrootdError> {
         let [least, most] = &self.ends;
-        // until it is answered, it may have either
+        // until the server answers, the file may have either size
         least.fetch_min(size, Relaxed);
         most.fetch_max(size, Relaxed);
         self.insist("truncate", |handle| Request::TruncateOpen { handle, size })
@@ -189,10 +190,10 @@ impl File {
         Ok(())
     }
 
-    /// Closes the file; of one that was written, errors that come late are told here.
+    /// Closes the file. Errors of earlier writes may be reported here.
     ///
     /// # Errors
-    /// If the server does not say that all is well.
+    /// If the server does not confirm it.
     pub async fn close(self) -> Result<(), XrootdError> {
         let Some(session) = self.session.lock().await.here.take() else {
             return Ok(());

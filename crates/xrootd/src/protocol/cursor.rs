@@ -1,8 +1,8 @@
-//! Reading big-endian numbers one after another.
+//! Reads big-endian numbers one after another.
 
 use super::Malformed;
 
-/// Bytes of an answer, and what is being read of them.
+/// The bytes of an answer, and the position in them.
 pub(super) struct Cursor<'a> {
     what: &'static str,
     rest: &'a [u8],
@@ -53,25 +53,25 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A length, which is never below zero.
+    /// A length, which must not be negative.
     pub fn length(&mut self) -> Result<usize, Malformed> {
         let found = self.i32()?;
         usize::try_from(found).map_err(|_| Malformed::new(self.what, "a length", found))
     }
 
-    /// What is left, as text without the zero byte at its end.
+    /// The rest, as text without the zero byte at its end.
     pub fn text(&self) -> String {
         text(self.rest)
     }
 }
 
-/// Text for people, which is shown on terminals: what controls them is left out.
+/// Text to show on terminals, without control characters.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = text(bytes).replace(char::is_control, " ");
     text.trim().to_owned()
 }
 
-/// Text as servers send it: with or without a zero byte at the end.
+/// Text of a server, with or without a zero byte at its end.
 pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0);
     let bytes = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);

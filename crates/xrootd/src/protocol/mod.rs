@@ -1,6 +1,6 @@
-//! Messages of the XRootD protocol as bytes: what a client sends, and what a server answers. No I/O, no clock.
+//! Messages of the XRootD protocol as bytes: requests of a client and answers of a server. No I/O, no clock.
 //!
-//! By `XProtocol.hh` of XRootD, version 5.2.0 of the protocol. All numbers are big-endian.
+//! Follows `XProtocol.hh` of XRootD, protocol version 5.2.0. All numbers are big-endian.
 
 mod cursor;
 mod request;
@@ -15,30 +15,31 @@ pub use response::{
     page_read, page_write, page_written, protocol, readv, redirect, stat, status_body, wait,
 };
 
-/// The version of the protocol that is spoken.
+/// The protocol version of this client.
 pub const VERSION: i32 = 0x520;
 
-/// Bytes of the header of an answer.
+/// Length of the header of an answer.
 pub const HEADER_LENGTH: usize = 8;
 
-/// Bytes of a page of `pgread` and `pgwrite`, each of which has a checksum.
+/// Length of a page of `pgread` and `pgwrite`. Each page has a checksum.
 pub const PAGE: u64 = 4096;
 
-/// The most elements of a vector read, unless the server says otherwise (`XrdProto::maxRvecsz`).
+/// The most elements of a vector read, unless the server reports another limit (`XrdProto::maxRvecsz`).
 pub const MOST_ELEMENTS: usize = 1024;
 
-/// The most bytes of an element of a vector read, unless the server says otherwise (`XrdProto::maxRVdsz`).
+/// The most bytes of an element of a vector read, unless the server reports another limit
+/// (`XrdProto::maxRVdsz`).
 pub const LARGEST_ELEMENT: u64 = 2_097_136;
 
-/// What is wrong with an answer, or with what was to be sent.
+/// What is wrong with an answer, or with a request that cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed answer: {what}: expected {expected}, found {found}")]
 pub struct Malformed {
-    /// What was being read.
+    /// The item that was read.
     pub what: &'static str,
-    /// What should be there.
+    /// What was expected.
     pub expected: String,
-    /// What is there.
+    /// What was found.
     pub found: String,
 }
 

@@ -1,73 +1,73 @@
-//! What a client sends.
+//! Requests of a client.
 
 use super::VERSION;
 
-/// An open file, as the server knows it. Zero is a number as any other.
+/// The server's handle of an open file. Zero is a valid handle.
 pub type FileHandle = [u8; 4];
 
-/// A range of a file that is read in a vector read.
+/// An element of a vector read: a range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
     /// The file.
     pub handle: FileHandle,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
 }
 
-/// How a file is opened (`XOpenRequestOption`).
+/// How to open a file (`XOpenRequestOption`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenFlags(pub u16);
 
 impl OpenFlags {
-    /// What is there is deleted first.
+    /// Delete an existing file first.
     pub const DELETE: Self = Self(0x0002);
-    /// Although others have it open.
+    /// Open even if others have the file open.
     pub const FORCE: Self = Self(0x0004);
-    /// Only if there is no such file.
+    /// Create; fail if the file exists.
     pub const NEW: Self = Self(0x0008);
-    /// To read.
+    /// Open for reading.
     pub const READ: Self = Self(0x0010);
-    /// To read and write.
+    /// Open for reading and writing.
     pub const UPDATE: Self = Self(0x0020);
-    /// Answers may come later.
+    /// Allow asynchronous answers.
     pub const ASYNC: Self = Self(0x0040);
-    /// What a redirector knows of the file is looked up anew.
+    /// Make redirectors look up the file again.
     pub const REFRESH: Self = Self(0x0080);
-    /// Folders are made where they are missing.
+    /// Create missing parent directories.
     pub const MAKE_PATH: Self = Self(0x0100);
-    /// The answer has what `stat` says.
+    /// Return the status of the file.
     pub const RETURN_STAT: Self = Self(0x0400);
-    /// The file is kept only if it is closed.
+    /// Keep the file only if it is closed.
     pub const KEEP_ON_CLOSE: Self = Self(0x1000);
 
-    /// Both.
+    /// Both options.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// Permissions of a new file or folder, as in POSIX.
+/// Permissions of a new file or directory, as in POSIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode(pub u16);
 
 impl Mode {
-    /// Everybody may read, the owner may write.
+    /// The owner may read and write, others may read.
     pub const FILE: Self = Self(0o644);
-    /// The same of a folder.
+    /// The same for a directory.
     pub const FOLDER: Self = Self(0o755);
 }
 
-/// What is listed of a folder (`XDirlistRequestOption`).
+/// Options of a directory listing (`XDirlistRequestOption`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DirListOptions {
-    /// What `stat` says of each entry, too.
+    /// Return the status of each entry.
     pub with_stat: bool,
 }
 
-/// What is asked of a server (`XQueryType`).
+/// The kind of a query (`XQueryType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in the protocol")]
 pub enum QueryKind {
@@ -93,15 +93,15 @@ impl QueryKind {
 #[expect(missing_docs, reason = "named as in the protocol")]
 pub enum Request {
     Protocol {
-        /// Whether the connection can change to TLS.
+        /// Whether the client supports TLS.
         able_tls: bool,
-        /// Whether it wants to.
+        /// Whether the client wants TLS.
         want_tls: bool,
     },
     Login {
         process: i32,
         user: String,
-        /// Opaque data, such as the token of a redirect.
+        /// Opaque data, for example the token of a redirect.
         token: String,
     },
     Auth {
@@ -127,7 +127,7 @@ pub enum Request {
         handle: FileHandle,
         offset: u64,
         length: u32,
-        /// The parallel stream that the data shall come by; 0 for this one.
+        /// The parallel stream for the data; 0 for this one.
         path_id: u8,
     },
     ReadV {
@@ -138,19 +138,19 @@ pub enum Request {
         handle: FileHandle,
         offset: u64,
         length: u32,
-        /// Whether the pages had wrong checksums when they came first.
+        /// Whether the pages are sent again because they arrived damaged.
         is_retry: bool,
     },
     Write {
         handle: FileHandle,
         offset: u64,
-        /// Bytes that follow the request.
+        /// Number of bytes that follow the request.
         length: u32,
     },
     PgWrite {
         handle: FileHandle,
         offset: u64,
-        /// Bytes that follow the request, with the checksums.
+        /// Number of bytes that follow the request, including checksums.
         length: u32,
         is_retry: bool,
     },
@@ -201,7 +201,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// The number of the request (`XRequestTypes`).
+    /// The request code (`XRequestTypes`).
     pub fn code(&self) -> u16 {
         match self {
             Self::Auth { .. } => 3000,
@@ -230,7 +230,7 @@ impl Request {
         }
     }
 
-    /// Its name in the protocol, for messages.
+    /// The name in the protocol, for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Auth { .. } => "auth",
@@ -259,10 +259,10 @@ impl Request {
         }
     }
 
-    /// The bytes of the request on a stream. The data of `Write` and `PgWrite` are to follow them.
+    /// Encodes the request for a stream. The data of `Write` and `PgWrite` must be sent after it.
     ///
     /// # Errors
-    /// If it has more bytes than the protocol can say.
+    /// If it is longer than the protocol allows.
     pub fn encode(&self, stream: [u8; 2]) -> Result<Vec<u8>, super::Malformed> {
         let mut body = [0; 16];
         let mut payload = Vec::new();
@@ -283,12 +283,12 @@ impl Request {
         Ok(out)
     }
 
-    /// The sixteen bytes that each request has in its own way, and what follows the header.
+    /// Fills the sixteen bytes that are specific to the request, and the payload after the header.
     fn fill(&self, body: &mut Fields<'_>, payload: &mut Vec<u8>) {
         match self {
             Self::Protocol { able_tls, want_tls } => {
                 body.put(0, &VERSION.to_be_bytes());
-                // security requirements are asked for; after the request a login is expected
+                // ask for the security requirements; a login follows
                 body.put(
                     4,
                     &[1 | u8::from(*able_tls) << 1 | u8::from(*want_tls) << 2, 3],
@@ -302,7 +302,7 @@ impl Request {
                 body.put(0, &process.to_be_bytes());
                 let user = user.as_bytes();
                 body.put(4, user.get(..8).unwrap_or(user));
-                // full URLs, several protocols, re-reads at redirects, both kinds of addresses; asynchronous answers, version 5
+                // full URLs, several protocols, re-reads at redirects, IPv4 and IPv6; asynchronous answers, version 5
                 body.put(12, &[0, 1 | 2 | 4 | 8, 0x80 | 5, 0]);
                 payload.extend_from_slice(token.as_bytes());
             }
@@ -411,7 +411,7 @@ impl Request {
     }
 }
 
-/// The sixteen bytes of a request that are its own.
+/// The sixteen bytes that are specific to a request.
 struct Fields<'a>(&'a mut [u8; 16]);
 
 impl Fields<'_> {
@@ -422,7 +422,7 @@ impl Fields<'_> {
     }
 }
 
-/// What is sent first, before any request.
+/// The first bytes of a connection, before any request.
 pub fn handshake() -> [u8; 20] {
     let mut out = [0; 20];
     let (_, rest) = out.split_at_mut(12);

@@ -1,33 +1,33 @@
-//! What a server answers.
+//! Answers of a server.
 
 use bytes::Bytes;
 
 use super::cursor::{Cursor, shown, text};
 use super::{Element, FileHandle, HEADER_LENGTH, Malformed, PAGE};
 
-/// The number of a session, by which parallel streams join it.
+/// The ID of a session, by which parallel streams join it.
 pub type SessionId = [u8; 16];
 
-/// What an answer is (`XResponseType`).
+/// The kind of an answer (`XResponseType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// All of it, or the rest.
+    /// The complete answer, or its last part.
     Ok,
-    /// A part of it.
+    /// A part of the answer; more follows.
     OkSoFar,
-    /// Something that was not asked for, or an answer that was to come later.
+    /// An unsolicited message, or a postponed answer.
     Attention,
-    /// The authentication goes on.
+    /// The authentication continues.
     AuthMore,
     /// An error.
     Error,
-    /// Another server is to be asked.
+    /// Ask another server.
     Redirect,
-    /// The same is to be asked again, later.
+    /// Repeat the request later.
     Wait,
-    /// The answer will come later.
+    /// The answer will arrive later.
     WaitForResponse,
-    /// An answer with a checksum, and data behind it.
+    /// An answer with a checksum, followed by data.
     Status,
 }
 
@@ -36,17 +36,17 @@ pub enum Status {
 pub struct Header {
     /// The stream of the request.
     pub stream: [u8; 2],
-    /// What it is.
+    /// The kind of the answer.
     pub status: Status,
-    /// Bytes that follow.
+    /// Number of bytes that follow.
     pub length: usize,
 }
 
 impl Header {
-    /// Reads a header.
+    /// Parses a header.
     ///
     /// # Errors
-    /// If it has a status that there is not, or a length below zero.
+    /// If the status is unknown, or the length negative.
     pub fn parse(bytes: &[u8; HEADER_LENGTH]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new("header", bytes);
         let stream = cursor.array()?;
@@ -70,7 +70,7 @@ impl Header {
     }
 }
 
-/// What a server is, and what it can and demands.
+/// The role of a server, with its capabilities and requirements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u32);
 
@@ -92,12 +92,12 @@ impl Flags {
         self.0 & 0x4000_0000 != 0
     }
 
-    /// Whether the login, or all that follows it, must be under TLS.
+    /// Whether login, or all later requests, require TLS.
     pub fn demands_tls(self) -> bool {
         self.0 & (0x0400_0000 | 0x0800_0000) != 0
     }
 
-    /// Whether it gives files that another server has, perhaps from a cache.
+    /// Whether it is a proxy: it serves files of another server, perhaps from a cache.
     pub fn is_proxy(self) -> bool {
         self.0 & (0x80 | 0x200) != 0
     }
@@ -110,22 +110,22 @@ impl Flags {
 /// The answer to `protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocol {
-    /// The version of the protocol, as 0x520.
+    /// The protocol version, for example 0x520.
     pub version: i32,
-    /// What the server is.
+    /// The role of the server.
     pub flags: Flags,
-    /// How many kinds of requests must be signed: 0 for none (`kXR_secNone`).
+    /// The security level, which says which requests must be signed; 0 for none (`kXR_secNone`).
     pub security_level: u8,
 }
 
-/// Reads the answer to `protocol`.
+/// Parses the answer to `protocol`.
 ///
 /// # Errors
 /// If it is too short.
 pub fn protocol(body: &[u8]) -> Result<Protocol, Malformed> {
     let mut cursor = Cursor::new("answer to protocol", body);
     let (version, flags) = (cursor.i32()?, cursor.u32()?);
-    // what follows is tagged: 'B' for interfaces, 'S' for security
+    // tagged items follow: 'B' for interfaces, 'S' for security
     let mut security_level = 0;
     while let [tag, ..] = *cursor.rest() {
         match tag {
@@ -154,11 +154,12 @@ pub fn protocol(body: &[u8]) -> Result<Protocol, Malformed> {
 pub struct Login {
     /// The session.
     pub session: SessionId,
-    /// The kinds of authentication that the server takes, with their parameters, in its order; none if it wants none.
+    /// The authentication protocols that the server offers, with their parameters, in the server's order; empty if it
+    /// requires none.
     pub authentication: Vec<(String, String)>,
 }
 
-/// Reads the answer to `login`.
+/// Parses the answer to `login`.
 ///
 /// # Errors
 /// If it is too short.
@@ -177,45 +178,45 @@ pub fn login(body: &[u8]) -> Result<Login, Malformed> {
     })
 }
 
-/// What `stat` says of a file or folder.
+/// The status of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stat {
-    /// What identifies it on its server.
+    /// The server's ID of the file.
     pub id: String,
     /// Size in bytes.
     pub size: u64,
     /// `XStatRespFlags`.
     pub flags: u32,
-    /// When it was changed, in seconds since 1970.
+    /// Time of the last modification, in seconds since 1970.
     pub modified: i64,
 }
 
 impl Stat {
-    /// Whether it is a folder.
+    /// Whether it is a directory.
     pub fn is_folder(&self) -> bool {
         self.flags & 2 != 0
     }
 
-    /// Whether it is something that is neither file nor folder.
+    /// Whether it is neither a file nor a directory.
     pub fn is_other(&self) -> bool {
         self.flags & 4 != 0
     }
 
-    /// Whether it is on tape or the like.
+    /// Whether it is offline, for example on tape.
     pub fn is_offline(&self) -> bool {
         self.flags & 8 != 0
     }
 
-    /// Whether it may be read.
+    /// Whether it can be read.
     pub fn is_readable(&self) -> bool {
         self.flags & 16 != 0
     }
 }
 
-/// Reads what `stat` answers: numbers with spaces between them.
+/// Parses the answer to `stat`: numbers separated by spaces.
 ///
 /// # Errors
-/// If there are too few, or one is no number.
+/// If there are too few, or one is not a number.
 pub fn stat(body: &[u8]) -> Result<Stat, Malformed> {
     stat_of(&text(body))
 }
@@ -236,13 +237,13 @@ fn stat_of(line: &str) -> Result<Stat, Malformed> {
 /// The answer to `open`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// The file.
+    /// The handle of the file.
     pub handle: FileHandle,
-    /// What `stat` says of it, if that was asked for.
+    /// The status of the file, if it was requested.
     pub stat: Option<Stat>,
 }
 
-/// Reads the answer to `open`.
+/// Parses the answer to `open`.
 ///
 /// # Errors
 /// If it is too short.
@@ -252,32 +253,32 @@ pub fn opened(body: &[u8]) -> Result<Opened, Malformed> {
     if cursor.rest().is_empty() {
         return Ok(Opened { handle, stat: None });
     }
-    // size and type of a compression that nobody has
+    // size and type of a compression, which is not used
     cursor.bytes(8)?;
     let info = cursor.text();
     let stat = (!info.is_empty()).then(|| stat_of(&info)).transpose()?;
     Ok(Opened { handle, stat })
 }
 
-/// An entry of a folder.
+/// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What `stat` says of it, if that was asked for and the server can.
+    /// The status, if it was requested and the server supports that.
     pub stat: Option<Stat>,
 }
 
-/// Reads the answer to `dirlist`: names, or if the server gives it, names and what `stat` says in turn, behind an entry for the
-/// folder itself.
+/// Parses the answer to `dirlist`: names or, if the server supports it, alternating names and status lines, after an
+/// entry for the directory itself.
 ///
 /// # Errors
-/// If what is said of an entry is not what `stat` says.
+/// If the status line of an entry is invalid.
 pub fn dir_entries(body: &[u8]) -> Result<Vec<DirEntry>, Malformed> {
     let all = text(body);
     let mut lines = all.lines();
     let Some(rest) = all.strip_prefix(".\n0 0 0 0\n").or_else(|| {
-        // an empty folder
+        // an empty directory
         (all.trim_end() == ".\n0 0 0 0").then_some("")
     }) else {
         let names = lines.by_ref().filter(|name| !name.is_empty());
@@ -301,13 +302,13 @@ pub fn dir_entries(body: &[u8]) -> Result<Vec<DirEntry>, Malformed> {
     Ok(out)
 }
 
-/// Reads the answer to `locate`: where a file is, servers before managers.
+/// Parses the answer to `locate`: addresses, servers before managers.
 pub fn locations(body: &[u8]) -> Vec<String> {
     let all = text(body);
     let mut found: Vec<(bool, String)> = all
         .split_ascii_whitespace()
         .filter_map(|part| {
-            // a kind (S and s servers, M and m managers), an access (r, w), and the address
+            // a kind (S and s: servers, M and m: managers), an access (r, w), and the address
             let (kind, rest) = part.split_at_checked(1)?;
             let (_, address) = rest.split_at_checked(1)?;
             Some((!kind.eq_ignore_ascii_case("s"), address.to_owned()))
@@ -317,10 +318,10 @@ pub fn locations(body: &[u8]) -> Vec<String> {
     found.into_iter().map(|(_, address)| address).collect()
 }
 
-/// Cuts the answer to a vector read, which is the elements' own headers and bytes in turn.
+/// Splits the answer to a vector read, in which headers and bytes of the elements alternate.
 ///
 /// # Errors
-/// If it has other elements than those that were asked for, in another order, or of another length.
+/// If the elements differ from the requested ones in number, order or length.
 pub fn readv(body: &Bytes, elements: &[Element]) -> Result<Vec<Bytes>, Malformed> {
     let mut at = 0;
     let mut out = Vec::with_capacity(elements.len());
@@ -349,7 +350,7 @@ pub fn readv(body: &Bytes, elements: &[Element]) -> Result<Vec<Bytes>, Malformed
     }
 }
 
-/// Reads an error: its number (`XErrorCode`) and what the server says.
+/// Parses an error: its code (`XErrorCode`) and message.
 ///
 /// # Errors
 /// If it is too short.
@@ -358,23 +359,23 @@ pub fn error(body: &[u8]) -> Result<(i32, String), Malformed> {
     Ok((cursor.i32()?, shown(cursor.rest())))
 }
 
-/// Where to ask instead.
+/// The target of a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// A host, or with a `port` below zero a whole URL.
+    /// A host or, if `port` is negative, a complete URL.
     pub host: String,
-    /// The port; 0 for the usual one.
+    /// The port; 0 for the default.
     pub port: i32,
-    /// What is to be added to the path of the request.
+    /// Opaque data to add to the path of the request.
     pub opaque: String,
-    /// What is to be said at the login.
+    /// Token to send at login.
     pub token: String,
 }
 
-/// Reads a redirect.
+/// Parses a redirect.
 ///
 /// # Errors
-/// If it names no host.
+/// If it has no host.
 pub fn redirect(body: &[u8]) -> Result<Redirect, Malformed> {
     let mut cursor = Cursor::new("redirect", body);
     let port = cursor.i32()?;
@@ -409,11 +410,11 @@ pub fn redirect(body: &[u8]) -> Result<Redirect, Malformed> {
 pub struct Wait {
     /// Seconds.
     pub seconds: u32,
-    /// What the server says of it.
+    /// The reason that the server gives.
     pub message: String,
 }
 
-/// Reads how long to wait: for a request that is to be sent again, or for an answer.
+/// Parses a wait: for a request that must be repeated, or for an answer.
 ///
 /// # Errors
 /// If it is too short.
@@ -425,10 +426,10 @@ pub fn wait(body: &[u8]) -> Result<Wait, Malformed> {
     })
 }
 
-/// Reads something that was not asked for: none if it is of no importance, or the answer to a request that was to wait for it.
+/// Parses an unsolicited message: none if it can be ignored, or a postponed answer.
 ///
 /// # Errors
-/// If it is too short, or the answer in it is.
+/// If the message, or the answer in it, is too short.
 pub fn attention(body: &Bytes) -> Result<Option<(Header, Bytes)>, Malformed> {
     const RESPONSE: i32 = 5008;
     let mut cursor = Cursor::new("attention", body);
@@ -441,25 +442,25 @@ pub fn attention(body: &Bytes) -> Result<Option<(Header, Bytes)>, Malformed> {
     Ok(Some((header, body.slice_ref(data))))
 }
 
-/// What an answer with a checksum says of itself.
+/// The body of an answer with a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusBody {
     /// The stream of the request.
     pub stream: [u8; 2],
-    /// The number of the request, counted from the first (3000).
+    /// The request code, counted from the first (3000).
     pub request: u8,
     /// Whether more follows.
     pub is_partial: bool,
-    /// Bytes of data behind it.
+    /// Number of data bytes that follow.
     pub n_data: usize,
-    /// Where the data are in the file.
+    /// Offset of the data in the file.
     pub offset: u64,
 }
 
-/// Reads the body of an answer with a checksum, and compares that.
+/// Parses the body of an answer with a checksum, and verifies it.
 ///
 /// # Errors
-/// If it is too short, or the checksum is not that of its bytes.
+/// If it is too short, or the checksum does not match.
 pub fn status_body(body: &[u8]) -> Result<StatusBody, Malformed> {
     let mut cursor = Cursor::new("status", body);
     let expected = cursor.u32()?;
@@ -485,16 +486,17 @@ pub fn status_body(body: &[u8]) -> Result<StatusBody, Malformed> {
     })
 }
 
-/// Pages that came, and which of them are damaged.
+/// Received pages, and which of them are damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRead {
     /// The bytes, without the checksums.
     pub bytes: Vec<u8>,
-    /// Offsets in the file of pages whose checksums are not those of their bytes, and their lengths.
+    /// Offsets in the file and lengths of pages whose checksums do not match.
     pub damaged: Vec<(u64, usize)>,
 }
 
-/// Takes the checksums (CRC32C) out of the data of `pgread`: one before each page, of which the first and the last may be parts.
+/// Separates the data of `pgread` from their checksums (CRC32C). There is one before each page; the first and the last
+/// page may be incomplete.
 ///
 /// # Errors
 /// If the data end within a checksum.
@@ -518,7 +520,7 @@ pub fn page_read(offset: u64, data: &[u8]) -> Result<PageRead, Malformed> {
     Ok(out)
 }
 
-/// Puts checksums (CRC32C) into data for `pgwrite`, as [`page_read`] takes them out.
+/// Adds checksums (CRC32C) to the data of `pgwrite`, in the layout that [`page_read`] reads.
 #[must_use]
 pub fn page_write(offset: u64, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len() + data.len() / 1000 + 8);
@@ -534,28 +536,28 @@ pub fn page_write(offset: u64, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes from a place to the end of its page, or of the data that begin there.
+/// Number of bytes from an offset to the end of its page, or to the end of the data.
 #[must_use]
 pub fn page_length(offset: u64, left: usize) -> usize {
     usize::try_from(PAGE - offset % PAGE).unwrap_or(0).min(left)
 }
 
-/// Where the pages are that came to the server with wrong checksums, of the data of an answer to `pgwrite`.
+/// Parses the answer to `pgwrite`: offsets of the pages that arrived damaged.
 ///
 /// # Errors
-/// If the data are not what the protocol says, or their own checksum is wrong.
+/// If the answer is malformed, or its own checksum does not match.
 pub fn page_written(data: &[u8]) -> Result<Vec<u64>, Malformed> {
     if data.is_empty() {
         return Ok(Vec::new());
     }
-    let mut cursor = Cursor::new("pages that came damaged", data);
+    let mut cursor = Cursor::new("list of damaged pages", data);
     let expected = cursor.u32()?;
     let found = crc32c::crc32c(cursor.rest());
     if found != expected {
         let what = "checksum of the list of damaged pages";
         return Err(Malformed::new(what, expected, found));
     }
-    // lengths of the first and the last, which follow from their places
+    // lengths of the first and the last page, which follow from their offsets
     cursor.bytes(4)?;
     let mut out = Vec::with_capacity(cursor.rest().len() / 8);
     while !cursor.rest().is_empty() {

@@ -125,7 +125,7 @@ mod tests {
             (
                 files,
                 "usage",
-                "redis://a/: no TLS without its files: x has no certificates",
+                "redis://a/: cannot load the TLS files: x has no certificates",
             ),
             (
                 unreachable,

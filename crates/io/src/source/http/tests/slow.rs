@@ -37,7 +37,7 @@ fn a_server_that_trickles_is_given_up() {
     liar.forget();
     let error = source.read_ranges(&[5000..6000]).unwrap_err();
     let text = with_causes(&error);
-    assert!(text.contains("least_rate=100 bytes a second"), "{text}");
+    assert!(text.contains("least_rate=100 bytes per second"), "{text}");
     assert_eq!(liar.asked().len(), 3, "{text}");
 
     // one that may be slow ends by the limit of the whole
