@@ -248,10 +248,17 @@ fn attempt(
     now.verifying = options.verify;
     now.entries = 0;
     let mut ntuples = Vec::with_capacity(sources.len());
-    for ((_, part, source), digest) in sources.into_iter().zip(digests) {
+    for ((at, part, source), digest) in sources.into_iter().zip(digests) {
+        let again = || {
+            let mut left = AllLeftBehind::default();
+            let parts = parts::find(inputs, format, how, &mut left)?;
+            let opened = parts::open(parts, format, how, unreadable, &mut left);
+            batches_of(at, opened.map_err(|(_, error)| error)?)
+        };
         let verified = digest.map(|digest| {
             let place = (format, staged.path());
-            certificate::verify(&source, digest, place, options, &mut now, progress)
+            let watched = (&mut now, progress);
+            certificate::verify(&source, digest, place, options, &again, watched)
         });
         let certificate = verified.transpose()?;
         part.leaves(&source, &mut left_behind);
@@ -267,6 +274,14 @@ fn attempt(
         seconds: 0.0,
     };
     Ok((done, staged))
+}
+
+/// The entries of the ntuple of this number.
+fn batches_of(at: usize, sources: Vec<(usize, Part, Source)>) -> Result<Batches, RNTupleError> {
+    let mut sources = sources.into_iter();
+    let found = sources.find(|(other, ..)| *other == at);
+    let found = found.map(|(.., source)| source.batches);
+    found.ok_or_else(|| RNTupleError::internal("an input that is not there again"))
 }
 
 /// Advice for an error of a conversion that the message itself does not give.

@@ -12,7 +12,7 @@ use super::options::{ConvertOptions, OnProgress, Progress, Purpose};
 use super::output::Sink;
 use super::parts::{self, Part};
 use super::source::Source;
-use super::{Failed, Unreadable, certificate, flow, without_unreadable};
+use super::{Failed, Unreadable, batches_of, certificate, flow, without_unreadable};
 use crate::inputs::Input;
 use crate::left_behind::AllLeftBehind;
 use crate::staged::StagedOutput;
@@ -155,11 +155,14 @@ impl TreesOf {
         names: &TreeNames,
         progress: OnProgress<'_>,
     ) -> Result<Vec<Origins>, RNTupleError> {
-        let (mut left, mut names) = (AllLeftBehind::default(), names.clone());
-        let sources = open(input, options, &self.unreadable, &mut names, &mut left);
+        let open = || {
+            let (mut left, mut names) = (AllLeftBehind::default(), names.clone());
+            let sources = open(input, options, &self.unreadable, &mut names, &mut left);
+            sources.map_err(|failed| failed.error)
+        };
         let mut now = Progress::default();
         let mut out = Vec::new();
-        for (at, _, mut source) in sources.map_err(|failed| failed.error)? {
+        for (at, _, mut source) in open()? {
             let path = source.name.clone();
             let ntuple = self.ntuples.iter().find(|ntuple| ntuple.path == path);
             let Some(ntuple) = ntuple else {
@@ -176,7 +179,9 @@ impl TreesOf {
             let given = digest.map(Digest::finish).unwrap_or_default();
             source.name.clone_from(&ntuple.place);
             let place = (Format::Root, staged.path());
-            certificate::verify(&source, given, place, options, &mut now, progress)?;
+            let again = || batches_of(at, open()?);
+            let watched = (&mut now, progress);
+            certificate::verify(&source, given, place, options, &again, watched)?;
             out.push((path, source.origins));
         }
         Ok(out)

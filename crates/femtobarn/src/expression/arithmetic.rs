@@ -2,7 +2,7 @@
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use super::column::{Data, Integers, Side, map2};
+use super::column::{Bits, Data, Integers, Side, map2};
 use super::shape::Pair;
 use super::tree::Binary;
 
@@ -50,8 +50,8 @@ fn has_quotient<T: Copy + Default + PartialEq>(
     b: Side<'_, T>,
 ) -> Option<BooleanBuffer> {
     matches!(operator, Binary::FloorDivide | Binary::Remainder).then(|| {
-        let valid: Vec<bool> = map2(a, b, |_, b| b != T::default());
-        valid.into()
+        let Bits(valid) = map2(a, b, |_, b| b != T::default());
+        valid
     })
 }
 

@@ -97,7 +97,8 @@ impl Evaluator<'_> {
             },
             Function::Abs => arithmetic::absolute(&column.data).map_err(fault)?,
             Function::Test(test) => {
-                let truths = floats()?.iter().map(|&it| test(it)).collect();
+                let values = floats()?;
+                let truths = values.iter().map(|&it| test(it));
                 return Ok(holding(column, Data::truths(truths)));
             }
             Function::Has | Function::IsMissing => {

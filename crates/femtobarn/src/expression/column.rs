@@ -113,8 +113,8 @@ impl Data {
         Self::Float(values.collect())
     }
 
-    pub fn truths(values: Vec<bool>) -> Self {
-        Self::Bool(values.into())
+    pub fn truths(values: impl Iterator<Item = bool>) -> Self {
+        Self::Bool(values.collect::<Bits>().0)
     }
 
     /// What the values are, for messages.
@@ -185,6 +185,20 @@ impl Integers {
             Self::Narrow(values) => values.iter().map(|&it| i128::from(it)).collect(),
             Self::Wide(values) => values.clone(),
         }
+    }
+}
+
+/// Booleans, packed without branches: on values in random order these take ten times as long.
+pub(super) struct Bits(pub BooleanBuffer);
+
+impl FromIterator<bool> for Bits {
+    /// From an iterator that knows its length.
+    fn from_iter<I: IntoIterator<Item = bool>>(values: I) -> Self {
+        let mut values = values.into_iter();
+        let n = values.size_hint().0;
+        Self(BooleanBuffer::collect_bool(n, |_| {
+            values.next().unwrap_or(false)
+        }))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use arrow_array::{Array, LargeStringArray};
 use arrow_buffer::BooleanBuffer;
 
-use super::column::{Column, Data, Integers, Shape, Side, map2};
+use super::column::{Bits, Column, Data, Integers, Shape, Side, map2};
 use super::shape::Pair;
 use super::tree::{Comparison, Constant};
 
@@ -51,7 +51,7 @@ fn ordered<T: PartialOrd + Copy>(
     a: Side<'_, T>,
     b: Side<'_, T>,
 ) -> BooleanBuffer {
-    let truths: Vec<bool> = match operator {
+    let Bits(truths) = match operator {
         Comparison::Less => map2(a, b, |a, b| a < b),
         Comparison::LessEqual => map2(a, b, |a, b| a <= b),
         Comparison::Greater => map2(a, b, |a, b| a > b),
@@ -59,7 +59,7 @@ fn ordered<T: PartialOrd + Copy>(
         Comparison::Equal => map2(a, b, |a, b| a == b),
         Comparison::NotEqual => map2(a, b, |a, b| a != b),
     };
-    truths.into()
+    truths
 }
 
 /// Integers with floats.
@@ -78,8 +78,8 @@ fn mixed(
     }
     let left = integers.wide();
     let holds = |a, b| operator.holds(order(a, b));
-    let truths: Vec<bool> = map2(a.shape.side(&left), right, holds);
-    Ok(truths.into())
+    let Bits(truths) = map2(a.shape.side(&left), right, holds);
+    Ok(truths)
 }
 
 /// Up to here, every integer is a float.
@@ -144,12 +144,8 @@ fn texts(
     if !operator.is_equality() {
         return Err("strings can only be compared with == and !=".to_owned());
     }
-    let wanted = operator == Comparison::Equal;
-    let (a, b): (Vec<&str>, Vec<&str>) = (all(a), all(b));
-    let truths: Vec<bool> = map2(a_shape.side(&a), b_shape.side(&b), |a, b| {
-        (a == b) == wanted
-    });
-    Ok(truths.into())
+    let (a, b) = (all(a), all(b));
+    Ok(ordered(operator, a_shape.side(&a), b_shape.side(&b)))
 }
 
 fn all(texts: &LargeStringArray) -> Vec<&str> {
@@ -173,13 +169,14 @@ pub(super) fn within(data: &Data, list: &[Constant]) -> Result<BooleanBuffer, St
     }
     if let Data::Text(texts) = data {
         let set: HashSet<&str> = list.iter().filter_map(as_text).collect();
-        return Ok(all(texts).iter().map(|it| set.contains(it)).collect());
+        let found = all(texts).into_iter().map(|it| set.contains(it));
+        return Ok(found.collect::<Bits>().0);
     }
     if let Some(integers) = data.as_integers() {
         let set: HashSet<i128> = list.iter().filter_map(as_integer).collect();
         return Ok(match integers {
             Integers::Narrow(values) => of_narrow(&values, &set),
-            Integers::Wide(values) => values.iter().map(|it| set.contains(it)).collect(),
+            Integers::Wide(values) => values.iter().map(|it| set.contains(it)).collect::<Bits>().0,
         });
     }
     let floats = data.as_floats();
@@ -192,21 +189,21 @@ pub(super) fn within(data: &Data, list: &[Constant]) -> Result<BooleanBuffer, St
             .binary_search_by(|probe| probe.total_cmp(&(it + 0.0)))
             .is_ok()
     };
-    Ok(floats.iter().map(is_in).collect())
+    Ok(floats.iter().map(is_in).collect::<Bits>().0)
 }
 
 /// Few numbers are compared, of many a hash is taken.
 fn of_narrow(values: &[i64], set: &HashSet<i128>) -> BooleanBuffer {
     const FEW: usize = 16;
     let narrow = set.iter().filter_map(|&it| i64::try_from(it).ok());
-    let truths: Vec<bool> = if set.len() <= FEW {
+    let Bits(truths) = if set.len() <= FEW {
         let few: Vec<i64> = narrow.collect();
         values.iter().map(|it| few.contains(it)).collect()
     } else {
         let many: HashSet<i64> = narrow.collect();
         values.iter().map(|it| many.contains(it)).collect()
     };
-    truths.into()
+    truths
 }
 
 fn as_text(constant: &Constant) -> Option<&str> {

@@ -369,7 +369,7 @@ pub(super) fn length(pair: &Pair<'_>) -> usize {
 
 fn of_constant(constant: &Constant) -> Data {
     match constant {
-        Constant::Bool(truth) => Data::truths(vec![*truth]),
+        Constant::Bool(truth) => Data::truths(std::iter::once(*truth)),
         Constant::Int(integer) => Data::integers(vec![*integer]),
         Constant::Float(float) => Data::floats(std::iter::once(*float)),
         Constant::Text(text) => Data::Text(LargeStringArray::from_iter_values([text])),

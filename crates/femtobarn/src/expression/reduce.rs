@@ -147,8 +147,8 @@ fn conditions(reduction: Reduction, inner: &OffsetBuffer<i64>, truths: &BooleanB
     let truths: Vec<bool> = truths.iter().collect();
     let of = |range: Range<usize>| truths.get(range).unwrap_or_default();
     match reduction {
-        Reduction::Any => Data::truths(lists(inner).map(|it| of(it).contains(&true)).collect()),
-        Reduction::All => Data::truths(lists(inner).map(|it| !of(it).contains(&false)).collect()),
+        Reduction::Any => Data::truths(lists(inner).map(|it| of(it).contains(&true))),
+        Reduction::All => Data::truths(lists(inner).map(|it| !of(it).contains(&false))),
         _ => {
             let count = |range| of(range).iter().map(|&it| i64::from(it)).sum();
             Data::Int(lists(inner).map(count).collect())

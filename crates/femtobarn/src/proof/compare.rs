@@ -1,332 +1,285 @@
-//! Comparing arrays, bit by bit: the first value of a range that is another one.
+//! Comparing arrays, bit by bit: the first value that is another one, in words.
 
-use femtobarn_rntuple::array::{Arrays, SlotData};
-use femtobarn_rntuple::schema::{Node, NodeKind, SlotId};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, downcast_primitive_array, make_array};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
 
-use super::text::{bytes_text, length_text, number_text};
+/// Maximum number of bytes of a string that are shown.
+const MOST: usize = 60;
 
 /// The first of some values that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unequal {
-    /// Its index, counted from the first compared one.
-    pub at: u64,
+pub(crate) struct Unequal {
+    /// Its index.
+    pub at: usize,
     /// The differing part, such as `[2].pt`; empty if it is a number or a string itself.
     pub item: String,
     pub found: String,
     pub expected: String,
 }
 
-impl Unequal {
-    /// The same, seen from what holds it.
-    fn within(self, at: u64, item: &str) -> Self {
-        let item = format!("{item}{}", self.item);
-        Self { at, item, ..self }
+/// Has Arrow keep all that is stored: strings as bytes, whether or not they are UTF-8, and optional values as lists.
+pub(super) fn make_plain(node: &mut Node) {
+    match &mut node.kind {
+        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
+        NodeKind::String { index, chars } => {
+            node.kind = NodeKind::Bytes {
+                index: *index,
+                bytes: *chars,
+                class_name: String::new(),
+            };
+        }
+        NodeKind::Optional { index, item } => {
+            make_plain(item);
+            node.kind = NodeKind::List {
+                index: *index,
+                item: item.clone(),
+                sort: ListSort::List,
+            };
+        }
+        NodeKind::List { item, .. } | NodeKind::Regular { item, .. } => make_plain(item),
+        NodeKind::Record { members: below, .. }
+        | NodeKind::Variant {
+            alternatives: below,
+            ..
+        } => below.iter_mut().for_each(make_plain),
     }
 }
 
-/// Arrays of one schema.
-#[derive(Clone, Copy)]
-struct Side<'a>(&'a Arrays);
-
-impl<'a> Side<'a> {
-    fn leaf(self, slot: SlotId, from: u64, n: u64) -> Option<&'a [u8]> {
-        let (dtype, values) = self.0.leaf(slot)?;
-        let size = dtype.size() as u64;
-        let start = usize::try_from(from.checked_mul(size)?).ok()?;
-        let length = usize::try_from(n.checked_mul(size)?).ok()?;
-        values.get(start..start.checked_add(length)?)
-    }
-
-    /// Where `n` lists begin, and where the last one ends.
-    fn offsets(self, slot: SlotId, from: u64, n: u64) -> Option<Vec<u64>> {
-        let offsets = self.0.offsets(slot)?;
-        let start = usize::try_from(from.checked_mul(8)?).ok()?;
-        let length = usize::try_from(n.checked_add(1)?.checked_mul(8)?).ok()?;
-        let bytes = offsets.get(start..start.checked_add(length)?)?;
-        Some(
-            bytes
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|b| u64::from_le_bytes(*b))
-                .collect(),
-        )
-    }
-
-    /// The alternative of a variant and its index there; 0 for none.
-    fn variant(self, slot: SlotId, at: u64) -> Option<(u8, u64)> {
-        let SlotData::Switch {
-            tags, positions, ..
-        } = self.0.slot(slot)?
-        else {
-            return None;
-        };
-        let at = usize::try_from(at).ok()?;
-        let position = positions.get(at.checked_mul(8)?..)?.first_chunk::<8>()?;
-        Some((*tags.get(at)?, u64::from_le_bytes(*position)))
-    }
+/// Entries of which all values are zero, empty or missing.
+pub(super) fn zeros(schema: SchemaRef, n: usize) -> Result<RecordBatch, ArrowError> {
+    let fields = schema.fields().iter();
+    let arrays = fields.map(|field| zero_values(field.data_type(), n).map(make_array));
+    RecordBatch::try_new(schema.clone(), arrays.collect::<Result<_, _>>()?)
 }
 
-/// The first difference between `n` values of two arrays with one schema, from separate start indices. The outer option
-/// is none if the arrays lack something, which they never should.
-pub(super) fn compare(
-    node: &Node,
-    (found, expected): (&Arrays, &Arrays),
-    (a, b): (u64, u64),
-    n: u64,
-) -> Option<Option<Unequal>> {
-    let pair = Pair {
-        found: Side(found),
-        expected: Side(expected),
+fn zero_values(data_type: &DataType, n: usize) -> Result<ArrayData, ArrowError> {
+    without_nulls(ArrayData::new_null(data_type, n))
+}
+
+fn without_nulls(data: ArrayData) -> Result<ArrayData, ArrowError> {
+    let below = data.child_data().iter().cloned().map(without_nulls);
+    let below = below.collect::<Result<_, _>>()?;
+    data.into_builder().nulls(None).child_data(below).build()
+}
+
+/// The first difference between two arrays of one type and length.
+pub(crate) fn compare(found: &ArrayRef, expected: &ArrayRef) -> Option<Unequal> {
+    let at = first_difference(found, expected)?;
+    let [found, expected] = [found, expected].map(|array| array.slice(at, 1));
+    let within = |(item, below): (String, Unequal)| Unequal {
+        at,
+        item: format!("{item}{}", below.item),
+        ..below
     };
-    pair.values(node, (a, b), n)
-}
-
-struct Pair<'a> {
-    found: Side<'a>,
-    expected: Side<'a>,
-}
-
-type At = (u64, u64);
-
-impl Pair<'_> {
-    fn values(&self, node: &Node, at: At, n: u64) -> Option<Option<Unequal>> {
-        match &node.kind {
-            NodeKind::Leaf { slot } => self.leaf(*slot, at, n),
-            NodeKind::Cardinality { index, .. } => self.lists(*index, None, at, n),
-            NodeKind::String { index, chars } => self.texts(*index, *chars, at, n),
-            NodeKind::Bytes { index, bytes, .. } => self.texts(*index, *bytes, at, n),
-            NodeKind::List { index, item, .. } | NodeKind::Optional { index, item } => {
-                self.lists(*index, Some(item), at, n)
-            }
-            NodeKind::Regular { size, item } => {
-                let within = |at: u64| at.checked_mul(*size);
-                let inner = self.values(item, (within(at.0)?, within(at.1)?), within(n)?)?;
-                let size = (*size).max(1);
-                Some(inner.map(|it| {
-                    let item = format!("[{}]", it.at % size);
-                    let at = it.at / size;
-                    it.within(at, &item)
-                }))
-            }
-            NodeKind::Record { names, members, .. } => {
-                let mut first: Option<Unequal> = None;
-                for (i, member) in members.iter().enumerate() {
-                    // only what comes before the difference that is known
-                    let n = first.as_ref().map_or(n, |first| first.at);
-                    if let Some(it) = self.values(member, at, n)? {
-                        let name = names.as_ref().and_then(|names| names.get(i));
-                        let name = name.map_or(format!("[{i}]"), |name| format!(".{name}"));
-                        let at = it.at;
-                        first = Some(it.within(at, &name));
-                    }
-                }
-                Some(first)
-            }
-            NodeKind::Variant {
-                switch,
-                alternatives,
-            } => self.variants(*switch, alternatives, at, n),
-        }
-    }
-
-    fn leaf(&self, slot: SlotId, (a, b): At, n: u64) -> Option<Option<Unequal>> {
-        let (dtype, _) = self.found.0.leaf(slot)?;
-        let found = self.found.leaf(slot, a, n)?;
-        let expected = self.expected.leaf(slot, b, n)?;
-        if found == expected {
-            return Some(None);
-        }
-        let size = dtype.size();
-        let mut each = found.chunks(size).zip(expected.chunks(size)).zip(0..);
-        let ((found, expected), at) = each.find(|((a, b), _)| a != b)?;
-        Some(Some(Unequal {
-            at,
-            item: String::new(),
-            found: number_text(dtype, found)?,
-            expected: number_text(dtype, expected)?,
-        }))
-    }
-
-    /// Lists, and their items if there are any.
-    fn lists(
-        &self,
-        slot: SlotId,
-        item: Option<&Node>,
-        (a, b): At,
-        n: u64,
-    ) -> Option<Option<Unequal>> {
-        let found = self.found.offsets(slot, a, n)?;
-        let expected = self.expected.offsets(slot, b, n)?;
-        let (n_equal, lengths) = equal_lengths(&found, &expected)?;
-        let (first, other) = (*found.first()?, *expected.first()?);
-        let n_items = found.get(usize::try_from(n_equal).ok()?)? - first;
-        if let Some(item) = item
-            && let Some(it) = self.values(item, (first, other), n_items)?
-        {
-            let place = first + it.at;
-            let at = (found.partition_point(|&offset| offset <= place) as u64).checked_sub(1)?;
-            let start = *found.get(usize::try_from(at).ok()?)?;
-            return Some(Some(it.within(at, &format!("[{}]", place - start))));
-        }
-        Some(lengths.map(|(a, b)| Unequal {
-            at: n_equal,
-            item: String::new(),
-            found: length_text(a),
-            expected: length_text(b),
-        }))
-    }
-
-    fn texts(&self, slot: SlotId, content: SlotId, (a, b): At, n: u64) -> Option<Option<Unequal>> {
-        let found = self.found.offsets(slot, a, n)?;
-        let expected = self.expected.offsets(slot, b, n)?;
-        let whole = |side: Side<'_>, offsets: &[u64]| {
-            let (first, last) = (*offsets.first()?, *offsets.last()?);
-            Some(
-                side.leaf(content, first, last.checked_sub(first)?)?
-                    .to_vec(),
-            )
-        };
-        let (_, lengths) = equal_lengths(&found, &expected)?;
-        if lengths.is_none() && whole(self.found, &found)? == whole(self.expected, &expected)? {
-            return Some(None);
-        }
-        for (at, (a, b)) in (0..).zip(found.windows(2).zip(expected.windows(2))) {
-            let text = |side: Side<'_>, pair: &[u64]| match *pair {
-                [start, end] => Some(side.leaf(content, start, end.checked_sub(start)?)?.to_vec()),
-                _ => None,
-            };
-            let (found, expected) = (text(self.found, a)?, text(self.expected, b)?);
-            if found != expected {
-                return Some(Some(Unequal {
-                    at,
-                    item: String::new(),
-                    found: bytes_text(&found),
-                    expected: bytes_text(&expected),
-                }));
-            }
-        }
-        Some(None)
-    }
-
-    fn variants(
-        &self,
-        switch: SlotId,
-        alternatives: &[Node],
-        (a, b): At,
-        n: u64,
-    ) -> Option<Option<Unequal>> {
-        for at in 0..n {
-            let (tag, found) = self.found.variant(switch, a + at)?;
-            let (other, expected) = self.expected.variant(switch, b + at)?;
-            if tag != other {
-                let text = |tag: u8| match tag.checked_sub(1) {
-                    None => "no value".to_owned(),
-                    Some(tag) => format!("alternative {tag}"),
+    let deeper = match found.data_type() {
+        DataType::Struct(members) => {
+            let columns = found.as_struct().columns().iter();
+            let columns = columns.zip(expected.as_struct().columns());
+            let mut pairs = columns.zip(members).enumerate();
+            pairs.find_map(|(i, ((found, expected), member))| {
+                let item = match member.name() {
+                    name if *name == format!("_{i}") => format!("[{i}]"),
+                    name => format!(".{name}"),
                 };
-                return Some(Some(Unequal {
-                    at,
-                    item: String::new(),
-                    found: text(tag),
-                    expected: text(other),
-                }));
-            }
-            let Some(node) = usize::from(tag).checked_sub(1) else {
-                continue;
-            };
-            if let Some(it) = self.values(alternatives.get(node)?, (found, expected), 1)? {
-                return Some(Some(it.within(at, "")));
-            }
+                Some((item, compare(found, expected)?))
+            })
         }
-        Some(None)
-    }
-}
-
-/// How many lists from the first on have equal lengths, and the lengths of the next one.
-fn equal_lengths(found: &[u64], expected: &[u64]) -> Option<(u64, Option<(u64, u64)>)> {
-    let length = |pair: &[u64]| match *pair {
-        [start, end] => end.checked_sub(start),
+        DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            let (found, expected) = (items(&found), items(&expected));
+            let is_alike = found.len() == expected.len();
+            let below = is_alike.then(|| compare(&found, &expected)).flatten();
+            below.map(|below| (format!("[{}]", below.at), below))
+        }
+        DataType::Union(..) => {
+            let (found, expected) = (found.as_union(), expected.as_union());
+            let is_alike = found.type_id(0) == expected.type_id(0);
+            let below = is_alike.then(|| compare(&found.value(0), &expected.value(0)));
+            below.flatten().map(|below| (String::new(), below))
+        }
         _ => None,
     };
-    for (at, (a, b)) in (0..).zip(found.windows(2).zip(expected.windows(2))) {
-        let (a, b) = (length(a)?, length(b)?);
-        if a != b {
-            return Some((at, Some((a, b))));
-        }
-    }
-    Some((found.len().saturating_sub(1) as u64, None))
-}
-
-/// The first of some values that is not zero, empty or missing.
-pub(super) fn first_value(
-    node: &Node,
-    arrays: &Arrays,
-    from: u64,
-    n: u64,
-) -> Option<Option<Unequal>> {
-    let side = Side(arrays);
-    let unequal = |at: u64, found: String, expected: &str| {
-        Some(Some(Unequal {
+    Some(deeper.map_or_else(
+        || Unequal {
             at,
             item: String::new(),
-            found,
-            expected: expected.to_owned(),
-        }))
+            found: text(&found),
+            expected: text(&expected),
+        },
+        within,
+    ))
+}
+
+fn first_difference(found: &ArrayRef, expected: &ArrayRef) -> Option<usize> {
+    let are_equal = |from: usize, n: usize| {
+        let [found, expected] = [found, expected].map(|array| array.slice(from, n).to_data());
+        found == expected
     };
-    match &node.kind {
-        NodeKind::Leaf { slot } => {
-            let (dtype, _) = arrays.leaf(*slot)?;
-            let values = side.leaf(*slot, from, n)?.chunks(dtype.size());
-            match (0..)
-                .zip(values)
-                .find(|(_, value)| value.iter().any(|&byte| byte != 0))
-            {
-                None => Some(None),
-                Some((at, value)) => unequal(at, number_text(dtype, value)?, "zero"),
-            }
+    if are_equal(0, found.len()) {
+        return None;
+    }
+    // all before `first` are equal, and not all before `end`
+    let (mut first, mut end) = (0, found.len());
+    while end - first > 1 {
+        let middle = first + (end - first) / 2;
+        match are_equal(first, middle - first) {
+            true => first = middle,
+            false => end = middle,
         }
-        NodeKind::Cardinality { index, .. }
-        | NodeKind::String { index, .. }
-        | NodeKind::Bytes { index, .. }
-        | NodeKind::List { index, .. }
-        | NodeKind::Optional { index, .. } => {
-            let offsets = side.offsets(*index, from, n)?;
-            let mut each = (0..).zip(offsets.windows(2));
-            match each.find_map(|(at, pair)| match *pair {
-                [start, end] if start != end => Some((at, end.saturating_sub(start))),
-                _ => None,
-            }) {
-                None => Some(None),
-                Some((at, length)) => unequal(at, length_text(length), "empty"),
-            }
+    }
+    Some(first)
+}
+
+/// The items of a list that is alone in its array.
+fn items(lists: &ArrayRef) -> ArrayRef {
+    match lists.as_list_opt::<i64>() {
+        Some(lists) => lists.value(0),
+        None => lists.as_fixed_size_list().value(0),
+    }
+}
+
+/// The value that is alone in its array. NaNs are shown with their bits.
+fn text(array: &ArrayRef) -> String {
+    match array.data_type() {
+        _ if array.is_null(0) => "no value".to_owned(),
+        DataType::Boolean => array.as_boolean().value(0).to_string(),
+        DataType::LargeBinary => bytes_text(array.as_binary::<i64>().value(0)),
+        DataType::LargeUtf8 => bytes_text(array.as_string::<i64>().value(0).as_bytes()),
+        DataType::LargeList(_) => match items(array).len() {
+            1 => "1 item".to_owned(),
+            n => format!("{n} items"),
+        },
+        DataType::Union(..) => match array.as_union().type_id(0) {
+            0 => "no value".to_owned(),
+            tag => format!("alternative {}", tag - 1),
+        },
+        _ => number_text(array),
+    }
+}
+
+fn number_text(array: &ArrayRef) -> String {
+    let digits = downcast_primitive_array!(
+        array => format!("{:?}", array.value(0)),
+        _ => format!("{array:?}")
+    );
+    if digits != "NaN" {
+        return digits;
+    }
+    let data = array.to_data();
+    let bytes = data.buffers().iter().flat_map(|buffer| buffer.as_slice());
+    let bits = bytes.rev().map(|byte| format!("{byte:02x}"));
+    format!("nan (0x{})", bits.collect::<String>())
+}
+
+/// The beginning of a string, or of other bytes.
+fn bytes_text(bytes: &[u8]) -> String {
+    let shown = bytes.get(..MOST).unwrap_or(bytes);
+    let more = if shown.len() < bytes.len() {
+        format!("… ({} B)", bytes.len())
+    } else {
+        String::new()
+    };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => {
+            let end = text.char_indices().map(|(at, _)| at).find(|&at| at > MOST);
+            let shown = end.and_then(|end| text.get(..end)).unwrap_or(text);
+            format!("{shown:?}{more}")
         }
-        NodeKind::Regular { size, item } => {
-            let found = first_value(
-                item,
-                arrays,
-                from.checked_mul(*size)?,
-                n.checked_mul(*size)?,
-            )?;
-            Some(found.map(|it| {
-                let at = it.at / (*size).max(1);
-                it.within(at, "")
-            }))
-        }
-        NodeKind::Record { members, .. } => {
-            let mut first: Option<Unequal> = None;
-            for member in members {
-                let n = first.as_ref().map_or(n, |first| first.at);
-                first = first_value(member, arrays, from, n)?.or(first);
-            }
-            Some(first)
-        }
-        NodeKind::Variant { switch, .. } => {
-            for at in 0..n {
-                if side.variant(*switch, from + at)?.0 != 0 {
-                    return unequal(at, "a value".to_owned(), "no value");
-                }
-            }
-            Some(None)
-        }
+        Err(_) => format!("b\"{}\"{more}", shown.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::types::Float32Type;
+    use arrow_array::{Float32Array, LargeListArray, StructArray};
+    use arrow_schema::{Field, Fields, Schema, UnionFields, UnionMode};
+
+    use super::*;
+
+    fn floats(values: &[f32]) -> ArrayRef {
+        Arc::new(Float32Array::from(values.to_vec()))
+    }
+
+    fn lists(values: &[&[f32]]) -> ArrayRef {
+        let lists = values
+            .iter()
+            .map(|list| Some(list.iter().copied().map(Some)));
+        Arc::new(LargeListArray::from_iter_primitive::<Float32Type, _, _>(
+            lists,
+        ))
+    }
+
+    fn told(found: &ArrayRef, expected: &ArrayRef) -> (usize, String, String, String) {
+        let Unequal {
+            at,
+            item,
+            found,
+            expected,
+        } = compare(found, expected).unwrap();
+        (at, item, found, expected)
+    }
+
+    #[test]
+    fn the_first_difference_is_told_with_its_part_and_both_values() {
+        let here = lists(&[&[], &[1.0], &[1.0, 2.0], &[3.0]]);
+        assert_eq!(compare(&here, &here), None);
+        let there = lists(&[&[], &[1.0], &[1.0, 2.5], &[]]);
+        let expected = (2, "[1]".to_owned(), "2.0".to_owned(), "2.5".to_owned());
+        assert_eq!(told(&here, &there), expected);
+        // with as many values, but other lengths
+        let there = lists(&[&[1.0], &[], &[1.0, 2.0], &[3.0]]);
+        let expected = (0, String::new(), "0 items".to_owned(), "1 item".to_owned());
+        assert_eq!(told(&here, &there), expected);
+        let record = |lists: &ArrayRef| -> ArrayRef {
+            let members = [("a", floats(&[0.0; 4])), ("b", lists.clone())];
+            Arc::new(StructArray::try_from(members.to_vec()).unwrap())
+        };
+        assert_eq!(told(&record(&here), &record(&there)).1, ".b");
+    }
+
+    #[test]
+    fn bits_are_compared() {
+        let nan = f32::from_bits(0x7fc0_0005);
+        let here = floats(&[1.0, f32::NAN, 0.0]);
+        assert_eq!(compare(&here, &here), None);
+        let (at, _, found, expected) = told(&here, &floats(&[1.0, nan, 0.0]));
+        assert_eq!(
+            (at, found, expected),
+            (1, "nan (0x7fc00000)".into(), "nan (0x7fc00005)".into())
+        );
+        let (at, _, found, expected) = told(&here, &floats(&[1.0, f32::NAN, -0.0]));
+        assert_eq!((at, found, expected), (2, "0.0".into(), "-0.0".into()));
+    }
+
+    #[test]
+    fn zeros_of_every_type_have_no_nulls() {
+        let number = || Field::new("item", DataType::Float32, false);
+        let list = Field::new("list", DataType::LargeList(Arc::new(number())), false);
+        let array = DataType::FixedSizeList(Arc::new(number()), 3);
+        let none = (0, Arc::new(Field::new("none", DataType::Null, true)));
+        let one = (1, Arc::new(list.clone()));
+        let variant = DataType::Union(UnionFields::from_iter([none, one]), UnionMode::Dense);
+        let record = Fields::from(vec![number(), Field::new("array", array, false)]);
+        let fields = vec![
+            list,
+            Field::new("record", DataType::Struct(record), false),
+            Field::new("variant", variant, true),
+        ];
+        let batch = zeros(Arc::new(Schema::new(fields)), 4).unwrap();
+        let lists = batch.column(0).as_list::<i64>();
+        assert_eq!((lists.null_count(), lists.values().len()), (0, 0));
+        let record = batch.column(1).as_struct();
+        assert_eq!(record.column(0), &floats(&[0.0; 4]));
+        assert_eq!(
+            record.column(1).as_fixed_size_list().values(),
+            &floats(&[0.0; 12])
+        );
+        assert_eq!(record.null_count(), 0);
+        assert_eq!(**batch.column(2).as_union().type_ids(), [0; 4]);
     }
 }

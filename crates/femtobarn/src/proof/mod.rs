@@ -11,7 +11,6 @@ mod compare;
 mod fields;
 mod report;
 mod runs;
-mod text;
 mod values;
 
 use std::collections::HashSet;
@@ -22,7 +21,9 @@ use femtobarn_rntuple::read::{Reader, Tick};
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::without_cycle;
 
+pub(crate) use compare::{Unequal, compare};
 pub use report::{Difference, NTupleProof, ProofReport};
+pub(crate) use values::is_part_of;
 
 use clusters::{Cluster, Pages, clusters, compare_pages};
 use fields::{Counterpart, FieldPair, by_name, counterpart};

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_select::take::take_record_batch;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::read::{
     Binding, PageCache, Part, ReadOptions, ReadSchema, Reader, Tick, decoded_bytes, read,
 };
 use femtobarn_rntuple::schema::FieldId;
 
-use super::compare::{Unequal, compare, first_value};
+use super::compare::{Unequal, compare, make_plain, zeros};
 use super::fields::FieldPair;
 use super::report::{Difference, NTupleProof};
 use super::runs::Run;
@@ -33,7 +34,7 @@ pub(super) struct Task {
 #[derive(Clone)]
 struct First {
     entry: u64,
-    input_entry: u64,
+    input_entry: Option<u64>,
     unequal: Unequal,
 }
 
@@ -75,7 +76,9 @@ impl Columns {
             own.extend(&read[0]);
             others.extend(&read[1]);
         }
-        let (schema, bindings) = ReadSchema::of_fields(readers, &[own, others])?;
+        let (mut schema, bindings) = ReadSchema::of_fields(readers, &[own, others])?;
+        let nodes = schema.columns.iter_mut().map(|(_, node)| node);
+        nodes.for_each(make_plain);
         Ok(Self {
             names: columns.iter().map(|column| column.name.clone()).collect(),
             schema,
@@ -173,7 +176,7 @@ impl<'a> Comparer<'a> {
 
     fn is_done(&self, name: &str) -> bool {
         let mut differences = self.report.differences.iter();
-        differences.any(|difference| field_of(&difference.field, name))
+        differences.any(|difference| is_part_of(&difference.field, name))
     }
 
     /// Compares columns; one by one if they cannot be read together.
@@ -240,23 +243,22 @@ impl<'a> Comparer<'a> {
         }
         self.progress(entries.start)?;
         let found = self.read(columns, 0, &parts)?;
+        let mut firsts = vec![None; columns.names.len()];
         match others.first() {
-            None => self.check_zeros(columns, &found, entries.start),
+            None => {
+                let expected = zeros(found.schema(), found.num_rows());
+                let expected = expected.map_err(RNTupleError::internal)?;
+                let place = |row| (entries.start + row, None);
+                self.note((&columns.names, &found, &expected), &place, &mut firsts);
+            }
             Some(input) => {
                 runs.sort_by_key(|run| run.entries.start);
-                let mut firsts = vec![None; columns.names.len()];
                 let found = (&found, entries.start);
                 self.against(input, columns, found, &runs, &mut firsts)?;
-                let all = columns.names.iter().zip(found.0.columns()).zip(firsts);
-                for ((name, (path, _)), first) in all {
-                    if let Some(first) = first.filter(|_| !self.is_done(name)) {
-                        let places = (first.entry, Some(first.input_entry));
-                        self.tell(path, places, first.unequal);
-                    }
-                }
-                Ok(())
             }
         }
+        self.tell(columns, firsts);
+        Ok(())
     }
 
     /// Compares values with entries of the input, in the input's order; in halves, if they are too many.
@@ -264,7 +266,7 @@ impl<'a> Comparer<'a> {
         &mut self,
         input: &Arc<Reader>,
         columns: &Columns,
-        (found, start): (&Arrays, u64),
+        (found, start): (&RecordBatch, u64),
         runs: &[Run],
         firsts: &mut [Option<First>],
     ) -> Result<(), RNTupleError> {
@@ -277,8 +279,15 @@ impl<'a> Comparer<'a> {
         }
         self.progress(start)?;
         let expected = self.read(columns, 1, &parts)?;
-        let arrays = (found, &expected);
-        self.check(columns, arrays, (start, theirs.start), runs, firsts)
+        let mut runs = runs.to_vec();
+        runs.sort_by_key(|run| run.output);
+        let outputs = runs.iter().map(|run| run.output..run.output_end());
+        let found = rows(found, start, outputs)?;
+        let inputs = runs.iter().map(|run| run.entries.clone());
+        let expected = rows(&expected, theirs.start, inputs)?;
+        let place = |row| place_of(&runs, row);
+        self.note((&columns.names, &found, &expected), &place, firsts);
+        Ok(())
     }
 
     fn progress(&self, entry: u64) -> Result<(), RNTupleError> {
@@ -293,82 +302,92 @@ impl<'a> Comparer<'a> {
         columns: &Columns,
         which: usize,
         parts: &[Part],
-    ) -> Result<Arrays, RNTupleError> {
+    ) -> Result<RecordBatch, RNTupleError> {
         let options = ReadOptions {
             threads: self.threads,
             cache: columns.caches.get(which),
             ..ReadOptions::default()
         };
-        read(&columns.schema, parts, &options)
+        let arrays = read(&columns.schema, parts, &options)?;
+        arrays.to_arrow().map_err(RNTupleError::internal)
     }
 
-    /// Compares runs of entries: the output's values begin at its entry `start`, the input's at `first`. Of each column
-    /// the first difference in the output is kept.
-    fn check(
+    /// Compares rows, which are entries of the output and of the input. Of each column the difference in the first entry of
+    /// the output is kept.
+    fn note(
         &self,
-        columns: &Columns,
-        (found, expected): (&Arrays, &Arrays),
-        (start, first): (u64, u64),
-        runs: &[Run],
+        (names, found, expected): (&[String], &RecordBatch, &RecordBatch),
+        place: &dyn Fn(u64) -> (u64, Option<u64>),
         firsts: &mut [Option<First>],
-    ) -> Result<(), RNTupleError> {
-        let lacking = || RNTupleError::internal("arrays without values");
-        let nodes = found.columns().iter().map(|(_, node)| node);
-        for ((node, name), known) in nodes.zip(&columns.names).zip(firsts) {
+    ) {
+        let columns = found.columns().iter().zip(expected.columns());
+        for (((found, expected), name), known) in columns.zip(names).zip(firsts) {
             if self.is_done(name) {
                 continue;
             }
-            for run in runs {
-                let limit = known.as_ref().map_or(u64::MAX, |first| first.entry);
-                if limit <= run.output {
-                    continue;
-                }
-                let at = (run.output - start, run.entries.start - first);
-                let unequal = compare(node, (found, expected), at, run.n_entries());
-                let unequal = unequal.ok_or_else(lacking)?;
-                if let Some(unequal) = unequal.filter(|it| run.output + it.at < limit) {
-                    *known = Some(First {
-                        entry: run.output + unequal.at,
-                        input_entry: run.entries.start + unequal.at,
-                        unequal,
-                    });
-                }
+            let Some(unequal) = compare(found, expected) else {
+                continue;
+            };
+            let (entry, input_entry) = place(unequal.at as u64);
+            if known.as_ref().is_none_or(|first| entry < first.entry) {
+                *known = Some(First {
+                    entry,
+                    input_entry,
+                    unequal,
+                });
             }
         }
-        Ok(())
     }
 
-    fn check_zeros(
-        &mut self,
-        columns: &Columns,
-        found: &Arrays,
-        first: u64,
-    ) -> Result<(), RNTupleError> {
-        let lacking = || RNTupleError::internal("arrays without values");
-        for (name, node) in found.columns() {
-            let value = first_value(node, found, 0, found.n_entries()).ok_or_else(lacking)?;
-            if let Some(value) = value.filter(|_| !self.is_done(name)) {
-                self.tell(name, (first + value.at, None), value);
-            }
+    /// Reports the first difference of each field.
+    fn tell(&mut self, columns: &Columns, firsts: Vec<Option<First>>) {
+        let paths = columns.schema.columns.iter().map(|(path, _)| path);
+        for ((name, path), first) in columns.names.iter().zip(paths).zip(firsts) {
+            let Some(first) = first.filter(|_| !self.is_done(name)) else {
+                continue;
+            };
+            self.report.differences.push(Difference {
+                field: format!("{path}{}", first.unequal.item),
+                entry: Some(first.entry),
+                input: self.name.to_owned(),
+                input_entry: first.input_entry,
+                found: first.unequal.found,
+                expected: first.unequal.expected,
+            });
         }
-        debug_assert_eq!(columns.names.len(), found.columns().len());
-        Ok(())
-    }
-
-    fn tell(&mut self, path: &str, (entry, other): (u64, Option<u64>), unequal: Unequal) {
-        self.report.differences.push(Difference {
-            field: format!("{path}{}", unequal.item),
-            entry: Some(entry),
-            input: self.name.to_owned(),
-            input_entry: other,
-            found: unequal.found,
-            expected: unequal.expected,
-        });
     }
 }
 
+/// Ranges of entries of a batch, one after another; the batch begins at entry `start`.
+fn rows(
+    batch: &RecordBatch,
+    start: u64,
+    ranges: impl Iterator<Item = Range<u64>>,
+) -> Result<RecordBatch, RNTupleError> {
+    let rows: UInt64Array = ranges
+        .flat_map(|range| range.start - start..range.end - start)
+        .collect::<Vec<_>>()
+        .into();
+    let mut pairs = rows.values().iter().zip(0..);
+    match rows.len() == batch.num_rows() && pairs.all(|(&row, at)| row == at) {
+        true => Ok(batch.clone()),
+        false => take_record_batch(batch, &rows).map_err(RNTupleError::internal),
+    }
+}
+
+/// The entries of the output and of the input that a row of these runs is.
+fn place_of(runs: &[Run], mut row: u64) -> (u64, Option<u64>) {
+    for run in runs {
+        match row.checked_sub(run.n_entries()) {
+            Some(rest) => row = rest,
+            None => return (run.output + row, Some(run.entries.start + row)),
+        }
+    }
+    (0, None)
+}
+
 /// Whether a path leads to a field or to a part of it.
-fn field_of(path: &str, name: &str) -> bool {
+pub(crate) fn is_part_of(path: &str, name: &str) -> bool {
     let rest = path.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
@@ -415,10 +434,10 @@ mod tests {
     #[test]
     fn a_path_leads_to_its_field_and_to_no_other() {
         for path in ["Muon", "Muon.pt", "Muon[2].pt", "Muon[0]"] {
-            assert!(field_of(path, "Muon"), "{path}");
+            assert!(is_part_of(path, "Muon"), "{path}");
         }
         for path in ["Muon_pt", "Muo", "nMuon"] {
-            assert!(!field_of(path, "Muon"), "{path}");
+            assert!(!is_part_of(path, "Muon"), "{path}");
         }
     }
 
