@@ -88,7 +88,7 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     );
     assert!(up(&path, &options).unwrap().is_up);
     let store = connect(&config).unwrap();
-    assert_eq!(store.contains(&parent, &[3]).unwrap(), [true]);
+    assert_eq!(store.contains(&[(parent, &[3])]).unwrap(), [[true]]);
     down(&path).unwrap();
     // options that are not given have the values of the cluster, and giving the same values is allowed
     let as_it_is = up(&path, &LocalOptions::default()).unwrap();
@@ -254,7 +254,7 @@ fn a_server_that_is_added_and_one_that_takes_the_place_of_another_count() {
     parents.iter().for_each(|parent| batch.create(*parent, 3));
     store.write(&batch).unwrap();
     let has_all = || {
-        let has = |parent| store.contains(parent, &[3]).unwrap() == [true];
+        let has = |parent: &Parent| store.contains(&[(*parent, &[3])]).unwrap() == [[true]];
         parents.iter().all(has)
     };
 
