@@ -568,6 +568,17 @@ def test_batches_are_large_unless_there_are_few_events(dataset: fb.DataSet) -> N
         assert sizes(many, workers=1) == {1024}
 
 
+@pytest.mark.parametrize(("executor", "each"), [("threads", 8), ("processes", 2)])
+@pytest.mark.parametrize("by", ["event", "batch"])
+def test_each_worker_gets_a_part_of_a_small_ntuple(dimuon: Path, executor: str, each: int, by: str) -> None:
+    """One worker got all entries of a file that had fewer than 16,384."""
+    ntuple = fb.open(dimuon)
+    result = process(ntuple, str, preload=["nMuon"], by=by, executor=executor, workers=2, reduce=max)
+    assert result.n_events == ntuple.num_entries
+    sizes = process(ntuple, len, preload=["nMuon"], by="batch", executor=executor, workers=2).value
+    assert set(sizes[:-1]) == {ntuple.num_entries // (2 * each)}
+
+
 def test_a_run_that_is_continued_has_the_batches_that_it_had(dataset: fb.DataSet, tmp_path: Path) -> None:
     # Their size depends on the workers, and these may be others.
     called: list[int] = []

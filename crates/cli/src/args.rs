@@ -462,7 +462,7 @@ pub struct VerifyArgs {
     /// Range of entries that the output has of each input
     #[arg(long, value_name = "FIRST:END", conflicts_with = "condition")]
     pub entries: Option<String>,
-    /// Condition that the entries of each input fulfil in the output
+    /// Condition that the entries of each input fulfil in the output; @FILE reads it from a text file
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub condition: Option<String>,
     /// Compare only these top-level fields; * and ? are wildcards. With --beside as in fb join, once per input
@@ -700,7 +700,8 @@ pub struct SkimArgs {
     /// also in quotes. @LIST reads file names from a text file, one per line. The last name is the output
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
-    /// Entries to take, as a condition in C++ or Python syntax: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)'
+    /// Entries to take, as a condition in C++ or Python syntax: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)';
+    /// @FILE reads it from a text file
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub condition: String,
     /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505

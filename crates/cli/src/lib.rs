@@ -96,6 +96,7 @@ fn run_with(
     let chooses_fields = args.iter().any(|arg| arg == "--fields");
     // clap takes the second of several fields for a further file
     let advice = match args.first().map(String::as_str) {
+        Some("head" | "explain") if chooses_fields => Some(options::BEHIND_THE_FILE),
         _ if chooses_fields => Some(convert::AS_LIST),
         Some("merge") => Some(merge::OF_HADD),
         _ => None,

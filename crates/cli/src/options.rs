@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use femtobarn::Error;
 use femtobarn::codec::parse_settings;
+use femtobarn::expression::Expression;
 use femtobarn::io::{SECRET_SETTINGS, set_for_all};
 use femtobarn::merge::{Entries, Level, OtherObjects, Unmatched};
 use femtobarn::write::{Mode, StoredAs, WriteOptions};
@@ -11,6 +12,9 @@ use femtobarn::write::{Mode, StoredAs, WriteOptions};
 use crate::args::{Sizes, Threads};
 use crate::failure::{Failure, code};
 use crate::units;
+
+/// Advice for commands that take fields without an option.
+pub const BEHIND_THE_FILE: &str = "name the fields after the file, without --fields: FILE 'Muon_*'";
 
 /// Applies settings of the form `NAME=VALUE` to all files of the process. Secrets are given as `NAME=@FILE`, as all
 /// users of a machine can see the arguments of a process.
@@ -45,6 +49,19 @@ fn secret(name: &str, value: &str) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| usage(&format!("cannot read {name} from {path}: {error}")))?;
     Ok(text.trim().to_owned())
+}
+
+/// The condition of `--where`: as it is given, or from the file in `@FILE`, as arguments have a greatest length.
+pub fn condition(text: &str) -> Result<Expression, Failure> {
+    let read = |path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| usage(&format!("cannot read the condition from {path}: {error}")))
+    };
+    let text = match text.strip_prefix('@') {
+        Some(path) => read(path)?,
+        None => text.to_owned(),
+    };
+    Ok(Expression::parse(text.trim())?)
 }
 
 /// The settings for a codec's name and a level.

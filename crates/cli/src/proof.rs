@@ -3,14 +3,13 @@
 use std::io::{self, Write};
 
 use femtobarn::convert::Input;
-use femtobarn::expression::Expression;
 use femtobarn::merge::{Entries, JoinOptions, Unmatched};
 use femtobarn::proof::{NTupleProof, ProofOptions, ProofReport, prove};
 
 use crate::args::VerifyArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
-use crate::options::{entries, patterns, patterns_of_each, unmatched};
+use crate::options::{condition, entries, patterns, patterns_of_each, unmatched};
 use crate::output::Output;
 use crate::progress::Show;
 use crate::remarks::{FILES, Remarks, missing};
@@ -58,7 +57,7 @@ pub fn against(
     };
     let wanted = match (&args.entries, &args.condition) {
         (Some(text), _) => entries(text)?,
-        (None, Some(text)) => Entries::Where(Expression::parse(text)?),
+        (None, Some(text)) => Entries::Where(condition(text)?),
         (None, None) => Entries::All,
     };
     let join = args.beside.then(|| JoinOptions {

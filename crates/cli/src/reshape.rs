@@ -1,12 +1,11 @@
 //! `fb clone`, `fb reshape` and `fb skim`: merges that change the layout, or take only a part.
 
-use femtobarn::expression::Expression;
 use femtobarn::merge::{Entries, Level, MergeOptions};
 
 use crate::args::{CloneArgs, Copying, ReshapeArgs, Sizes, SkimArgs};
 use crate::failure::{Failure, code};
 use crate::merge::bring;
-use crate::options::{compression, entries, level, others, precision, writing};
+use crate::options::{compression, condition, entries, level, others, precision, writing};
 use crate::output::Output;
 
 pub fn clone(args: &CloneArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
@@ -56,7 +55,7 @@ pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
             format!("output missing: the last argument is the output, and only {given:?} is given");
         return Err(Failure::new(code::USAGE, "usage", message));
     };
-    let expression = Expression::parse(&args.condition)?;
+    let expression = condition(&args.condition)?;
     let options = MergeOptions {
         entries: Entries::Where(expression),
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?

@@ -222,13 +222,18 @@ impl NTuple {
             };
             return unrelated(pair, &|here, there| {
                 let (here, there) = (kind(here), kind(there));
-                format!("{here} here, {there} there: convert the trees first")
+                format!(
+                    "{here} here, {there} there; convert the trees first, or open the files one by one"
+                )
             });
         }
         let paths = readers.iter().map(|reader| reader.path());
         if let Some(pair) = odd_one(paths).filter(|_| !named) {
             return unrelated(pair, &|here, there| {
-                format!("{:?} here, {:?} there", here.path(), there.path())
+                let (here, there) = (here.path(), there.path());
+                format!(
+                    "{here:?} here, {there:?} there; name the one that is meant, or open the files one by one"
+                )
             });
         }
         let common = match readers.len() {
@@ -237,7 +242,9 @@ impl NTuple {
         };
         match common.filter(Vec::is_empty) {
             Some(_) => match without_common_field(readers) {
-                Some(pair) => unrelated(pair, &|_, _| "no field is in all files".to_owned()),
+                Some(pair) => unrelated(pair, &|_, _| {
+                    "no field is in all files; open them one by one".to_owned()
+                }),
                 None => Ok(()),
             },
             None => Ok(()),

@@ -1,23 +1,33 @@
 //! Tasks on several threads.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-use crate::{IoError, Together};
+use crate::{IoError, PULSE, Together, goes_on};
 
 /// An error that may be an interruption.
 pub trait MayInterrupt {
     /// Whether it is one.
     fn is_interruption(&self) -> bool;
+
+    /// One of work that the caller does not want any more.
+    fn interruption() -> Self;
 }
 
 impl MayInterrupt for IoError {
     fn is_interruption(&self) -> bool {
         matches!(self, Self::Interrupted { .. })
     }
+
+    fn interruption() -> Self {
+        let url = "other work".into();
+        Self::Interrupted { url }
+    }
 }
 
-/// Does tasks, on a thread for each worker; their results come in order. When one is interrupted, those that wait for
-/// servers end as well.
+/// Does tasks, on a thread for each worker, the first of which is the caller's; their results come in order. When one is
+/// interrupted, those that wait for servers end as well. The caller's thread asks [`goes_on`] between its tasks: Python
+/// handles signals on its main thread.
 ///
 /// # Errors
 /// That of the first task that fails.
@@ -31,10 +41,18 @@ pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let done = Mutex::new(Vec::with_capacity(n));
     let together = Together::of_this_thread();
-    let work = |worker: &mut W| {
+    let work = |worker: &mut W, asks: bool| {
         let mut own = Vec::new();
+        let mut asked = Instant::now();
         while let Some((at, task)) = next() {
-            let result = together.work(|| work(worker, task));
+            let is_due = asks && asked.elapsed() >= PULSE;
+            if is_due {
+                asked = Instant::now();
+            }
+            let result = match is_due && !goes_on() {
+                true => Err(E::interruption()),
+                false => together.work(|| work(worker, task)),
+            };
             if let Err(error) = &result {
                 if error.is_interruption() {
                     together.stop();
@@ -51,9 +69,9 @@ pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
     let first = workers.next();
     std::thread::scope(|scope| {
         for worker in workers.take(n.saturating_sub(1)) {
-            scope.spawn(|| work(worker));
+            scope.spawn(|| work(worker, false));
         }
-        first.map(work);
+        first.map(|worker| work(worker, true));
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);

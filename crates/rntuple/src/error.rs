@@ -127,9 +127,7 @@ pub enum RNTupleError {
     #[error("{what}")]
     Usage { what: String },
     /// Files that nobody would take for one ntuple.
-    #[error(
-        "{url} and {other} are no ntuple together: {reason}; open them one by one, or say which ntuple is meant"
-    )]
+    #[error("{url} and {other} cannot be read as one ntuple: {reason}")]
     Unrelated {
         url: String,
         other: String,
@@ -157,6 +155,10 @@ pub enum RNTupleError {
 impl femtobarn_io::MayInterrupt for RNTupleError {
     fn is_interruption(&self) -> bool {
         self.is_interrupted()
+    }
+
+    fn interruption() -> Self {
+        Self::Interrupted
     }
 }
 

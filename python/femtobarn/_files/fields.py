@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -349,9 +350,10 @@ class HasFields(ABC):
         if isinstance(where, str):
             return nt._field(nt._schema.find(where, self._id))
         try:
-            return self.fields[where]
+            return self.fields[operator.index(where)]
         except TypeError:
-            raise UsageError(f"invalid field {where!r}: use a name or a position") from None
+            hint = ", and for entries `array` or `arrays` with entry_start and entry_stop"
+            raise UsageError(f"invalid field {where!r}: use a name or a position{hint}") from None
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and bool(self.ntuple._schema.find_all(key, self._id))

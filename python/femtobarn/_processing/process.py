@@ -136,7 +136,8 @@ def process(
         Events that are fetched together.
     output_batch_size : int, optional
         Number of events that a worker takes together; by default 64, and with ``by="batch"`` 1024, or fewer if a worker
-        would get less than 8 batches; for an ntuple `input_batch_size`, as adjacent entries are decompressed together.
+        would get less than 8 batches; for an ntuple `input_batch_size`, or fewer, down to 64, if a worker would get less
+        than 8 batches (other processes: 2, as adjacent entries are decompressed together).
     reduce : callable, optional
         Combines two results, each of one event or of several events that were combined before. It must be associative,
         like ``operator.add`` and ``max``. Work on single events belongs in the function: for sums of squares, return
@@ -189,8 +190,8 @@ def process(
         sizes = (output_batch_size or input_batch_size, input_batch_size)
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
-            if output_batch_size is None and isinstance(source, Holder):
-                size = _BATCH if by == "event" else _noted_size(checkpoint) or _size(source, executor, workers)
+            if output_batch_size is None:
+                size = _noted_size(checkpoint) or _size(source, by, executor, workers)
                 sizes = (min(size, input_batch_size), input_batch_size)
             state = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
             pool = _pool(work, task, executor, workers)
@@ -254,12 +255,18 @@ def _check_returns(what: str, function: Any) -> None:
 def _noted_size(checkpoint: PathLike | None) -> int | None:
     """Return the batch size of an interrupted run, which its continuation keeps."""
     noted = {} if checkpoint is None else noted_identity(checkpoint)
-    return int(noted["output_batch_size"]) if noted.get("by") == "batch" else None
+    return int(noted["output_batch_size"]) if "output_batch_size" in noted else None
 
 
-def _size(source: Holder[Any], executor: Any, workers: int | None) -> int:
+def _size(source: Holder[Any] | NTuple, by: str, executor: Any, workers: int | None) -> int:
     """Return a batch size that gives each worker several batches."""
     n_batches = _PER_WORKER * _n_workers(executor, workers)
+    if isinstance(source, NTuple):
+        if executor != "threads":  # others decompress pages again for each batch
+            n_batches //= 4
+        return max(source.num_entries // n_batches, _BATCH)
+    if by == "event":
+        return _BATCH
     most = n_batches * _COLUMNS
     loader = source._store._core.loader(source._key, [], min(most, _COUNTED), 1)
     n = 0

@@ -172,14 +172,16 @@ fn every_option_of_reshape_changes_what_it_names() {
 #[test]
 fn a_skim_has_the_entries_of_which_the_condition_is_true() {
     let names = Names::new();
-    let [one, two] = ["one.root", "two.root"].map(|name| names.of(name));
+    let [one, two, condition] = ["one.root", "two.root", "condition"].map(|name| names.of(name));
     let muons = |line: &&str| {
         let entry: Value = serde_json::from_str(line).unwrap();
         entry["nMuon"].as_u64().unwrap() >= 3
     };
     let all = head(DIMUON, 12000, &[]);
     let wanted: Vec<&str> = all.lines().filter(muons).collect();
-    let report = document(&["skim", DIMUON, &one, "--where", "nMuon >= 3"]);
+    std::fs::write(&condition, "nMuon >= 3\n").unwrap();
+    let condition = format!("@{condition}");
+    let report = document(&["skim", DIMUON, &one, "--where", &condition]);
     assert_eq!(report["ntuples"]["Events"]["entries"], wanted.len());
     assert!(head(&one, 12000, &[]).lines().eq(wanted.iter().copied()));
     // the columns of the condition need not be among those that are taken

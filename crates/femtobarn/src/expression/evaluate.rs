@@ -33,13 +33,12 @@ pub(super) fn evaluate(
     let refused = |what: String| Problem::new(&tree.span, what);
     let piece = evaluator.piece(tree);
     if !column.levels().is_empty() {
-        let list = match column.data {
-            Data::Bool(_) => "a list of conditions",
-            _ => "a list",
+        let (list, each) = match column.data {
+            Data::Bool(_) => ("a list of conditions", piece.to_string()),
+            _ => ("a list", format!("({piece}) != 0")),
         };
         return Err(refused(format!(
-            "`{piece}` is {list} per entry, but one condition is needed: any({piece}), all({piece}) or count({piece}) \
-             >= 1"
+            "`{piece}` is {list} per entry, but one condition is needed: any({each}), all({each}) or count({each}) >= 1"
         )));
     }
     let Some(truths) = column.truths() else {

@@ -317,6 +317,10 @@ fn what_is_no_condition_is_told() {
             "any(pt > 20), all(pt > 20) or count(pt > 20) >= 1",
         ),
         (
+            "pt",
+            "any((pt) != 0), all((pt) != 0) or count((pt) != 0) >= 1",
+        ),
+        (
             "n",
             "`n` is a number per entry, but a condition is needed: `n != 0`?",
         ),

@@ -67,7 +67,7 @@ pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     };
     let near = did_you_mean(name, names.iter().map(String::as_str));
     let whole = match name.split_once('.') {
-        Some((top, _)) if names.iter().any(|known| known == name) => {
+        Some((top, _)) if names.iter().any(|known| known.trim_end_matches('.') == top) => {
             format!("; only whole fields can be selected: use {top}")
         }
         _ => String::new(),

@@ -2,11 +2,9 @@
 //! is written.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use arrow_buffer::BooleanBuffer;
 use femtobarn_codec::{CodecError, Compressor, bits, delta, real, transpose, xxh3, zigzag};
-use femtobarn_io::PULSE;
 
 use super::numbers::in_range;
 use super::waiting::{Blocks, Waiting};
@@ -228,20 +226,9 @@ pub(super) struct Sealer {
     compressor: Compressor,
     gathered: Vec<u8>,
     encoded: Vec<u8>,
-    last_pulse: Option<Instant>,
 }
 
 impl Sealer {
-    /// Whether it is time to ask whether to go on: ten times per second.
-    pub fn pulse(&mut self) -> bool {
-        let now = Instant::now();
-        let is_due = now - *self.last_pulse.get_or_insert(now) >= PULSE;
-        if is_due {
-            self.last_pulse = Some(now);
-        }
-        is_due
-    }
-
     /// A page of the `n` elements of a column.
     pub fn seal(
         &mut self,

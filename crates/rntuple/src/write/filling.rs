@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::thread;
 
-use femtobarn_io::{goes_on, on_threads};
+use femtobarn_io::on_threads;
 
 use super::column::{ColumnBuffer, SealedPage, Sealer};
 use super::options::{SLICE, WriteOptions};
@@ -142,12 +141,7 @@ impl Filling {
         tasks: &[(usize, Range<usize>)],
     ) -> Result<Vec<SealedPage>, RNTupleError> {
         let (columns, checksums) = (&self.columns, self.options.page_checksums);
-        let caller = thread::current().id();
         let seal = |sealer: &mut Sealer, (column, page): &(usize, Range<usize>)| {
-            // not on the other threads: Python handles signals on its main thread
-            if thread::current().id() == caller && sealer.pulse() && !goes_on() {
-                return Err(RNTupleError::Interrupted);
-            }
             let column = columns.get(*column);
             let column = column.ok_or_else(|| RNTupleError::internal("no such column"))?;
             sealer.seal(column, page, checksums)
