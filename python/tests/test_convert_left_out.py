@@ -19,7 +19,7 @@ def names(folder):
 
 
 VERSIONS = "ttree/versions.root"
-REASON = "basket 1 has values that are not as the file describes them"
+REASON = "basket 1 has values that do not match the file's description"
 
 
 @pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])

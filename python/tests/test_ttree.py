@@ -342,7 +342,7 @@ def test_verify_says_what_it_could_not_check(versions):
     assert report.damages == ()
     (branch,) = report.not_checked
     assert (branch["file"], branch["field"]) == (path_of("versions").split(":")[0], "thing")
-    assert branch["reason"].startswith("basket 1 has values that are not as the file describes them")
+    assert branch["reason"].startswith("basket 1 has values that do not match the file's description")
     assert repr(report).startswith("VerifyReport: all is good, but for a field that cannot be read; ")
     (branch,) = fb.open(path_of("objects_split0")).verify().not_checked
     assert branch["field"] == "clones"
