@@ -70,7 +70,7 @@ pub fn fields<'py>(
     result.map(|()| list)
 }
 
-/// Fields that have no columns of their own, but can be requested: they show the columns of several fields together.
+/// Fields that have no columns of their own, but can be requested: they project the columns of several fields.
 fn groups(reader: &Reader) -> Vec<u32> {
     let descriptor = reader.descriptor();
     let mut ids: Vec<u32> = reader.aliases().values().copied().collect();
