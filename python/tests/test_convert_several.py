@@ -276,7 +276,7 @@ def test_trees_of_other_types_become_one(trees, tmp_path, order):
 def test_trees_that_do_not_go_together_are_told(trees, tmp_path):
     for a, b in ("a", "c"), ("c", "a"):
         files = [f"{trees}/{a}.root:Events", f"{trees}/{b}.root:Events"]
-        with pytest.raises(fb.UsageError, match=rf'{b}\.root: field "i" .* does not fit .*{a}\.root: "std::.*" here'):
+        with pytest.raises(fb.UsageError, match=rf'{b}\.root: field "i" .* does not match .*{a}\.root: "std::.*" here'):
             fb.convert(files, tmp_path / "one.root")
     for name in ("only_a", "only_b"):
         with pytest.raises(fb.FormatError, match=rf'"{name}" .* not in .*\.root; leave it out'):

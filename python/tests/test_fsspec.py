@@ -133,7 +133,7 @@ def test_what_is_open_can_be_pickled(memory, dimuon):
     options = {"handler": "fsspec", "largest_gap": 0, "skip_instance_cache": True}
     nt = pickle.loads(pickle.dumps(fb.open("memory://d/dimuon.root:Events", storage_options=options)))
     assert same(nt.arrays(["nMuon"]), fb.open(dimuon).arrays(["nMuon"]))
-    assert "no gap is read" in nt.explain().fetched_by[0]
+    assert "gaps are not read" in nt.explain().fetched_by[0]
 
 
 def _sum(nt, queue):

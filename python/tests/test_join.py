@@ -94,7 +94,7 @@ def test_ntuples_with_other_clusters_are_joined_entry_by_entry(tmp_path, threads
     b = write(tmp_path / "b.root", RIGHT, "Friends", cluster_size=7000, page_size=300)
     report = fb.join_columns([a, b], tmp_path / "out.root", threads=threads)
     assert report.levels["L4"] > 0
-    assert ["L4", "the ntuples have other clusters"] in report.inputs[0]["ntuples"]["Events"]["why"]
+    assert ["L4", "the ntuples have different clusters"] in report.inputs[0]["ntuples"]["Events"]["why"]
     assert_is(tmp_path / "out.root", BOTH)
 
 

@@ -114,7 +114,7 @@ def test_filter_leaves_out_what_the_first_file_has_not_and_says_so(written, tmp_
     assert expected(parts[:2], parts[0].fields) == {name: arrays[name].to_list() for name in arrays.fields}
     assert sorted(left.field for left in report.left_behind) == sorted(ZEROS)
     with pytest.raises(
-        fb.UsageError, match=r'0\.root: field "late" of "Events" does not fit .*1\.root: it is not there'
+        fb.UsageError, match=r'0\.root: field "late" of "Events" does not match .*1\.root: it does not exist'
     ):
         fb.merge([folder / "1.root", folder / "0.root"], tmp_path / "other.root")
     with pytest.raises(fb.FemtobarnError, match=r"the first file does not have it"):

@@ -207,7 +207,7 @@ def test_what_does_not_fit_leaves_the_output_as_it_was(written, tmp_path):
     os.link(output, tmp_path / "link.root")
     for files, options, message in [
         ([folder / "2.root", tmp_path / "other.root"], {}, r'other\.root: field "i" .*out\.root'),
-        ([folder / "2.root", folder / "1.root"], {"mode": "strict"}, "in mode strict all have the same fields"),
+        ([folder / "2.root", folder / "1.root"], {"mode": "strict"}, "mode strict requires the same fields"),
         ([folder / "2.root"], {"fields": ["i"]}, r"has a field .*appended entries need"),
         ([folder / "2.root"], {"fields": ["*", "no"]}, 'has no field "no"'),
         ([folder / "2.root", tmp_path / "gone.root"], {}, "gone.root"),

@@ -90,7 +90,7 @@ def test_a_file_system_that_stops_sharing_is_told_of_and_the_rest_is_copied(moun
     assert merged.verify().ok
     assert same(merged["x2"].array(), np.concatenate([values["x2"]] * 3))
     whys = [why for given in report["inputs"] for why in given["ntuples"]["Events"]["why"]]
-    assert ["L1", "the file system shares no blocks of it with the output"] in whys
+    assert ["L1", "the file system does not share its blocks with the output"] in whys
 
 
 def damaged(folder, n=1000):
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_shared_does_not_stop_the_others(mounted, tmp_path
     folder, _ = mounted
     for path in (tmp_path / "far.root", folder / "near.root"):
         fb.write(path, {"x": np.arange(100_000)}, name="t", compression="none")
-    why = [["L1", "the file system shares no blocks of it with the output"]]
+    why = [["L1", "the file system does not share its blocks with the output"]]
     far, near = tmp_path / "far.root", folder / "near.root"
     for inputs in ([far, near, near], [near, far, near], [far, far, near]):
         report = fb.merge(inputs, folder / "out.root", overwrite=True)

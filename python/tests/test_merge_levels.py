@@ -119,7 +119,7 @@ def test_small_clusters_become_large_ones(written, tmp_path):
     assert len(fb.open(folder / "0.root").clusters) > 3
     assert listed(tmp_path / "out.root") == expected([parts[0], parts[2]], parts[0].fields)
     assert [why for entry in report.inputs for why in entry["ntuples"]["Events"]["why"]] == 2 * [
-        ["L4", "pages or clusters get the size that was asked for"]
+        ["L4", "pages or clusters get the requested size"]
     ]
     for name, size in (("cluster_size", 0), ("page_size", "0 B"), ("page_size", -1)):
         with pytest.raises(fb.UsageError, match=re.escape(f"{name} must be at least one byte")):

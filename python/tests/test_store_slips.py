@@ -640,7 +640,7 @@ def test_types_that_nobody_describes_are_told(store: fb.DataStore) -> None:
         ("std::vector<Slice>", 'no description of class "Slice" .*FB_DESCRIBE.* load it as bytes'),
         (
             "std::deque<float>",
-            r'"std::deque<float>" is no type that is known.* stored it with Boost.* load it as bytes',
+            r'"std::deque<float>" is not a known type.* stored it with Boost.* load it as bytes',
         ),
     ]:
         store._core.store(event._key, ("slices", kind), b"abc", True)
@@ -650,7 +650,7 @@ def test_types_that_nobody_describes_are_told(store: fb.DataStore) -> None:
             assert "cannot be written" not in str(raised.value)
         assert event.load("slices", bytes) == b"abc"
         event.delete_product("slices")
-    with pytest.raises(fb.UsageError, match=r'"flot" is no type that is known.*did you mean float'):
+    with pytest.raises(fb.UsageError, match=r'"flot" is not a known type.*did you mean float'):
         event.store("x", 1.5, typename="flot")
 
 

@@ -334,7 +334,7 @@ def test_options_are_what_stands_in_the_file(path):
         ("precision", {"x": 9}, "10 to 31"),
         ("precision", {"x": (16, 1, 1)}, "range"),
         ("precision", {"x": "many"}, "precision"),
-        ("precision", {"n": 12}, "no reals"),
+        ("precision", {"n": 12}, "no floats"),
         ("cluster_size", 0, "at least 1"),
         ("page_size", "0 B", "at least 1"),
         ("max_key_size", 1, "max_key_size"),
@@ -782,7 +782,7 @@ def test_values_that_a_set_has_once_are_not_given_twice(path, typename, entry, w
     with fb.recreate(path) as f:
         ntuple = f.mkrntuple("Events", {"x": typename})
         with pytest.raises(
-            fb.UsageError, match=f'"x" cannot be written: in entry 2 of the batch, {what} is given twice'
+            fb.UsageError, match=f'"x" cannot be written: entry 2 of the batch has {what} twice'
         ):
             ntuple.extend({"x": [[], [], entry, []]} if "variant" not in typename else {"x": [True, True, entry]})
         assert ntuple.num_entries == 0
@@ -852,7 +852,7 @@ def test_what_pandas_has_is_told_by_name(path, need):
     ("typename", "message"),
     [
         ("flaot", "did you mean float"),
-        ("std::vector<int", "brackets that do not fit"),
+        ("std::vector<int", "unmatched brackets"),
         ("var * foo", r"is not a C\+\+, NumPy or Awkward type$"),
     ],
 )

@@ -213,7 +213,7 @@ fn a_number_that_has_subfields_is_skipped_by_name() {
     let reason = skipped.iter().find(|field| field.name == name);
     let reason = reason.map(|field| field.reason.as_str());
     assert!(
-        reason.is_some_and(|reason| reason.contains("columns, and subfields as well")),
+        reason.is_some_and(|reason| reason.contains("both columns and subfields")),
         "{skipped:?}"
     );
 }

@@ -376,7 +376,7 @@ fn what_cannot_be_read_without_a_damaged_counter_is_left_out() {
     assert!(
         skipped("counts.p")
             .reason
-            .contains("its lengths are in a branch")
+            .contains("its lengths are in branch")
     );
     let report = &changed.verify(1, None).unwrap()[0];
     assert_eq!(report.damages.len(), 1);

@@ -160,7 +160,7 @@ fn reports_say_what_was_done_and_no_more() {
     assert!(text.contains(" histograms, added up\n"), "{text}");
     let text = good(&["reshape", "-f", DIMUON, &out, "--precision", "Muon_*=12"]);
     assert!(
-        text.contains("L3: another encoding or precision was asked for: "),
+        text.contains("L3: other encoding or precision was requested: "),
         "{text}"
     );
     let text = good(&["reshape", "-f", DIMUON, &out, "--encoding", "plain"]);

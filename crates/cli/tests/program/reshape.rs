@@ -82,7 +82,7 @@ fn a_clone_has_its_entries_and_only_clusters_that_are_cut_are_rebuilt() {
     }
     let text = good(&["clone", "-f", DIMUON, &out, "--entries=-10:"]);
     assert!(
-        text.contains("  L4: clusters of which not all entries are taken\n"),
+        text.contains("  L4: only some entries of the clusters are selected\n"),
         "{text}"
     );
 }
@@ -220,7 +220,7 @@ fn small_clusters_are_merged_into_large_ones() {
     ];
     let text = good(&args);
     assert!(
-        text.contains("L4: pages or clusters get the size that was asked for\n"),
+        text.contains("L4: pages or clusters get the requested size\n"),
         "{text}"
     );
     assert_eq!(clusters(&out), [(0, 24000)]);
@@ -280,7 +280,7 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
         ),
         (
             vec!["reshape", DIMUON, &new, "--precision", "run=16"],
-            "it has no reals",
+            "it has no floats",
         ),
         (
             vec!["reshape", DIMUON, &new, "--precision", "Muon_eta=12:-1:1"],

@@ -129,12 +129,9 @@ fn one_name_is_one_type() {
         ),
         (
             "std::deque<float>",
-            "its type \"std::deque<float>\" is no type that is known",
+            "its type \"std::deque<float>\" is not a known type",
         ),
-        (
-            "flot",
-            "as columns: its type \"flot\" is no type that is known",
-        ),
+        ("flot", "as columns: its type \"flot\" is not a known type"),
         ("flot", "did you mean float?"),
         ("bytes", "load them as bytes"),
     ] {

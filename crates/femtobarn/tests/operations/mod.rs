@@ -122,12 +122,12 @@ fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
     let Err(error) = done else { return };
     let text = error.with_causes();
     let is_limit = match error.kind() {
-        "unwritable-field" => !text.contains("its structure is not written"),
+        "unwritable-field" => !text.contains("its structure is not supported for writing"),
         "usage" => {
             let limits = [
                 "attribute set",
                 "cannot share blocks",
-                "levels auto and L4 do that",
+                "use level auto or L4",
                 "select a treatment of such objects",
             ];
             limits.iter().any(|limit| text.contains(limit))
