@@ -1,4 +1,4 @@
-//! Merging: what is printed, what is refused, and the exit codes.
+//! Merging: output, errors and exit codes.
 
 use crate::support::{DIMUON, OBJECTS, document, failure, good};
 
@@ -83,7 +83,8 @@ fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
     assert!(!std::path::Path::new(&new).exists());
 }
 
-/// 4 stood for files that are fine and do not go together: who fetches again what is corrupt did so for nothing.
+/// The exit code 4 was also used for intact files that do not match: scripts that download corrupt files again
+/// did so in vain.
 #[test]
 fn files_that_do_not_go_together_are_wrong_usage_and_corrupt_ones_are_not() {
     let folder = tempfile::tempdir().unwrap();
