@@ -148,7 +148,7 @@ def test_a_damaged_page_is_a_checksum_error_that_says_where(dimuon, tmp_path):
     assert not report
     assert not report.ok
     assert len(report.damages) == 1
-    assert "1 page damaged" in repr(report)
+    assert "DAMAGED: 1 damaged page" in repr(report)
 
 
 @pytest.mark.parametrize("length", [0, 10, 100, 1000, 100_000])

@@ -343,7 +343,7 @@ def test_verify_says_what_it_could_not_check(versions):
     (branch,) = report.not_checked
     assert (branch["file"], branch["field"]) == (path_of("versions").split(":")[0], "thing")
     assert branch["reason"].startswith("basket 1 has values that do not match the file's description")
-    assert repr(report).startswith("VerifyReport: all is good, but for a field that cannot be read; ")
+    assert repr(report).startswith("VerifyReport: good, except for a field that cannot be read; ")
     (branch,) = fb.open(path_of("objects_split0")).verify().not_checked
     assert branch["field"] == "clones"
     # zstd has no checksum: what does not fit is damage

@@ -514,22 +514,22 @@ def test_wrong_usage_is_told(inputs):
 
 
 def test_the_report_says_first_what_is_not_as_in_the_inputs(tmp_path):
-    """It began with "all is good", in a notebook even above a table of damaged pages."""
+    """It began with "all is good" (now "good"), in a notebook even above a table of damaged pages."""
     path, _ = two_pages(tmp_path)
     fb.write(tmp_path / "short.root", {"x": np.arange(5, dtype=np.int32)}, name="t")
     output = tmp_path / "out.root"
     fb.merge(path, output)
     report = fb.open(output).verify(against=tmp_path / "short.root")
     lines = repr(report).splitlines()
-    assert lines[0].startswith("VerifyReport: not as in the inputs, and no page damaged; ")
+    assert lines[0].startswith("VerifyReport: NOT AS IN THE INPUTS, but no page is damaged; ")
     assert "differs: 8 entries, but 5 in the inputs" in lines
     assert "input entry" not in repr(report)
-    assert "all is good" not in report._repr_html_()
-    assert repr(fb.open(output).verify(against=path)).startswith("VerifyReport: all is good; ")
+    assert "good" not in report._repr_html_()
+    assert repr(fb.open(output).verify(against=path)).startswith("VerifyReport: good; ")
     flip(output, output.read_bytes().index(struct.pack("<4i", 4, 5, 6, 7)))
     damaged = fb.open(output).verify()
-    assert "1 page damaged" in damaged._repr_html_()
-    assert "all is good" not in damaged._repr_html_()
+    assert "DAMAGED: 1 damaged page" in damaged._repr_html_()
+    assert "good" not in damaged._repr_html_()
 
 
 def test_patterns_of_fields_are_all_compared(tmp_path, capfd):

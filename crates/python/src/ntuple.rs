@@ -280,7 +280,7 @@ impl NTuple {
             let selection = self.inner.select(paths.as_deref())?;
             self.inner.explain(&selection, entry_start..entry_stop)
         };
-        metadata::explanation(py, &py.detach(compute).map_err(to_python)?)
+        metadata::plan_of(py, &py.detach(compute).map_err(to_python)?)
     }
 
     /// What was read of all files, also as a summary of several lines; wall time and CPU time in seconds.

@@ -294,6 +294,18 @@ impl Plan {
         self.costs.iter().map(line).chain(opening).collect()
     }
 
+    /// Notes on the numbers.
+    pub fn notes(&self) -> Vec<String> {
+        if self.exact {
+            return Vec::new();
+        }
+        vec![format!(
+            "bytes and pages are upper bounds: below collections in partly read clusters, pages are chosen once the \
+             offsets are known; up to {} rounds of reading, each with its own requests",
+            self.rounds
+        )]
+    }
+
     /// Counts the requests for ranges of a part. Ranges that are wanted more than once are read once.
     fn add_ranges(&mut self, part: &Part, mut ranges: Vec<StoredRange>) {
         ranges.sort_unstable();
