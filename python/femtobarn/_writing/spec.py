@@ -239,9 +239,10 @@ def _seen_as(kind: Projected, path: str) -> str:
     if isinstance(seen, Class | Enum | Type):
         return seen.name
     if isinstance(seen, Mapping | Cardinality | Projected) or not _is_type(seen):
-        raise UsageError(f'field {path!r}: the type of a projected field must have a name, such as "std::vector<float>", not {seen!r}')
+        message = f'the type of a projected field must have a name, such as "std::vector<float>", not {seen!r}'
+        raise UsageError(f"field {path!r}: {message}")
     if not isinstance(kind.source, str):
-        raise UsageError(f"field {path!r}: the source of a projected field must be the path of a field, not {kind.source!r}")
+        raise UsageError(f"field {path!r}: the source must be the path of a field, not {kind.source!r}")
     field = _field(path, seen, path)
     if field[0] == "type":
         return str(field[2])
