@@ -600,7 +600,7 @@ def test_root_reads_a_file_whose_append_was_killed_and_one_that_went_on(tmp_path
 
 @pytest.mark.parametrize("name", ["hzz_zlib", "hzz_lz4", "delphes_10", "tree_basictypes", "fcc_spring2021", "edm4hep"])
 def test_histograms_are_added_to_files_of_older_versions_of_root(shared, tmp_path, name):
-    """Their classes were not described, as the list of descriptions begins with other bits, and the next append failed."""
+    """Their classes were not described, as lists of descriptions begin with other bits, and the next append failed."""
     output = tmp_path / "out.root"
     output.write_bytes((shared / "ttree" / f"{name}.root").read_bytes())
     with uproot.recreate(tmp_path / "more.root") as file:
