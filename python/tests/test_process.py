@@ -932,7 +932,7 @@ def check_what_cannot_be_written(shared: fb.DataSet, executor: Any) -> None:
     url = shared.datastore.url
     try:
         for on_error in ("raise", "skip", "retry"):
-            with pytest.raises(fb.ProcessError, match=r"writing batches failed for run 1.* says .OOM"):
+            with pytest.raises(fb.ProcessError, match=r"writing batches failed for run 1.* answered .OOM"):
                 process(shared, collects_too_much, **options, on_error=on_error)
             configure(url, "maxmemory 0")
     finally:

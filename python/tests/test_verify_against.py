@@ -475,7 +475,7 @@ def test_views_are_proven_by_what_they_show(tmp_path):
     report = fb.open(one).verify(against=two, fields="view")
     assert not report
     [item] = report.against["not_compared"]
-    assert (item["field"], "a view of" in item["reason"]) == ("view", True)
+    assert (item["field"], "projected from" in item["reason"]) == ("view", True)
     assert not fb.open(one).verify(against=two)
     fb.write(two, {"pt": np.arange(5, dtype=np.float32)}, name="t")
     assert fb.open(one).verify(against=two).ok

@@ -230,12 +230,12 @@ mod tests {
             (
                 9,
                 &[0, 7, 1][..],
-                "expected 13 bytes, as its byte count says, found 12 bytes",
+                "expected 13 bytes according to its byte count, found 12 bytes",
             ),
             (
                 7,
                 &[0, 7][..],
-                "expected 11 bytes, as its byte count says, found 12 bytes",
+                "expected 11 bytes according to its byte count, found 12 bytes",
             ),
         ] {
             let error = decoded(&vector(n_bytes, items)).unwrap_err().to_string();

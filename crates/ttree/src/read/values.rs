@@ -101,9 +101,9 @@ impl Decoder<'_> {
                     _ if c.remaining() == 0 => &[],
                     TextWire::Long => {
                         let n = c.count(1, "length of a string")?;
-                        c.take(n, "text")?
+                        c.take(n, "string")?
                     }
-                    _ => c.string("text")?,
+                    _ => c.string("string")?,
                 };
                 self.length(*index, bytes.len());
                 if let Some(sink) = chars.and_then(|chars| self.sinks.get_mut(chars)) {
