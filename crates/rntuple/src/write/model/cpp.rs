@@ -448,12 +448,9 @@ mod tests {
             assert!(error.to_string().contains("\"field\""), "{error}");
         }
         for (given, why) in [
-            ("Track*", "is none: a pointer"),
-            ("vector<Track*>", "has \"Track*\" in it: a pointer"),
-            (
-                "map<int, const float &>",
-                "has \"float &\" in it: a pointer",
-            ),
+            ("Track*", "is not supported: pointers"),
+            ("vector<Track*>", "contains \"Track*\": pointers"),
+            ("map<int, const float &>", "contains \"float &\": pointers"),
         ] {
             let error = FieldModel::from_type_name("x", given).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");

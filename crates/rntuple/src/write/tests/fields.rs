@@ -61,10 +61,10 @@ fn what_the_format_cannot_say_is_refused() {
     assert!(refused(&[variant]).contains("class"));
     assert!(refused(&[FieldModel::variant("v", Vec::new())]).contains("0 alternatives"));
     assert!(refused(&[FieldModel::array("a", 0, number("n"))]).contains("size"));
-    let view = FieldModel::projected("view", "float", "nothing", Vec::new());
-    assert!(refused(&[view]).contains("nothing"));
+    let projected = FieldModel::projected("copy", "float", "nothing", Vec::new());
+    assert!(refused(&[projected]).contains("nothing"));
     let length = FieldModel::cardinality("n_n", "n", false);
-    assert!(refused(&[number("n"), length]).contains("no collection"));
+    assert!(refused(&[number("n"), length]).contains("not a collection"));
     // an array of a type without a name is a collection
     let array = FieldModel::array("a", 2, record);
     assert!(matches!(array.kind, FieldKind::Collection(_)));
