@@ -2,6 +2,6 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // what crates export for C is for nobody else, and may be in the process twice
+    // symbols that crates export for C are not used by others, and may be in the process twice
     println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
 }

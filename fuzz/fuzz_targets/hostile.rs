@@ -1,4 +1,5 @@
-//! Changes that the fuzzer chooses, in ntuples, trees, histograms and tables, checksums mended: all that is done with files.
+//! Changes chosen by the fuzzer in ntuples, trees, histograms and tables, with corrected checksums: all operations on
+//! files.
 #![no_main]
 
 #[path = "../../crates/femtobarn/tests/operations/mod.rs"]
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 
 use operations::{Subjects, check_one, subjects};
 
-/// The files that are changed, and a folder for what is made of them.
+/// The files to change, and a directory for output.
 static SUBJECTS: LazyLock<(Subjects, PathBuf)> = LazyLock::new(|| {
     let own = format!("femtobarn-hostile-{}", std::process::id());
     let folder = std::env::temp_dir().join(own);

@@ -1,4 +1,4 @@
-//! What a server of Redis may send.
+//! Replies of a Redis server.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| femtobarn_redis::fuzz::replies(data));

@@ -4,7 +4,7 @@ import awkward as ak
 
 
 def listed(values):
-    """Python objects of anything that reading returns."""
+    """Convert anything that reading returns to Python objects."""
     for method in ("tolist", "to_pylist", "to_list"):
         if hasattr(values, method):
             return listed(getattr(values, method)())
@@ -16,12 +16,14 @@ def listed(values):
 
 
 def same(left, right):
-    """Whether two results hold the same values."""
+    """Return whether two results have the same values."""
     return same_bytes(left, right) or repr(listed(left)) == repr(listed(right))
 
 
 def same_bytes(left, right):
-    """Whether two arrays consist of the same bytes, which is seen soon; others may have the same values, too."""
+    """Return whether two arrays consist of the same bytes, which is fast to check; different bytes may still be equal
+    values.
+    """
     if not (isinstance(left, ak.Array) and isinstance(right, ak.Array)):
         return False
     (one, n, parts), (other, m, others) = (ak.to_buffers(ak.to_packed(array)) for array in (left, right))

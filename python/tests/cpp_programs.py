@@ -1,4 +1,4 @@
-"""Programs of C++, compiled against the headers and the library of this checkout."""
+"""C++ programs, compiled against the headers and the library of this checkout."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import femtobarn as fb
 def run_cpp(
     program: str, folder: Path, need_program: Any, *arguments: str, libraries: tuple[str, ...] = ()
 ) -> list[str]:
-    """Compile and run a program of C++; gives the lines that it prints."""
+    """Compile and run a C++ program; return the lines that it prints."""
     need_program("c++")
     root = Path(__file__).resolve().parents[2]
     library = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "release"

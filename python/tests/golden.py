@@ -1,4 +1,4 @@
-"""Golden files, which hold what ROOT read: testdata/PROVENANCE.md describes their form."""
+"""Golden files with what ROOT read; testdata/PROVENANCE.md describes their format."""
 
 import functools
 import itertools
@@ -20,7 +20,7 @@ def load(name):
 
 
 def listed(layout):
-    """The values of a layout, one an entry: records are lists of their members, floats keep their width."""
+    """Return the values of a layout, one per entry: records are lists of their members, floats keep their width."""
     if layout.is_union:
         tags, index = layout.tags.data.tolist(), layout.index.data.tolist()
         contents = [listed(content) for content in layout.contents]
@@ -55,12 +55,12 @@ def text(data):
         return {"bytes": list(data)}
 
 
-# A golden null where ours is a list: it says not at which level of pointers to pointers nothing is.
+# A golden null where ours is a list: it does not say at which level of nested pointers nothing is.
 NOTHING = object()
 
 
 class Shape:
-    """Brings golden values to the shape of `listed`."""
+    """Convert golden values to the shape of `listed`."""
 
     def __init__(self, golden):
         self.fields = {field["id"]: field for field in golden["schema"]}
@@ -83,13 +83,13 @@ class Shape:
                 return {"tag": 0, "value": None} if children[0]["role"] == "variant" else None
             return self.of(value, children[0])
         if field["role"] == "collection" and field["type"].startswith("std::unique_ptr"):
-            return NOTHING if value is None else [self.of(value, children[0])]  # as uproot: a list of none or one
+            return NOTHING if value is None else [self.of(value, children[0])]  # as in uproot: zero or one item
         if field["role"] == "collection" or (field.get("repetitions") and children):
             return [self.of(item, children[0]) for item in value]
         return self.of(value, children[0]) if children else value
 
     def record(self, value, field):
-        """The record's own members, then those of its last base to its first: uproot's order."""
+        """Return the record's own members, then those of its bases from last to first, in uproot's order."""
         members, bases = [], [(field, value)]
         while bases:
             owner, values = bases.pop()
@@ -103,7 +103,7 @@ class Shape:
 
 
 def equal(ours, golden):
-    """Whether values agree: floats bit by bit, or when rounded, where we give the narrower type of the column."""
+    """Return whether values agree: floats bit by bit, or rounded if we return the narrower type of the column."""
     if golden is NOTHING:
         return ours in ([], [[]])
     if isinstance(ours, np.floating):
@@ -120,7 +120,7 @@ def equal(ours, golden):
     return ours == golden
 
 
-# The bytes of pages too large for a golden file, by the formula that it has instead
+# The bytes of pages that are too large for a golden file, by the formula that it has instead
 FORMULAS = {
     "((i >> 16) ^ (i if i % 1000 == 999 else 0)) & 255": lambda i: ((i >> 16) ^ np.where(i % 1000 == 999, i, 0)) & 255,
     "7": lambda i: np.full_like(i, 7),
@@ -128,7 +128,7 @@ FORMULAS = {
 
 
 def computed(golden):
-    """Arrays of bytes by field, one an entry, for a golden with formulas."""
+    """Return arrays of bytes by field, one per entry, for a golden file with formulas."""
     return {
         field: [FORMULAS[entry["byte i"]](np.arange(entry["length"])).astype("u1") for entry in entries]
         for field, entries in golden.get("formula", {}).items()
@@ -136,7 +136,7 @@ def computed(golden):
 
 
 def assert_fields_are_golden(golden, nt, start=None, stop=None, only=None):
-    """Every field is in the golden and has its values; `only`: the names of the fields to look at."""
+    """Check that every field is in the golden file and has its values; `only`: the names of the fields to check."""
     wanted = [field["name"] for field in golden["schema"] if "parent" not in field]
     if only is not None:
         wanted = [name for name in wanted if name in only]

@@ -13,7 +13,7 @@ INDEX = ("run", "subrun", "evt")
 
 
 def write(path: Path, groups: Mapping[str, Mapping[str, Any]], *, flat: bool = False, **options: Any) -> Path:
-    """Write groups of datasets as NOvA's files have them: (N, 1), in chunks, compressed."""
+    """Write groups of datasets as in NOvA's files: (N, 1), chunked, compressed."""
     with h5py.File(path, "w", **options) as file:
         for group, datasets in groups.items():
             made = file.create_group(group)
@@ -34,7 +34,7 @@ def write(path: Path, groups: Mapping[str, Mapping[str, Any]], *, flat: bool = F
 
 
 def index(rows: list[tuple[int, int, int]], dtype: str = "u4") -> dict[str, Any]:
-    """Return the three columns that say which events rows are of."""
+    """Return the three columns that assign rows to events."""
     columns = zip(*rows, strict=True) if rows else ([], [], [])
     return {name: np.array(column, dtype) for name, column in zip(INDEX, columns, strict=True)}
 
@@ -58,7 +58,7 @@ def by_event(path: Path, group: str) -> dict[tuple[int, int, int], list[dict[str
 
 
 def many_groups(path: Path, *, seed: int = 1, n_events: int = 200, n_groups: int = 30, run: int = 11981) -> Path:
-    """Write a file with many groups, most of them empty, uneven numbers of rows, and events without any."""
+    """Write a file with many groups, most of them empty, uneven numbers of rows, and events without rows."""
     rng = np.random.default_rng(seed)
     events = np.sort(rng.choice(10 * n_events, n_events, replace=False))
     numbers = [(run, 6, int(event)) for event in events]

@@ -1,4 +1,4 @@
-"""Files that go into a store by hand, and stores that are compared."""
+"""Store files without `ingest`, and compare stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def bring(path: Path | str, dataset: fb.DataSet, **options: Any) -> None:
-    """Store all that a file has."""
+    """Store everything in a file."""
     with dataset.datastore.write_batch() as batch:
         for chunk in chunks(path, **options):
             numbers = {"run": chunk.run, "subrun": chunk.subrun, "event": chunk.event}
@@ -22,7 +22,7 @@ def bring(path: Path | str, dataset: fb.DataSet, **options: Any) -> None:
 
 
 def everything(dataset: fb.DataSet) -> dict[tuple[int, ...], dict[tuple[str, str], bytes]]:
-    """Return the stored bytes of all products of all containers in a dataset; of those that hold none, nothing."""
+    """Return the stored bytes of all products in a dataset, by container; containers without products are left out."""
 
     def of(container: Any) -> dict[tuple[str, str], bytes]:
         products = container.products()

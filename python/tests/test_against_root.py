@@ -1,11 +1,11 @@
-"""Schema, clusters and every value are what ROOT read: see testdata/PROVENANCE.md for the form of the golden files."""
+"""Schema, clusters and every value are what ROOT read; testdata/PROVENANCE.md describes the golden files."""
 
 import pytest
 from golden import GOLDENS, assert_fields_are_golden, equal, listed, load
 
 pytestmark = pytest.mark.oracle
 
-# Fields of types of the future, by golden; none of today's files has any
+# Fields of unsupported types, by golden file; no current file has any
 SKIPPED = {}
 
 
@@ -77,7 +77,7 @@ def test_there_are_golden_files():
 
 
 def test_formulas_are_compared_too():
-    """A wrong byte is noticed: the goldens with formulas have no other values."""
+    """A wrong byte is noticed: golden files with formulas have no other values."""
     golden, nt = load("blocks_zstd.root.blocks.json")
     golden = {**golden, "formula": {"data": [*golden["formula"]["data"][:1], {"length": 4, "byte i": "7"}]}}
     with pytest.raises(AssertionError, match="data, entry 1"):

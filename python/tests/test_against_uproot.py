@@ -1,4 +1,4 @@
-"""Types and values of every file at hand are those of uproot, except where uproot is known to be wrong."""
+"""Types and values of every available file are those of uproot, except where uproot is known to be wrong."""
 
 import contextlib
 import re
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.oracle
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data" / "rntuple"
-# a file with a feature flag that nobody knows must be refused; uproot does not look
+# a file with an unknown feature flag must be rejected; uproot does not check it
 OURS = sorted(path for path in (ROOT / "testdata").glob("**/*.root") if path.name != "unknown_flag.root")
 THEIRS = [
     "Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0.root",
@@ -43,7 +43,7 @@ def ntuples(uproot, path):
 
 
 def equal(ours, theirs):
-    """Whether two arrays have the same type and the same bits."""
+    """Return whether two arrays have the same type and the same bits."""
     if ours.type != theirs.type:
         return False
     try:
@@ -55,7 +55,7 @@ def equal(ours, theirs):
 
 
 def uproot_is_wrong(field):
-    """What uproot 5.7.7 gets wrong; the tests against ROOT's golden files look at these."""
+    """Return what uproot 5.7.7 reads wrongly; the tests against ROOT's golden files cover these fields."""
     below = [record for record in field.ntuple._schema.records.values() if _is_in(record, field)]
     columns = [column for record in below for column in record["columns"]]
     if any(column["representation"] > 0 for column in columns):
@@ -81,7 +81,7 @@ def _is_in(record, field):
 
 
 def assert_all_fields_agree(uproot, path, start=None, stop=None):
-    """Whether all fields agree that uproot can read, and reads rightly."""
+    """Check all fields that uproot can read correctly."""
     try:
         names = ntuples(uproot, path)
     except Exception as error:
@@ -105,7 +105,7 @@ def assert_all_fields_agree(uproot, path, start=None, stop=None):
 
 
 def can_read(nt, name):
-    """Whether uproot can read a field at all: it refuses those in streamer mode, for example."""
+    """Return whether uproot can read a field: it does not support fields in streamer mode, for example."""
     try:
         nt[name].array(entry_start=0, entry_stop=1)
     except Exception:
@@ -202,7 +202,7 @@ def test_a_changing_representation_is_read_rightly(shared):
 
 
 def assert_only_uproot_is_wrong(uproot, name, fields, start=None):
-    """We read what ROOT read. uproot does not; when it does one day, take the case off `uproot_is_wrong`."""
+    """We read what ROOT reads, and uproot does not. When it does one day, remove the case from `uproot_is_wrong`."""
     golden, nt = load(name)
     shape = Shape(golden)
     theirs = uproot.open(f"{FOLDER / golden['file']}:{golden['ntuple']}")
@@ -211,7 +211,7 @@ def assert_only_uproot_is_wrong(uproot, name, fields, start=None):
         ours = nt[field].array(entry_start=start)
         assert golden_equal(golden_listed(ours.layout), expected), field
         assert uproot_is_wrong(nt[field])
-        with contextlib.suppress(ValueError, IndexError, TypeError):  # not to read at all is wrong too
+        with contextlib.suppress(ValueError, IndexError, TypeError):  # failing to read is wrong as well
             assert not same(theirs[field].array(entry_start=start), ours), f"uproot reads {field} now"
 
 

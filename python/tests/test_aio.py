@@ -1,4 +1,4 @@
-"""Event stores with asyncio: the same as without, nothing waits in the loop, and cancelling loses nothing."""
+"""Event stores with asyncio: same results as without, the event loop is never blocked, and cancelling loses no data."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 class _Nobody(concurrent.futures.ThreadPoolExecutor):
-    """The threads of a loop, which are for others."""
+    """The default threads of an event loop, which the store must not use."""
 
     def submit(self, *_: Any, **__: Any) -> Any:
         raise AssertionError("a thread of the loop's own was taken")
 
 
 def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Run something in a loop whose own threads may not be used, and not for ever."""
+    """Run a coroutine in a loop whose default threads are forbidden, with a time limit."""
 
     async def bounded() -> Any:
         asyncio.get_running_loop().set_default_executor(_Nobody())
@@ -88,7 +88,7 @@ async def fill(store: aio.DataStore, n: int) -> aio.DataSet:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so, by looking at it in the loop."""
+    """Wait in the loop until a condition holds."""
     while not is_so():
         await asyncio.sleep(0.005)
 
@@ -190,7 +190,7 @@ def test_prefetched_events_need_no_thread(url: str) -> None:
             assert await batch[-1].load("n") == 63
             assert [await event.load("n") for event in batch] == list(range(64))
             event = batch[5]
-            # What is here is decoded at once; what is not is asked for.
+            # Data in memory are decoded at once; other data are requested.
             coroutine = event.load("n")
             with pytest.raises(StopIteration) as done:
                 coroutine.send(None)
@@ -202,7 +202,7 @@ def test_prefetched_events_need_no_thread(url: str) -> None:
 
 
 def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url: str) -> None:
-    """The server is stopped, and only the loop lets it go on; a timer helps a loop that waits for it."""
+    """The server is stopped, and only the loop continues it; a timer helps a loop that waits for it."""
     helped: list[bool] = []
 
     def help_out() -> None:
@@ -262,14 +262,14 @@ def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url
         try:
             del dropped
             tasks = [asyncio.ensure_future(call) for call in all_calls()]
-            for _ in range(100):  # the beat of the loop
+            for _ in range(100):  # checks that the loop is running
                 await asyncio.sleep(0.005)
             waiting = [task for task in tasks if not task.done()]
         finally:
             timer.cancel()
             server.continue_server(0)
         assert not helped
-        # `batch.store_arrays` notes no class and only collects; its size is known
+        # `batch.store_arrays` records no class and only collects; its size is known
         assert len(waiting) >= len(tasks) - 2
         results = await asyncio.gather(*tasks)
         assert results[0].pt.tolist() == [1]
@@ -296,7 +296,7 @@ def test_a_queue_whose_opening_is_cancelled_is_not_open(server: Any, redis_url: 
         server.continue_server(0)
         with pytest.raises(asyncio.CancelledError):
             await opening
-        async with asyncio.timeout(10):  # a producer that went without a word is waited for half a minute
+        async with asyncio.timeout(10):  # a producer that disappeared is waited for half a minute
             with pytest.raises(EOFError):
                 await consumer.pop()
 
@@ -322,7 +322,7 @@ def _number(event: Any) -> int:
 
 
 def test_calls_overlap(redis_url: str, server: Any, need_store: Any) -> None:
-    """Of 100 calls that take 0.2 s each, one after another would take 20 s."""
+    """100 calls of 0.2 s each would take 20 s one after another."""
     need_store("toxiproxy-server")
     import toxiproxy
 
@@ -377,7 +377,7 @@ def test_many_who_wait_for_a_queue_keep_nobody_else_waiting(url: str) -> None:
 
 
 def test_a_pop_that_is_cancelled_loses_no_value(url: str) -> None:
-    """Pops are cancelled at random moments, before, while and after a value is taken for them."""
+    """Pops are cancelled at random moments: before, while and after a value is taken for them."""
 
     async def main() -> None:
         store = await aio.DataStore.connect(url)
@@ -404,7 +404,7 @@ def test_a_pop_that_is_cancelled_loses_no_value(url: str) -> None:
             if n_cancelled > 300:
                 break
         rest = [int(value.n[0]) async for value in consumer]
-        assert seen + rest == list(range(200))  # in their order, too
+        assert seen + rest == list(range(200))  # also in their order
         assert n_cancelled > 20
 
     run(main)
@@ -425,7 +425,7 @@ def test_a_value_that_cannot_be_given_back_is_kept(
         await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.sleep(0.05)
-        assert not task.done()  # what came of it is not known yet
+        assert not task.done()  # its outcome is not known yet
 
         def lost(*_: Any) -> None:
             raise fb.FileError("it is lost")
@@ -456,7 +456,7 @@ def test_a_write_that_is_cancelled_is_settled_when_that_is_over(server: Any, red
             for task in (begun, waits, reads):
                 task.cancel()
             await asyncio.sleep(0.05)
-            begun.cancel()  # who is impatient changes nothing
+            begun.cancel()  # cancelling changes nothing
             await asyncio.sleep(0.05)
             assert [task.done() for task in (begun, waits, reads)] == [False, True, True]
         finally:
@@ -478,7 +478,7 @@ def test_a_batch_is_written_although_its_end_is_cancelled(server: Any, redis_url
             async with store.write_batch() as batch:
                 await batch.store_arrays(dataset, {"n": np.arange(50)}, run=1, subrun=1, event=np.arange(50))
                 server.stop_server(0)
-                blocker = asyncio.ensure_future(store.flush())  # takes the only thread
+                blocker = asyncio.ensure_future(store.flush())  # occupies the only thread
                 await asyncio.sleep(0.05)
                 blocked.append(blocker)
 
@@ -670,7 +670,7 @@ _OF_PTR = ["from_record"]  # which makes what a twin is of
 
 
 def test_every_function_of_stores_has_a_twin() -> None:
-    """Whoever adds a function that waits for a store adds a line to `femtobarn.aio`."""
+    """A new function that waits for a store needs a line in `femtobarn.aio`."""
     takes_store = {"DataSet", "Run", "SubRun", "Event", "DataStore"}
     for name in fb.__all__:
         function = getattr(fb, name)
@@ -745,7 +745,7 @@ def test_what_brings_files_in_and_out_ends_when_it_is_cancelled(tmp_path: Path) 
                 await bringing
             n_there = await dataset.n_events()
             assert 0 < n_there < n
-            assert await dataset.products() == []  # it is not noted that the file is there
+            assert await dataset.products() == []  # nothing records that the file is there
             assert (await aio.ingest(path, dataset)).kept > 0
             assert await dataset.n_events() == n
 

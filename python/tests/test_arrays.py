@@ -54,7 +54,7 @@ def test_every_type_is_what_uproot_makes_of_it(nt, name, expected):
 def test_arrays_has_a_record_for_each_entry(nt, whole):
     assert len(whole) == nt.num_entries == 40
     assert whole.fields == [field.name for field in nt.fields]
-    for name in whole.fields:  # awkward 2 finds unions with "no value" invalid: they could be merged
+    for name in whole.fields:  # awkward 2 considers unions with "no value" invalid, as they could be merged
         assert name == "either" or ak.is_valid(whole[name]), name
 
 
@@ -152,7 +152,7 @@ def test_arguments_that_cannot_be_honoured_say_what_to_do(nt):
 
 
 def slice_of(start, stop):
-    """The slice, with its stop not before its start: awkward's regular arrays do not take that."""
+    """Return a slice whose stop is not before its start, as required by awkward's regular arrays."""
     first, last, _ = slice(start, stop).indices(40)
     return slice(first, max(first, last))
 
@@ -331,7 +331,7 @@ def test_pages_of_equal_bytes_and_unequal_numbers_of_elements_are_told_apart(tes
 
 
 def test_fields_come_in_the_order_that_names_ask_for(tmp_path):
-    """They came in the order of the file, so that ``event, run = arrays([...], how=tuple)`` was swapped."""
+    """Fields came in the order of the file, so that ``event, run = arrays([...], how=tuple)`` was swapped."""
     fb.write(tmp_path / "x.root", {"run": [1], "event": [2], "jets": ak.Array([[{"pt": 1.0, "eta": 2.0}]])})
     nt = fb.open(tmp_path / "x.root")
     event, run = nt.arrays(["event", "run"], how=tuple)
@@ -340,12 +340,12 @@ def test_fields_come_in_the_order_that_names_ask_for(tmp_path):
     assert nt.arrays(["event", "jets", "jets.pt", "run"]).fields == ["event", "jets", "run"]
     assert nt.arrays(filter_name=["event", "run"]).fields == ["run", "event"]
     assert [step.fields for step in fb.iterate(f"{tmp_path}/x.root", ["event", "run"])] == [["event", "run"]]
-    # a function was asked for ".run", too
+    # a filter function was called with ".run", too
     assert nt.keys(filter_name=lambda name: name not in ("run", "jets"), recursive=False) == ["event"]
 
 
 def test_lists_with_arrays_in_their_items_are_zipped(tmp_path):
-    """Awkward cannot broadcast them, and said so at length."""
+    """Awkward cannot broadcast them, and raised a long error."""
     data = {"Jet_pt": ak.Array([[1.5], [2.5, 3.5]]), "Jet_cov": [[np.arange(3)], [np.arange(3), np.arange(3)]]}
     types = {"Jet_cov": "var * 3 * int64"}
     fb.write(tmp_path / "x.root", data, types=types)

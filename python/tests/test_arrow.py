@@ -68,7 +68,7 @@ def test_pandas_takes_an_ntuple(nt, need):
 
 
 def without_tuples(value):
-    """Arrow has no tuples: they become structures with members _0, _1 and so on."""
+    """Replace tuples, which Arrow does not have, by structs with members _0, _1 and so on."""
     if isinstance(value, tuple):
         return {f"_{i}": without_tuples(member) for i, member in enumerate(value)}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Branches that have one name at several levels."""
+"""Branches with the same name at several levels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import femtobarn as fb
 
 pytestmark = pytest.mark.oracle
 
-# Arguments: the file, whether the object stands before the plain branch, whether it has an object in it
+# Arguments: the file, whether the object precedes the plain branch, whether it contains an object
 SHADOW = """
 import sys
 import ROOT
@@ -62,7 +62,7 @@ del view, reader
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("object_first", [False, True])
 def test_a_branch_at_the_top_wins(run_root, tmp_path: Path, object_first: bool, deep: bool) -> None:
-    """The member of an object that stands first was given, and a conversion of it proved equal."""
+    """The member of an object that came first was returned, and a conversion with it was proven equal."""
     path = str(tmp_path / "shadow.root")
     run_root(SHADOW, path, str(int(object_first)), str(int(deep)))
     top = [3000, 3001, 3002]

@@ -1,4 +1,4 @@
-"""Files of checkpoints that somebody else put there: no code of theirs runs."""
+"""Checkpoint files made by an attacker: their code is not run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 class Attack:
-    """What is unpickled by a call, which makes a folder."""
+    """Unpickling it makes a call that creates a directory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)
@@ -49,7 +49,7 @@ def dataset() -> fb.DataSet:
 
 @pytest.fixture
 def path(dataset: fb.DataSet, tmp_path: Path) -> Path:
-    """A checkpoint that process has left."""
+    """Return a checkpoint written by process."""
     path = tmp_path / "checkpoint"
     with pytest.raises(fb.ProcessError, match="too late"):
         fb.process(dataset, fails_late, checkpoint=path)
@@ -57,12 +57,12 @@ def path(dataset: fb.DataSet, tmp_path: Path) -> Path:
 
 
 def ran(path: Path) -> Path:
-    """Return the folder that tells that code ran."""
+    """Return the directory that exists if the code ran."""
     return path.with_name("ran")
 
 
 def attacked(path: Path) -> None:
-    """Write code into a checkpoint behind a beginning that is right."""
+    """Write code into a checkpoint after a valid beginning."""
     magic, noted, _ = path.read_bytes().split(b"\n", 2)
     path.write_bytes(magic + b"\n" + noted + b"\n" + pickle.dumps(Attack(ran(path))))
 
@@ -128,7 +128,7 @@ def test_what_is_of_other_work_or_version_is_not_unpickled(dataset: fb.DataSet, 
 
 def test_a_checkpoint_is_the_users_own(dataset: fb.DataSet, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
-    # the file beside it has a name that others can guess: what they put there is not written to
+    # the name of the temporary file can be guessed: an existing file of that name is not written to
     victim = path.with_name("victim")
     victim.write_text("mine")
     beside = path.with_name(f".{path.name}.partial-{os.getpid()}-0")

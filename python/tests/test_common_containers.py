@@ -1,4 +1,4 @@
-"""Collections that several files have as different containers: the common type promises what all keep."""
+"""Collections with different containers in several files: the common type promises only what holds for all."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ MAPS = {
     for kind in ("map", "multimap", "unordered_map", "unordered_multimap")
 }
 MAPS |= {f"std::vector<std::pair<{PAIR}>>": [[(2, 1.0), (1, 1.0), (1, 3.0)], []]}
-# files of these types, and the type of both; of vectors alike the first file's
+# types in two files, and the common type; of equal kinds of vectors, the first file's
 LOOSE = [(one, f"std::vector<{INT}>", f"std::vector<{INT}>") for one in LISTS if "RVec" not in one]
 LOOSE += [(f"std::set<{INT}>", f"std::multiset<{INT}>", f"std::vector<{INT}>")]
 LOOSE += [(f"std::set<{INT}>", f"std::unordered_set<{INT}>", f"std::vector<{INT}>")]
@@ -87,7 +87,7 @@ LOOSE += [(f"std::map<{PAIR}>", f"std::unordered_map<{PAIR}>", f"std::vector<std
 def test_containers_of_two_files_have_a_type_that_holds_both(
     tmp_path: Path, one: str, other: str, both: str | None, wrapped: str
 ) -> None:
-    """A set was shown as the type of what had the values of a vector."""
+    """Data with the values of a vector got the type of a set."""
     values = LISTS | MAPS
     repeated = {"std::vector<std::int32_t>": [[2, 1, 1]], "ROOT::RVec<std::int32_t>": [[2, 1, 1]]}
 
@@ -127,7 +127,7 @@ def test_what_no_type_holds_is_refused(tmp_path: Path, one: str, other: str) -> 
     for number, order in enumerate([(one, other), (other, one)]):
         files = [write(tmp_path / f"{number}{i}.root", kind, []) for i, kind in enumerate(order)]
         for act in (lambda: fb.open(files).arrays(), lambda: fb.convert(files, tmp_path / "out.root")):  # noqa: B023
-            with pytest.raises(fb.UsageError, match="does not fit"):
+            with pytest.raises(fb.UsageError, match="does not match"):
                 act()
 
 

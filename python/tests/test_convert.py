@@ -1,4 +1,4 @@
-"""Converting: into what ROOT's importer makes, into tables and back, many files, and when something is wrong."""
+"""Converting: to the layout of ROOT's importer, to tables and back, many files, and errors."""
 
 import decimal
 import json
@@ -17,7 +17,7 @@ import femtobarn as fb
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-# Arguments: pairs of a tree, as file|name, and the file for what the importer makes of it
+# Arguments: pairs of a tree, as file|name, and the file for the importer's output
 IMPORT = """
 import os, sys
 import ROOT
@@ -31,7 +31,7 @@ sys.stdout.flush()
 os._exit(0)
 """
 
-# What the importer takes of the real files; it stops at split classes, and crashes at vectors of vectors.
+# What the importer can import of the real files; it stops at split classes, and crashes at vectors of vectors.
 IMPORTED = {
     "hzz_zlib.root": "events",
     "hzz_lzma.root": "events",
@@ -49,12 +49,12 @@ PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; s
 
 
 def names(folder):
-    """What is in a folder."""
+    """Return the names in a directory."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def columns(ntuple):
-    """Paths of the fields, and the types of their columns."""
+    """Return the paths of the fields, and their column types."""
     fields = ntuple._core.fields()
     return {field["path"]: [column["type"] for column in field["columns"]] for field in fields if field["path"]}
 
@@ -91,7 +91,7 @@ done = []
 for ntuple in sys.argv[2:]:
     file, name = ntuple.split("|")
     reader = ROOT.RNTupleReader.Open(name, file)
-    entry = reader.CreateEntry()  # of all fields, by their types on disk
+    entry = reader.CreateEntry()  # with all fields, by their types on disk
     for i in {0, reader.GetNEntries() - 1}:
         reader.LoadEntry(i, entry)
     ROOT.RDataFrame(name, file).Count().GetValue()
@@ -103,15 +103,17 @@ os._exit(0)
 
 @pytest.mark.oracle
 def test_root_reads_what_a_tree_becomes(run_root, shared, testdata, tmp_path):
-    """Every vector once had its branch's class version as the version of its type, and names of classes were kept that
-    ROOT does not know: femtobarn and uproot read the files, and ROOT refused them.
+    """ROOT can read the output.
+
+    Vectors had the class version of their branch as type version, and class names that ROOT does not know were kept:
+    femtobarn and uproot read the files, and ROOT refused them.
     """
     trees = {f"{shared}/ttree/{file}": name for file, name in IMPORTED.items()}
     trees |= {f"{shared}/ttree/delphes_10.root": "Delphes", f"{shared}/ttree/edm4hep.root": "events"}
     trees |= {f"{testdata}/ttree/leaves_zlib.root": "leaves", f"{testdata}/ttree/objects_split1.root": "objects"}
     targets = []
     for i, (file, name) in enumerate(trees.items()):
-        # ROOT aborts at maps and sets for which it has no dictionary, whoever wrote them
+        # ROOT aborts at maps and sets without a dictionary, whoever wrote them
         fb.convert(
             f"{file}:{name}", tmp_path / f"{i}.root", drop=["map", "set", "lists"] if "objects" in file else None
         )
@@ -130,7 +132,7 @@ def test_an_output_does_not_replace_its_input(dimuon, tmp_path):
 
 
 def test_a_table_that_fails_leaves_what_was_there(need, testdata, tmp_path):
-    """Without verification, tables were once written over what had their name."""
+    """Without verification, tables overwrote existing files."""
     (tmp_path / "x.parquet").write_bytes(b"before")
     with pytest.raises(fb.UsageError, match="variants"):
         fb.convert(testdata / "rntuple" / "sums.root", tmp_path / "x.parquet", verify=False, overwrite=True)
@@ -138,7 +140,7 @@ def test_a_table_that_fails_leaves_what_was_there(need, testdata, tmp_path):
 
 
 def test_only_an_earlier_conversion_is_replaced_unless_told_otherwise(dimuon, testdata, tmp_path):
-    """The output of a second tree took the place of the first one's, and a forgotten output that of an input."""
+    """The output of a second tree replaced that of the first, and a forgotten output replaced an input."""
     out = tmp_path / "out.root"
     for _ in range(2):
         fb.convert(dimuon, out)
@@ -183,7 +185,7 @@ def test_an_interrupted_program_leaves_nothing_half_made(tmp_path, number):
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path):
-    """Under nohup the program ended with its terminal."""
+    """Under nohup, the program ended with its terminal."""
     generator = np.random.default_rng(1)
     fb.write(tmp_path / "in.root", {"x": generator.normal(size=1_000_000)}, compression=None)
     program = "import sys; from femtobarn._cli import main; sys.exit(main())"
@@ -200,7 +202,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path):
 
 
 def test_files_with_few_columns_in_common_are_put_together_quickly(tmp_path):
-    """Nearest names were looked for, of every column that the other has not."""
+    """The nearest names were searched for every column that the other file does not have."""
     names = [f"a_rather_long_name_{i}" for i in range(3000)]
     for file in "ab":
         fb.write(tmp_path / f"{file}.root", {f"{name}_{file}": [1] for name in names} | {"x": [1]})
@@ -220,7 +222,7 @@ def test_an_output_that_cannot_be_opened_is_made_again(dimuon, tmp_path):
 @pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
 @pytest.mark.parametrize("content", [b"what nobody has a copy of", b"root: my notes are here", b"PAR"])
 def test_resumed_conversions_replace_nothing_of_others(dimuon, testdata, tmp_path, ending, content):
-    """What could not be opened was replaced, a text of the user's, too."""
+    """Files that could not be opened were replaced, even the user's text files."""
     other = tmp_path / "out" / f"dimuon.{ending}"
     other.parent.mkdir()
     other.write_bytes(content)
@@ -249,7 +251,7 @@ def test_resumed_conversions_replace_what_others_have_left(dimuon, tmp_path, end
 
 
 def test_the_program_says_what_can_be_done_about_what_is_not_replaced(dimuon, testdata, tmp_path):
-    """The advice was --force, which cannot be given with --resume."""
+    """The advice was --force, which cannot be combined with --resume."""
     other = tmp_path / "dimuon.root"
     content = (testdata / "ttree" / "versions.root").read_bytes()
     other.write_bytes(content)
@@ -264,7 +266,7 @@ def test_the_program_says_what_can_be_done_about_what_is_not_replaced(dimuon, te
 
 @pytest.mark.parametrize("switch", ["resume", "skip_bad_files", "overwrite", "verify", "group"])
 def test_switches_are_true_or_false(dimuon, tmp_path, switch):
-    """As of the program, the name of a report was given: "'str' object is not an instance of 'bool'"."""
+    """The name of a report was passed as in the program: "'str' object is not an instance of 'bool'"."""
     hint = "; the returned reports .*" if switch == "skip_bad_files" else "$"
     with pytest.raises(fb.UsageError, match=f"{switch} must be True or False, not 'r.json'{hint}"):
         fb.convert([dimuon], tmp_path / "out", **{switch: "r.json"})
@@ -284,11 +286,11 @@ def test_an_ntuple_stays_what_it_is(testdata, tmp_path, file):
     assert after.typenames() == before.typenames()
     assert after.verify().ok
     assert after.arrays().layout.form == before.arrays().layout.form
-    assert repr(after.arrays().to_list()) == repr(before.arrays().to_list())  # a NaN is a NaN
+    assert repr(after.arrays().to_list()) == repr(before.arrays().to_list())  # a NaN equals a NaN
 
 
 def test_bases_that_a_class_has_twice_are_told_apart(tmp_path):
-    """What they have in common is named after the outermost classes, and was looked for under the innermost."""
+    """Their common base is named after the outermost classes, but was looked up under the innermost."""
     base = fb.Class("Base", {"a": "int"})
     spec = fb.Class(
         "Grandchild",
@@ -318,7 +320,7 @@ def test_a_table_and_back(testdata, tmp_path, ending, file):
     back = fb.convert(table, tmp_path / "back.root", name="folder/again")
     assert back.equal is True
     before, after = fb.open(path).arrays(), fb.open(f"{tmp_path}/back.root:folder/again").arrays()
-    # the collections that ROOT's importer makes are seen through views, which are columns of tables
+    # the collections of ROOT's importer are seen through projected fields, which become columns of tables
     shown = [name for name in before.fields if not name.startswith("_collection")]
     assert after.fields == shown
     for name in shown:
@@ -498,7 +500,7 @@ def test_an_interrupted_conversion_leaves_nothing(dimuon, tmp_path):
         time.sleep(0.01)
     running.kill()
     running.wait()
-    # what was killed leaves its unfinished file, but none with the name
+    # a killed conversion leaves its unfinished file, but no file of the output's name
     assert not (tmp_path / "x.root").exists()
 
 
@@ -546,12 +548,12 @@ def test_the_program_converts(dimuon, tmp_path):
     assert "already exists" in done.stdout
 
 
-# -- what tables have and ntuples have not
+# -- table features that ntuples do not have
 
 
 @pytest.fixture
 def odd(need):
-    """A table of what has no counterpart, or another name, in an ntuple."""
+    """Return a table with types or names that ntuples do not have."""
     import datetime
     from decimal import Decimal
 
@@ -577,7 +579,7 @@ ODD = [
 
 
 def write_table(table, path):
-    """Write a table as what its name says: Parquet, a file or a stream of Arrow IPC."""
+    """Write a table in the format of its name: Parquet, an Arrow IPC file or stream."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -649,7 +651,7 @@ def test_tables_and_ntuples_without_entries(need, tmp_path, ending):
 
 
 def test_tables_are_compressed_as_their_kinds_can(dimuon, tmp_path):
-    """LZMA once became Zstandard without a word."""
+    """LZMA silently became Zstandard."""
     with pytest.raises(fb.UsageError, match="invalid compression for Parquet: use zstd, lz4, zlib"):
         fb.convert(dimuon, tmp_path / "out.parquet", compression="lzma")
     with pytest.raises(fb.UsageError, match="invalid compression for Arrow IPC: use zstd, lz4 or none"):
@@ -673,7 +675,7 @@ def test_files_that_are_no_tables_say_so(need, tmp_path):
 
 
 def test_all_bad_columns_are_told_at_once(need, tmp_path):
-    """One was told, and the next when it had been dropped."""
+    """One was reported, and the next only after that had been dropped."""
     pa, feather, parquet = need("pyarrow"), need("pyarrow.feather"), need("pyarrow.parquet")
     months = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
     long = pa.array([decimal.Decimal(1)], pa.decimal128(30, 2))
@@ -705,7 +707,7 @@ def test_all_bad_columns_are_told_at_once(need, tmp_path):
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_records_that_only_look_like_tuples_keep_the_names_of_their_members(need, tmp_path, ending):
-    """A lone `_1` came back as `_0`, others had each other's names, and a `_2` beside an `x` was an error."""
+    """A lone `_1` became `_0`, others exchanged names, and a `_2` beside an `x` was an error."""
     pa, parquet, feather = need("pyarrow"), need("pyarrow.parquet"), need("pyarrow.feather")
     columns = {
         "second": [{"_1": 1}, {"_1": 2}],
@@ -741,14 +743,14 @@ def test_records_that_only_look_like_tuples_keep_the_names_of_their_members(need
     assert read(tmp_path / f"out.{ending}").to_pylist() == table.to_pylist()
     assert fb.convert(tmp_path / f"out.{ending}", tmp_path / "again.root").equal
     assert ak.array_equal(fb.open(tmp_path / "again.root").arrays(), nt.arrays())
-    # names, where there are names, go before positions
+    # names take precedence over positions
     with fb.recreate(tmp_path / "named.root") as file:
         written = file.mkrntuple("Events", {"r": {"_1": "int", "_0": "int"}})
         written.extend({"r": ak.Array([{"_0": 1, "_1": 2}])})
     assert fb.open(tmp_path / "named.root")["r"].array().to_list() == [{"_1": 2, "_0": 1}]
 
 
-# Arguments: the file. Prints what ROOT shows of its entries
+# Arguments: the file. Prints the entries that ROOT shows
 SHOW = """
 import os, sys
 import ROOT
@@ -764,7 +766,7 @@ os._exit(0)
 
 @pytest.mark.oracle
 def test_records_without_a_class_may_be_missing(tmp_path, run_root):
-    """They came back as lists of none or one."""
+    """They were read as lists of zero or one item."""
     data = ak.Array(
         [
             {"r": {"x": 1}, "v": [{"y": 1.5}, None]},
@@ -780,7 +782,7 @@ def test_records_without_a_class_may_be_missing(tmp_path, run_root):
     run_root(SHOW, tmp_path / "in.root")
 
 
-# -- names that are not there, and counters
+# -- missing names, and counters
 
 
 def test_a_field_that_is_not_there_is_told_with_those_that_are(dimuon, shared, tmp_path):
@@ -801,7 +803,7 @@ def test_a_counter_within_a_branch_of_several_leaves_stays_a_member(testdata, tm
 
 
 def test_a_counter_that_is_dropped_is_not_there(shared, tmp_path):
-    """What became of its arrays once depended on which of them stood first in the tree."""
+    """The result for its arrays depended on which of them came first in the tree."""
     tree = f"{shared}/ttree/hzz_zlib.root:events"
     fb.convert(tree, tmp_path / "all.root", fields=["NMuon", "Muon_P*"])
     fb.convert(tree, tmp_path / "dropped.root", fields="*Muon*", drop="NMuon")
@@ -856,7 +858,7 @@ os._exit(0)
 
 @pytest.fixture(scope="module")
 def made(run_root, tmp_path_factory):
-    """Trees of lists of leaves, and of names that fields cannot have."""
+    """Return trees of leaf lists, and of names that fields cannot have."""
     path = tmp_path_factory.mktemp("trees") / "trees.root"
     run_root(TREES, path)
     return path
@@ -864,7 +866,7 @@ def made(run_root, tmp_path_factory):
 
 @pytest.mark.oracle
 def test_lists_of_leaves_become_what_roots_importer_makes_of_them(run_root, made, tmp_path):
-    """Letters were integers, and arrays of two dimensions kept them."""
+    """Letters were integers, and two-dimensional arrays kept both dimensions."""
     run_root(IMPORT, f"{made}|lists", tmp_path / "imported.root")
     assert fb.convert(f"{made}:lists", tmp_path / "own.root").equal is True
     own, roots = fb.open(tmp_path / "own.root"), fb.open(tmp_path / "imported.root")
@@ -877,7 +879,7 @@ def test_lists_of_leaves_become_what_roots_importer_makes_of_them(run_root, made
 
 @pytest.mark.oracle
 def test_a_list_of_leaves_may_have_its_own_counter(made, tmp_path):
-    """It was refused: its branch is no counter."""
+    """It was refused, as its branch is not a counter."""
     assert fb.convert(f"{made}:own", tmp_path / "own.root").equal is True
     assert fb.open(tmp_path / "own.root").arrays().to_list()[2] == {"record": {"n": 2, "list": [0.5, 1.5]}}
 
@@ -899,7 +901,7 @@ def test_names_of_the_input_and_of_the_output_choose_fields(made, tmp_path, endi
 
 
 def test_errors_of_folders_are_those_of_files(dimuon, testdata, tmp_path):
-    """All were a FemtobarnError, and files that stayed whole counted as lost entries."""
+    """All were a FemtobarnError, and intact files counted as lost entries."""
     with pytest.raises(fb.NotFoundError, match=r"none\.root \(0 of 1 files converted\)") as raised:
         fb.convert([tmp_path / "none.root"], tmp_path / "out/")
     assert raised.value.kind == "file-not-found"
@@ -945,7 +947,7 @@ def test_columns_of_tables_are_chosen_by_either_name(need, tmp_path):
 
 @pytest.mark.oracle
 def test_a_tree_gets_a_name_that_an_ntuple_can_have(made, tmp_path):
-    """It was to be renamed, and nothing said how."""
+    """The message asked to rename it, and did not say how."""
     report = fb.convert(f"{made}:my tree", tmp_path / "out.root")
     assert report.notes["my tree"] == 'the tree has the name "my_tree"'
     assert report.equal is True
@@ -955,7 +957,7 @@ def test_a_tree_gets_a_name_that_an_ntuple_can_have(made, tmp_path):
 
 @pytest.mark.oracle
 def test_trees_without_a_common_branch_say_so(made, tmp_path):
-    """A branch `p4.` was taken for a part of `p4`, and asked of the other tree."""
+    """A branch `p4.` was taken for a part of `p4`, and expected in the other tree."""
     with pytest.raises(fb.UsageError, match="no field is in all files"):
         fb.convert([f"{made}:my tree", f"{made}:own"], tmp_path / "out.root")
     with pytest.warns(fb.UnreadableWarning):
@@ -964,7 +966,7 @@ def test_trees_without_a_common_branch_say_so(made, tmp_path):
 
 
 def test_fields_below_the_top_level_are_told_what_to_choose(shared, tmp_path):
-    """Names of split members stand at the top level of keys(): some were told to be misspelt."""
+    """Names of split members are at the top level of keys(), and some were reported as misspelt."""
     tree = f"{shared}/ttree/delphes_10.root:Delphes"
     keys = fb.open(tree).keys()
     below = next(key for key in keys if key.startswith("Jet.PT"))
@@ -975,7 +977,7 @@ def test_fields_below_the_top_level_are_told_what_to_choose(shared, tmp_path):
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_columns_of_nulls_are_left_out_wherever_they_are(need, tmp_path, ending):
-    """Those in lists and records were an error that named options which convert does not have."""
+    """Those in lists and records raised an error about options that convert does not have."""
     pa = need("pyarrow")
     columns = {
         "lists": [[{"x": 1, "y": None}], []],
@@ -1028,7 +1030,7 @@ def test_attribute_sets_go_along(testdata, tmp_path):
 
 
 def test_quantized_numbers_say_that_they_are_no_longer(testdata, tmp_path):
-    """They took four times the bytes, without a word."""
+    """They silently took four times the space."""
     given = fb.open(f"{testdata}/rntuple/packed.root")
     is_quantized = [path for path, types in columns(given).items() if "Real32Quant" in types]
     report = fb.convert(f"{testdata}/rntuple/packed.root", tmp_path / "out.root")
@@ -1040,7 +1042,7 @@ def test_quantized_numbers_say_that_they_are_no_longer(testdata, tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_folder_that_is_interrupted_says_what_was_not_tried(tmp_path, jobs):
-    """Its exit code was 1, and the file that was interrupted among the bad ones."""
+    """Its exit code was 1, and the interrupted file was listed as bad."""
     generator = np.random.default_rng(1)
     for name, size in (("a", 10), ("b", 3_000_000), ("c", 3_000_000), ("d", 10)):
         fb.write(tmp_path / f"{name}.root", {"x": generator.normal(size=size)}, compression=None)
@@ -1063,7 +1065,7 @@ def test_a_folder_that_is_interrupted_says_what_was_not_tried(tmp_path, jobs):
     assert names(tmp_path / "out") == ["a.root"]
 
 
-# A view of a type that nobody reads without a loss. Argument: the output
+# A projected field of a type that cannot be read without loss. Argument: the output
 ODD_VIEW = """
 import sys
 import ROOT
@@ -1087,7 +1089,7 @@ ROOT.odd(sys.argv[1])
 
 @pytest.mark.oracle
 def test_a_view_that_cannot_be_written_is_left_out_alone(tmp_path, run_root):
-    """One view that ROOT makes, of another type than what it shows, ended the conversion of its file."""
+    """A projected field with a type other than its source, which ROOT can create, ended the conversion of its file."""
     run_root(ODD_VIEW, tmp_path / "in.root")
     with pytest.warns(fb.UnreadableWarning, match="view"):
         report = fb.convert(tmp_path / "in.root", tmp_path / "out.root")

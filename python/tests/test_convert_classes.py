@@ -1,4 +1,4 @@
-"""Trees of classes and of rare baskets, written by ROOT, and what they become: ROOT must read it."""
+"""Trees of classes and of rare baskets, written by ROOT, and their conversions, which ROOT must read."""
 
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def made(run_root, tmp_path_factory):
 
 
 def converted(run_root, tree, output, **options):
-    """What a tree becomes, which ROOT can read, and the report."""
+    """Return the converted tree, which ROOT can read, and the report."""
     report = fb.convert(tree, output, **options)
     assert report.equal is True
     name = tree.rsplit(":", 1)[1]
@@ -111,7 +111,7 @@ def converted(run_root, tree, output, **options):
 
 
 def test_the_members_of_pairs_have_roots_numbers(run_root, made, tmp_path):
-    """They were `first` and `second` below a `std::pair`, and ROOT died of it."""
+    """They were `first` and `second` in a `std::pair`, at which ROOT crashed."""
     ntuple, report = converted(run_root, f"{made}:classes", tmp_path / "out.root", fields="pairs*")
     assert report.skipped == ()
     want = [{"a": i, "pair": (i, i / 2), "nested": (i, (i / 4, -i))} for i in range(6)]
@@ -122,7 +122,7 @@ def test_the_members_of_pairs_have_roots_numbers(run_root, made, tmp_path):
 
 
 def test_a_base_that_a_class_has_twice_is_a_record_as_in_split_objects(run_root, made, tmp_path):
-    """Such classes were left out, and that "field" had two members of one name did not say of which branch."""
+    """Such classes were left out, and the message about two members named "field" did not name the branch."""
     options = {"fields": ["both*", "dot*", "holder*"]}
     ntuple, report = converted(run_root, f"{made}:classes", tmp_path / "out.root", **options)
     assert report.skipped == ()
@@ -135,7 +135,7 @@ def test_a_base_that_a_class_has_twice_is_a_record_as_in_split_objects(run_root,
 
 
 def test_arrays_of_root_are_branches_of_their_own(run_root, made, tmp_path):
-    """They were left out: what counts in them is in their base."""
+    """They were left out, as their counters are in a base class."""
     want = [[], [1], [2, 3], [], [4], [5, 6]]
     assert fb.open(f"{made}:classes")["array"].array().to_list() == want
     ntuple, _ = converted(run_root, f"{made}:classes", tmp_path / "out.root", fields="array")
@@ -144,7 +144,7 @@ def test_arrays_of_root_are_branches_of_their_own(run_root, made, tmp_path):
 
 
 def test_baskets_may_have_sizes_instead_of_places(run_root, made, tmp_path):
-    """With kGenerateOffsetMap, texts were left out: the sizes of their entries were taken for their places."""
+    """With kGenerateOffsetMap, strings were left out: the sizes of their entries were taken for offsets."""
     tree = fb.open(f"{made}:places")
     texts = [chr(ord("a") + i % 26) * (i % 29) for i in range(120)]
     assert tree["text"].array().to_list() == texts
@@ -156,7 +156,7 @@ def test_baskets_may_have_sizes_instead_of_places(run_root, made, tmp_path):
 
 
 def test_a_negative_counter_keeps_its_values(run_root, made, tmp_path):
-    """As the number of items of a collection it became zero, and nobody was told."""
+    """As a collection's number of items it silently became zero."""
     ntuple, report = converted(run_root, f"{made}:odd", tmp_path / "out.root")
     note = 'is a separate vector: "n" is negative in 2 entries, where the list is empty'
     assert report.notes == {"x": note, "y": note}

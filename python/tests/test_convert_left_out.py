@@ -1,4 +1,4 @@
-"""Converting: what cannot be read, and what not all files have."""
+"""Converting: fields that cannot be read, or are not in all files."""
 
 import json
 import subprocess
@@ -14,17 +14,17 @@ PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; s
 
 
 def names(folder):
-    """What is in a folder."""
+    """Return the names in a directory."""
     return sorted(path.name for path in folder.iterdir())
 
 
 VERSIONS = "ttree/versions.root"
-REASON = "basket 1 has values that are not as the file describes them"
+REASON = "basket 1 has values that do not match the file's description"
 
 
 @pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
 def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata, tmp_path, ending):
-    """The conversion failed: its second basket has objects of a version that the file does not describe."""
+    """The conversion failed, as the second basket has objects of a version that the file does not describe."""
     with pytest.warns(
         fb.UnreadableWarning, match=f"'thing' of .*versions.root cannot be converted .*: {REASON}"
     ) as all:
@@ -85,7 +85,7 @@ def test_what_is_below_the_top_level_is_not_chosen(testdata, tmp_path):
 
 
 def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unreadable(testdata, tmp_path):
-    """It was an error of Arrow's C interface with a number."""
+    """It was a numbered error of Arrow's C interface."""
     with pytest.warns(fb.UnreadableWarning, match="'thing'"):
         assert fb.write(tmp_path / "out.root", fb.open(testdata / VERSIONS)) == 400
     assert "thing" not in fb.open(tmp_path / "out.root").keys()  # noqa: SIM118
@@ -96,7 +96,7 @@ def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unread
 
 @pytest.mark.parametrize("ending", ["root", "parquet"])
 def test_what_not_all_files_have_is_left_out(tmp_path, ending):
-    """Members that a later file lacks broke the conversion off."""
+    """Members that a later file lacks ended the conversion."""
     record = {"p": 1.5, "q": 2}
     fb.write(tmp_path / "more.root", {"x": [1], "y": [1], "r": ak.Array([record])})
     fb.write(tmp_path / "less.root", {"x": [2], "r": ak.Array([{"p": 2.5}])})
@@ -110,7 +110,7 @@ def test_what_not_all_files_have_is_left_out(tmp_path, ending):
         assert dict(report.skipped) == dict.fromkeys(["y", "r.q"], f"not in {tmp_path}/less.root")
         with pytest.raises(fb.FormatError, match=r'"y" .*less\.root; leave it out with `drop`'):
             fb.convert(order, tmp_path / f"out.{ending}", fields=["x", "y"])
-        # as in a read, a record that is named has the members that all files have
+        # as in reads, a record that is named has the members that all files have
         with pytest.warns(fb.UnreadableWarning, match=r"'r\.q' of .*: not in .*less\.root$"):
             fb.convert(order, tmp_path / f"out.{ending}", fields=["x", "r"])
 
@@ -144,7 +144,7 @@ OF_FIVE = dict.fromkeys(("part", "arrays", "m", "of_m"), 3) | {"never": 0}
 
 @pytest.fixture(scope="module")
 def parts(run_root, tmp_path_factory):
-    """A tree of which some branches were added when it had entries already."""
+    """Return a tree to which branches were added after some entries."""
     path = tmp_path_factory.mktemp("parts") / "parts.root"
     run_root(PARTS, path)
     return path
@@ -152,7 +152,7 @@ def parts(run_root, tmp_path_factory):
 
 @pytest.mark.oracle
 def test_branches_of_fewer_entries_are_left_out_everywhere(parts, tmp_path):
-    """Counters among them became zeros, and copies were silent."""
+    """Counters among them became zeros, and copies gave no message."""
     expected = {name: f"it has {n} of the tree's 5 entries" for name, n in OF_FIVE.items()}
     assert dict(fb.open(parts).skipped) == expected
     assert fb.open(parts).arrays().fields == ["x", "n", "full"]

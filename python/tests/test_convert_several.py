@@ -1,4 +1,4 @@
-"""Several files converted into one: types that hold the values of all, and what not all files have."""
+"""Several files converted to one: types for the values of all, and fields that not all files have."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ TYPES = {
     "same": ("std::vector<std::string>", "std::vector<std::string>", [["a"]], [["b", ""]]),
 }
 
-# What the types are in the output, in whatever order the files come
+# The types in the output, for any order of the files
 WIDE = {
     "number": "std::int64_t",
     "signs": "std::int32_t",
@@ -74,11 +74,11 @@ def write(path, spec, data, **options):
 
 @pytest.fixture
 def files(tmp_path):
-    """A file of narrow types and one of wide types."""
+    """Return a file of narrow types and one of wide types."""
     made = []
     for at, name in enumerate(("narrow", "wide")):
         spec = {field: table[at] for field, table in TYPES.items()}
-        # the order of the fields is another, too
+        # the order of the fields differs as well
         fields = list(TYPES) if at == 0 else list(reversed(TYPES))
         data = {field: [TYPES[field][2 + at][i % len(TYPES[field][2 + at])] for i in range(4)] for field in fields}
         made.append(write(tmp_path / f"{name}.root", {field: spec[field] for field in fields}, data))
@@ -102,7 +102,7 @@ os._exit(0)
 @pytest.mark.oracle
 @pytest.mark.parametrize("first", ["narrow", "wide"])
 def test_types_are_those_that_reading_gives(files, tmp_path, run_root, first):
-    """They were those of the first file, and values of others that did not fit them ended the conversion."""
+    """They were those of the first file, and values of others that did not match ended the conversion."""
     files = files if first == "narrow" else files[::-1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -112,7 +112,7 @@ def test_types_are_those_that_reading_gives(files, tmp_path, run_root, first):
     types = made.typenames()
     assert {name: types[name] for name in WIDE} == WIDE
     assert made["record.a"].typename == "std::int64_t"
-    # a class and an enum with others inside are these no more
+    # a class and an enum that contain others are no longer such
     assert (types["enum"], types["point"], types["point.x"]) == (
         ("std::int32_t", "", "double") if first == "narrow" else ("Color", "Point", "double")
     )
@@ -133,14 +133,14 @@ def test_tables_have_these_types_too(files, tmp_path, ending):
 
 
 def test_precision_of_the_first_file_is_not_that_of_all(tmp_path):
-    """The bits that the first file keeps were those of all, and the proof failed."""
+    """The bits that the first file keeps were applied to all, and the proof failed."""
     values = [1 / 3, 2 / 3]
     for name, bits in ("few", 12), ("many", 24):
         write(tmp_path / f"{name}.root", {"x": "float"}, {"x": values}, precision={"x": bits})
     files = [tmp_path / "few.root", tmp_path / "many.root"]
     assert fb.convert(files, tmp_path / "one.root").equal
     assert fb.open(tmp_path / "one.root")["x"].array().to_list() == fb.open(files)["x"].array().to_list()
-    # one alone stays as it is
+    # a single file stays as it is
     fb.convert(files[0], tmp_path / "same.root")
     ((column,),) = [field["columns"] for field in fb.open(tmp_path / "same.root")._core.fields()]
     assert column["type"] == "Real32Trunc"
@@ -171,7 +171,7 @@ def test_views_are_of_the_types_of_what_they_show(tmp_path):
 
 
 def test_a_view_that_shows_another_collection_in_another_file_has_data_of_its_own(tmp_path):
-    """The collections that ROOT's importer makes are numbered: those of one number need not be the same."""
+    """The collections of ROOT's importer are numbered, and those of one number need not be the same."""
     collection = "var * {pt: float32}"
     for name, shown in ("a", "_collection0"), ("b", "_collection1"):
         views = {"pts": fb.Projected("std::vector<float>", shown, {"_0": fb.Projected("float", f"{shown}._0.pt")})}
@@ -184,7 +184,7 @@ def test_a_view_that_shows_another_collection_in_another_file_has_data_of_its_ow
 
 
 def test_members_that_not_all_files_have_are_left_out(tmp_path):
-    """With them went the record, if the first file had them, as if nothing of it were common."""
+    """The whole record was left out if the first file had them."""
     full = {"r": fb.Class("R", {"p": "float", "q": "int"}), "v": "var * {p: float32, q: int32}"}
     less = {"r": {"p": "float"}, "v": "var * {p: float64}"}
     write(tmp_path / "full.root", full, {"r": [{"p": 1.5, "q": 1}], "v": [[{"p": 1.5, "q": 1}]]})
@@ -212,11 +212,11 @@ def test_types_that_have_nothing_in_common_are_told_with_both_files(tmp_path):
         with pytest.raises(fb.UsageError, match=rf'{b}\.root: field "x" .* {tmp_path}/{a}\.root: .* here, .* there'):
             fb.convert(files, tmp_path / "one.root")
         assert not (tmp_path / "one.root").exists()
-        # what is not converted need not fit
+        # fields that are not converted need not match
         fb.convert(files, tmp_path / "y.root", drop="x")
 
 
-# Arguments: a folder
+# Arguments: a directory
 TREES = """
 import os, sys
 from array import array
@@ -276,7 +276,7 @@ def test_trees_of_other_types_become_one(trees, tmp_path, order):
 def test_trees_that_do_not_go_together_are_told(trees, tmp_path):
     for a, b in ("a", "c"), ("c", "a"):
         files = [f"{trees}/{a}.root:Events", f"{trees}/{b}.root:Events"]
-        with pytest.raises(fb.UsageError, match=rf'{b}\.root: field "i" .* does not fit .*{a}\.root: "std::.*" here'):
+        with pytest.raises(fb.UsageError, match=rf'{b}\.root: field "i" .* does not match .*{a}\.root: "std::.*" here'):
             fb.convert(files, tmp_path / "one.root")
     for name in ("only_a", "only_b"):
         with pytest.raises(fb.FormatError, match=rf'"{name}" .* not in .*\.root; leave it out'):

@@ -1,4 +1,4 @@
-"""Requests and bytes are exact, so they are asserted."""
+"""Numbers of requests and bytes are exact, so they are asserted."""
 
 import pytest
 

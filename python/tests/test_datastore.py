@@ -1,4 +1,4 @@
-"""Event stores from Python: what is stored by event comes back, in every form, from every kind of store."""
+"""Event stores in Python: stored products are loaded in every form, from every kind of store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Track:
 
 @dataclasses.dataclass
 class Vertex:
-    """What has tracks."""
+    """Something with tracks."""
 
     z: float
     tracks: list[Track]
@@ -121,7 +121,7 @@ def test_records_come_back_in_every_form(store: fb.DataStore) -> None:
     arrow = event.load("tracks", fb.Arrow)
     assert isinstance(arrow, pa.Array)
     assert arrow.to_pylist() == event.load("tracks", fb.Awkward).tolist()
-    # As C++ has it in memory: struct Track { double pt; std::int64_t n; bool good; }
+    # As in the memory of C++: struct Track { double pt; std::int64_t n; bool good; }
     stored = event.load("tracks", bytes)
     dtype = np.dtype([("pt", "<f8"), ("n", "<i8"), ("good", "?")], align=True)
     assert int.from_bytes(stored[:8], "little") == 2
@@ -197,7 +197,7 @@ def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
 
 
 def test_a_product_is_deleted_of_all_events(store: fb.DataStore) -> None:
-    """A stage that ran again with another cut left what it had stored of events that did not pass any more."""
+    """A stage that ran again with another cut left old products of events that did not pass any more."""
     dataset = store.root.create_dataset("a")
     inner = dataset.create_dataset("inner").create_run(1).create_subrun(1).create_event(1)
     for run in (1, 2, 3):
@@ -310,7 +310,7 @@ def test_batches_write_by_event_and_by_column(store: fb.DataStore) -> None:
         dataset.arrays("hits", runs=[1, 5])
     assert [dataset.n_events(), dataset[3].n_events(), dataset[3][1].n_events()] == [12, 4, 2]
     assert store.root.create_dataset("empty").n_events() == 0
-    # Events that have none are there, too.
+    # Events without the product are included.
     assert dataset.arrays("pt").tolist() == [None] * 8 + [0.0, 1.0, 2.0, 3.0]
     with store.write_batch(overwrite=False) as batch:
         batch.store_arrays(dataset, {"pt": [9.0, 9.0]}, run=3, subrun=1, event=[3, 4])
@@ -374,7 +374,7 @@ def test_products_of_one_label_and_several_types_are_not_mixed(store: fb.DataSto
 
 
 def test_products_that_no_event_has_are_told(store: fb.DataStore) -> None:
-    """A wrong type of a label that is there gave arrays in which all was missing."""
+    """A wrong type for an existing label gave arrays in which all values were missing."""
     dataset = store.root.create_dataset("a")
     for run in range(3):
         event = dataset.create_run(run).create_subrun(1).create_event(1)
@@ -404,7 +404,7 @@ def test_products_that_no_event_has_are_told(store: fb.DataStore) -> None:
                 pytest.fail(f"{n} gave {use()!r}")
     with pytest.raises(KeyError, match="no event of these runs of dataset 'a' has a product 'rare'"):
         dataset.arrays(("rare", int), runs=[0, 1])
-    # it is enough if one event has it, be it the last one
+    # it is enough if one event has it, even the last one
     assert dataset.arrays(("rare", int), runs=[0, 2]).tolist() == [None, 5]
     some = [
         batch.arrays(numbers=False).rare.tolist()
@@ -417,7 +417,7 @@ def test_products_that_no_event_has_are_told(store: fb.DataStore) -> None:
         5,
         0,
     ]
-    # nobody lacks anything where there are no events
+    # without events, nothing is missing
     assert dataset.create_run(8).arrays(("rare", int)).tolist() == []
     assert list(store.prefetcher([("rare", int)])(dataset[8])) == []
 
@@ -440,7 +440,7 @@ def test_prefetched_events_bring_their_products(store: fb.DataStore) -> None:
 
 
 class Counted:
-    """A store's core that notes what it is asked for."""
+    """A store's core that records calls."""
 
     def __init__(self, core: Any) -> None:
         self.core = core
@@ -452,7 +452,7 @@ class Counted:
 
 
 def test_prefetched_events_know_what_they_lack(store: fb.DataStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each product that an event had not was asked for again, one request an event."""
+    """Each product that an event did not have was requested again, one request per event."""
     subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
     for n in range(6):
         subrun.create_event(n).store("m", n)
@@ -472,7 +472,7 @@ def test_prefetched_events_know_what_they_lack(store: fb.DataStore, monkeypatch:
                 with pytest.raises(KeyError, match="event 0 has no product 'n'; it has 'm'"):
                     events[0].load("n")
                 assert "names" in core.asked
-    # A product of another type is not known to be absent, if it is asked for by its type.
+    # A product of another type is not known to be absent if it is requested by its type.
     events = list(store.prefetcher([("n", int)])(subrun))
     subrun[0].store("n", "text")
     assert events[0].load("n", default=None) is None
@@ -482,7 +482,7 @@ def test_prefetched_events_know_what_they_lack(store: fb.DataStore, monkeypatch:
 
 @pytest.mark.parametrize("batch_size", [2, 16])
 def test_prefetched_events_give_what_was_stored_through_them(store: fb.DataStore, batch_size: int) -> None:
-    """They gave the old value, for as long as they were there."""
+    """They returned the old value as long as they existed."""
     subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
     for n in range(6):
         subrun.create_event(n).store("n", n)
@@ -584,7 +584,7 @@ def test_a_store_is_pickled_as_the_folder_that_it_is(tmp_path: Path, monkeypatch
     for each in (store, by_config):
         assert "a" in pickle.loads(pickle.dumps(each)).root
     assert not list((tmp_path / "elsewhere").iterdir())
-    # of one that is gone, no other is made
+    # a deleted one is not created again
     pickled = pickle.dumps(store)
     del each, by_config
     store.close()
@@ -657,13 +657,15 @@ for subrun in range(10**6):
     with store.write_batch() as batch:
         values = np.arange(subrun * 100, subrun * 100 + 100)
         batch.store_arrays(dataset, {"n": values, "m": values * 2.5}, run=run, subrun=subrun, event=np.arange(100))
-    print(subrun, flush=True)  # flushed: it must be there from now on
+    print(subrun, flush=True)  # flushed: it must exist from now on
 """
 
 
 def test_what_was_flushed_survives_kill_and_nothing_is_half(tmp_path: Path) -> None:
-    """A writer is killed at random moments; every batch that it said was flushed is there, and every other one is whole
-    or is not."""
+    """A writer is killed at random moments.
+
+    Every batch that it reported as flushed exists; every other one exists completely or not at all.
+    """
     url = f"dir:{tmp_path / 'store'}"
     random = np.random.default_rng(5)
     said = []
@@ -789,7 +791,7 @@ def test_folders_that_are_no_stores_are_refused(tmp_path: Path) -> None:
 
 
 def _objects(folder: Path) -> list[Path]:
-    """Return the objects in a folder, without the one that says whose it is."""
+    """Return the objects in a directory, without the owner's marker."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "femtobarn-store.json")
 
 
@@ -811,7 +813,7 @@ def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None
         with store.write_batch() as batch:
             batch.store_arrays(dataset, {"image": [image, image[:3]]}, run=2, subrun=1, event=[1, 2])
         assert len(_objects(large)) == 6
-        # who connects without saying it, in another process as well
+        # without repeating the location, also in another process
         again = pickle.loads(pickle.dumps(store))
         assert again.objects == str(large)
         events = again["a"].arrays(["image", "n"], runs=1)
@@ -866,7 +868,7 @@ def test_a_bucket_may_have_the_large_products(tmp_path: Path, need_store: Any) -
             batch.store_arrays(dataset, values, run=1, subrun=1, event=range(20))
         store.flush()
 
-        # workers connect by themselves, and are told how the bucket is asked
+        # workers connect by themselves, and get the settings for the bucket
         reader = fb.DataStore.connect(url, mode="r", storage_options=options)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             sizes = pool.apply(_sizes, (pickle.dumps(reader),))
@@ -926,7 +928,7 @@ store.flush()
 
 @dataclasses.dataclass
 class Wide:
-    """Numbers of several sizes, with bytes between."""
+    """Numbers of several sizes, with padding."""
 
     good: bool
     pt: np.float32
@@ -941,7 +943,7 @@ WIDE = [("good", "?"), ("pt", "f4"), ("n", "i2"), ("e", "f8"), ("key", "u8"), ("
 
 @dataclasses.dataclass
 class Loose:
-    """What may be missing, and what is in lists."""
+    """Optional values, and values in lists."""
 
     a: float | None
     b: Optional[int]  # noqa: UP045 (both spellings are taken)
@@ -952,7 +954,7 @@ class Loose:
 
 
 def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore) -> None:
-    """Numbers are packed without Awkward: the bytes are those that the core encodes."""
+    """Numbers are packed without Awkward: the bytes equal those of the core's encoding."""
     random = np.random.default_rng(7)
     event = event_of(store)
     for n in (0, 1, 2, 50):
@@ -1143,7 +1145,7 @@ def test_a_class_that_no_product_has_is_forgotten(store: fb.DataStore) -> None:
 
 
 def test_others_do_not_take_a_class_for_what_it_was() -> None:
-    """Another connection read values of the class that was noted anew as if they had the members of the old one."""
+    """Another connection read values of a class that was defined anew as if they had the members of the old one."""
     old = dataclasses.make_dataclass("T", [("a", float), ("b", int)])
     new = dataclasses.make_dataclass("T", [("a", np.int32), ("b", np.int32)])
     one, two = (fb.DataStore.connect("memory:forgotten") for _ in range(2))
@@ -1181,7 +1183,7 @@ def test_numbers_of_events_are_what_64_bits_hold(store: fb.DataStore) -> None:
 
 
 def test_plain_classes_are_arrays_without_a_detour(store: fb.DataStore) -> None:
-    """One by one they went through Arrow, and took ten times as long."""
+    """Single values went through Arrow, and took ten times as long."""
     members = [("pt", np.float32), ("ok", bool), ("n", np.int8), ("eta", float), ("m", np.uint64)]
     track = dataclasses.make_dataclass("Track", members)
     dataset = store.root.create_dataset("a")
@@ -1199,7 +1201,7 @@ def test_plain_classes_are_arrays_without_a_detour(store: fb.DataStore) -> None:
         assert as_numpy.dtype == [(name, dtype) for name, dtype in members]
         assert as_numpy.tolist() == [tuple(one.values()) for one in whole.tolist()]
         as_numpy["pt"] = 1  # it is the user's own
-    # a bool that C++ has stored as another byte is true, and what is damaged is an error
+    # a bool that C++ stored as another byte is true, and damage is an error
     stored = bytearray(event.load("tracks", bytes))
     stored[8 + 4] = 77
     store._core.store(event._key, ("tracks", "std::vector<Track>"), bytes(stored), True)

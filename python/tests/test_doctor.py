@@ -1,4 +1,4 @@
-"""`fb doctor`: each step of the way to a file, on real servers."""
+"""`fb doctor`: each step of opening a file, on real servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import servers
 import femtobarn as fb
 
 PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
-# the second, where some authority of the machine has the same name
+# the second form, if an authority of the machine has the same name
 UNTRUSTED = re.compile(
     "invalid peer certificate: (UnknownIssuer|BadSignature).*; certificate of CN=localhost, by CN=localhost"
 )
@@ -24,7 +24,7 @@ READING = ["latency", "throughput", "settings"]
 
 
 def doctor(*arguments, **variables):
-    """The exit code, and the checks by their names."""
+    """Return the exit code, and the checks by name."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FEMTOBARN_", "BEARER_"))}
     command = [*PROGRAM, "doctor", "--json", *map(str, arguments)]
     done = subprocess.run(
@@ -45,7 +45,7 @@ def fine(*arguments, **variables):
 
 
 def failed(name, *arguments, **variables):
-    """What is said of the step that fails; those before are fine, and those behind are not reached."""
+    """Return the failed step, after checking that earlier steps are fine and later ones were not reached."""
     code, checks = doctor(*arguments, **variables)
     results = [check["result"] for check in checks.values()]
     at = list(checks).index(name)
@@ -59,7 +59,7 @@ def failed(name, *arguments, **variables):
 
 @pytest.fixture
 def xrootd(need_program, testdata):
-    """A function that starts a server with the project's file, configured by some lines more."""
+    """Return a function that starts a server with the project's file and additional configuration."""
     need_program("xrootd")
     started = []
 

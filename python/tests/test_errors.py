@@ -44,7 +44,7 @@ def test_an_error_is_also_the_builtin_one(name, builtin):
     assert kind("x").kind == kind.kind
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.kind) == (kind, str(error), "some-kind")
-    assert type(kind.__new__(kind)) is kind  # as distributed's way to pickle errors makes them
+    assert type(kind.__new__(kind)) is kind  # as distributed pickles errors
 
 
 def test_a_missing_field_lists_the_nearest_names(dimuon):
@@ -95,7 +95,7 @@ def test_threads_that_are_no_number_are_refused(dimuon, threads):
 
 
 class LeavesOut:
-    """A core that skips two fields, as of files that differ."""
+    """A core that skips two fields, as for files that differ."""
 
     def __init__(self, core):
         self.core = core
@@ -148,7 +148,7 @@ def test_a_damaged_page_is_a_checksum_error_that_says_where(dimuon, tmp_path):
     assert not report
     assert not report.ok
     assert len(report.damages) == 1
-    assert "1 page damaged" in repr(report)
+    assert "DAMAGED: 1 damaged page" in repr(report)
 
 
 @pytest.mark.parametrize("length", [0, 10, 100, 1000, 100_000])

@@ -1,4 +1,4 @@
-"""What is exported from a store is in the file, readable by others, and makes the same store again."""
+"""Exported files have the content of the store, can be read by others, and make the same store again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Track:
 
 @dataclasses.dataclass
 class Pair:
-    """Two of something."""
+    """A pair of values."""
 
     both: list[fb.Ptr]
 
@@ -58,14 +58,14 @@ def dataset() -> fb.DataSet:
 
 
 def again(path: Path | str, *, url: str = "memory:", **options: Any) -> fb.DataSet:
-    """Make a store of an exported file."""
+    """Make a store from an exported file."""
     dataset = fb.DataStore.connect(url).root.create_dataset("again")
     bring(path, dataset, **options)
     return dataset
 
 
 def store_raw(container: Any, label: str, kind: str, value: bytes) -> None:
-    """Store bytes, as programs of C++ do."""
+    """Store bytes, as C++ programs do."""
     container.datastore._core.store(container._key, (label, kind), value, True)
 
 
@@ -109,7 +109,7 @@ def test_everything_comes_back(store: fb.DataStore, tmp_path: Path) -> None:
     assert report.bytes_out == (tmp_path / "a.root").stat().st_size
     copy = again(tmp_path / "a.root", url=f"dir:{tmp_path / 'again'}")
     assert everything(copy) == everything(dataset)
-    # and once more, of what has come back
+    # and once more, from the new store
     fb.export(copy, tmp_path / "b.root")
     assert everything(again(tmp_path / "b.root")) == everything(dataset)
     assert fb.open({tmp_path / "b.root": "Events"}).verify().ok
@@ -143,7 +143,7 @@ def test_columns_are_what_the_report_says(dataset: fb.DataSet, tmp_path: Path) -
     assert "boost::Thing" in of_boost
     assert "raw_double (4 events)" in of_types
     assert "12 events" in repr(report)
-    # no product is another thing than one that is empty
+    # a missing product differs from an empty one
     assert nt["pt"].array().to_list()[:3] == [[], None, [0.5, 0.5]]
 
 
@@ -195,7 +195,7 @@ def test_products_that_are_none_are_told(dataset: fb.DataSet, tmp_path: Path) ->
 
 
 def test_labels_with_several_types_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
-    """An `int` among floats is another type, and half of the values were in another column without a word."""
+    """An `int` among floats has another type, and half of the values silently were in another column."""
     subrun = dataset.create_run(1).create_subrun(1)
     for n, best in enumerate([0.5, 1, 2.5]):
         subrun.create_event(n).store("best", best)
@@ -254,7 +254,7 @@ def test_files_of_servers_are_exported_and_read(dataset: fb.DataSet, tmp_path: P
         report = fb.export(dataset, f"{server.url}/dav/a.root", storage_options={"spool_folder": str(tmp_path)})
         assert report.bytes_out is None
         assert everything(again(f"{server.url}/dav/a.root")) == everything(dataset)
-        # a file of several ntuples, which only who has a token may read
+        # a file with several ntuples, which can only be read with a token
         own = fb.DataStore.connect("memory:").root.create_dataset("own")
         fb.ingest(f"{server.url}/token/a.root", own, storage_options={"bearer_token": "good"})
         assert everything(own) == everything(dataset)
@@ -328,7 +328,7 @@ def test_a_file_that_is_there_stays(dataset: fb.DataSet, tmp_path: Path) -> None
     before = (tmp_path / "a.root").read_bytes()
     with pytest.raises(fb.FileError, match="already exists"):
         fb.export(dataset, tmp_path / "a.root")
-    # neither does an error replace it
+    # an error does not replace it either
     store_raw(dataset[1][1][1], "x", "std::vector<float>", b"short")
     with pytest.raises(fb.FormatError, match="run 1, subrun 1, event 1"):
         fb.export(dataset, tmp_path / "a.root", overwrite=True)
@@ -365,7 +365,7 @@ def test_what_changes_meanwhile_is_told(dataset: fb.DataSet, tmp_path: Path, mon
 def test_products_that_come_meanwhile_are_told(
     change: Callable[[fb.Run], Any], words: str, dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns are decided at the beginning: what came under another name was left out, and nothing said so."""
+    """Columns are decided at the beginning, so products with new names were silently left out."""
     run = dataset.create_run(1)
     subrun = run.create_subrun(1)
     for n in range(200):
@@ -381,7 +381,7 @@ def test_products_that_come_meanwhile_are_told(
     with pytest.raises(fb.FileError, match=words):
         fb.export(dataset, tmp_path / "a.root")
     assert list(tmp_path.iterdir()) == []
-    # what is not wanted may come
+    # products that are not exported may be added
     report = fb.export(dataset[1][1], tmp_path / "a.root", products="x")
     assert [one.label for one in report.products] == ["x"]
 
@@ -401,7 +401,7 @@ def test_references_are_said_to_be_followed_by_nobody(dataset: fb.DataSet, tmp_p
 
 
 def test_products_without_an_event_hide_none_that_is_missing(dataset: fb.DataSet, tmp_path: Path) -> None:
-    """A writer that was killed has stored a product, and not yet its event: as many are counted as there are events."""
+    """A killed writer has stored a product, but not its event yet: only events count."""
     subrun = dataset.create_run(1).create_subrun(1)
     for n in (1, 2, 3):
         subrun.create_event(n).store("n", n)
@@ -460,8 +460,8 @@ def test_any_values_come_back(tmp_path_factory: pytest.TempPathFactory, data: An
                 where = {"run": runs[there], "subrun": 1, "event": event[there]}
                 batch.store_arrays(dataset, {draw(st.sampled_from([f"f{i}", f"f.{i}"])): array}, **where)
             except fb.UsageError as error:
-                # of what has no value no type is known, and lists of nothing are no products
-                if not any(known in str(error) for known in ("unknown", "no bytes", "no type")):
+                # without values the type is unknown, and lists of nothing are not products
+                if not any(known in str(error) for known in ("unknown", "size zero", "no type")):
                     raise
     path = tmp_path_factory.mktemp("any") / "a.root"
     report = fb.export(dataset, path)
@@ -623,7 +623,7 @@ def test_uproot_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, need
         assert str(read[field.name].to_list()) == str(field.array().to_list()), field.name
 
 
-# A class that is described, and one of which nobody has said anything: programs of HEPnOS have such
+# A class with a description, and one without, as programs of HEPnOS have them
 CPP = """
 #include <femtobarn.hpp>
 struct Point { float x; std::int16_t n; double y; };
@@ -665,7 +665,7 @@ def test_products_of_cpp_are_exported(need_program: Any, tmp_path: Path) -> None
 
 
 def test_what_boost_has_stored_is_exported_as_it_is(store: fb.DataStore, tmp_path: Path) -> None:
-    """One such product stopped the export of everything, and was called damaged."""
+    """One such product stopped the whole export, and was reported as damaged."""
     dataset = store.root.create_dataset("a")
     run, kind = dataset.create_run(1), "std::map<std::int32_t,std::int32_t>"
     empty, boost = bytes(8), bytes(9) + (1).to_bytes(8, "little")

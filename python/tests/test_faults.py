@@ -1,4 +1,4 @@
-"""Bad ways to servers, and what servers saw: by real servers, with Toxiproxy between them and us where it must be."""
+"""Bad connections, and what servers see: real servers, with Toxiproxy in between if necessary."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ print(len(nt.arrays(["x"])), flush=True)
 
 @pytest.fixture(scope="module")
 def ways(need_store):
-    """Ways to servers that can be made bad."""
+    """Return proxies that can disturb connections."""
     need_store("toxiproxy-server")
     import toxiproxy
 
@@ -56,7 +56,7 @@ def ways(need_store):
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
-    """An ntuple of many clusters, whose pages are neighbours in some of its columns only."""
+    """Return an ntuple of many clusters, whose pages are adjacent only in some of its columns."""
     path = tmp_path_factory.mktemp("long") / "long.root"
     with fb.recreate(path, compression=None) as file:
         for step in range(10):
@@ -71,7 +71,7 @@ def long(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["xrootd", "nginx"])
 def server(request, long, need_program):
-    """A server with a file that is longer than what is read to open it."""
+    """Return a server with a file that is larger than what is read at opening."""
     need_program(request.param)
     server = servers.KINDS[request.param]()
     server.put("long.root", long.read_bytes())
@@ -80,16 +80,16 @@ def server(request, long, need_program):
 
 
 def url_by(server, way):
-    """Return the URL of the file by a way to its server."""
+    """Return the URL of the file through a proxy."""
     return f"{server.url}/long.root:Events".replace(f":{server.port}", f":{way}")
 
 
 @pytest.mark.parametrize("doing", ["read", "merge", "iterate", "fsspec"])
 def test_ctrl_c_ends_what_hangs(server, ways, tmp_path, need, doing):
-    """Where nothing comes any more, all ends at once, and the next read finds another connection.
+    """Ctrl-C ends a read immediately if nothing arrives any more, and the next read makes a new connection.
 
-    Steps that are not read ahead were read to their end, and Ctrl-C lost where the server gave up before; threads in
-    a file system of fsspec were waited for.
+    Steps that are not read ahead were read to their end, and Ctrl-C was lost if the server gave up before; threads in
+    an fsspec file system were waited for.
     """
     if doing == "fsspec":
         if not isinstance(server, servers.Nginx):
@@ -114,7 +114,7 @@ def test_ctrl_c_ends_what_hangs(server, ways, tmp_path, need, doing):
 
 
 def test_arrays_are_right_over_bad_ways(server, ways, long):
-    """Connections that break after a while, in small pieces that come late; `metrics` says how often that was."""
+    """Connections break after a while, in small delayed pieces; `metrics` says how often."""
     way = ways.before(server.port)
     url = url_by(server, way)
     ways.poison(way, "latency", latency=5, jitter=5)
@@ -126,7 +126,7 @@ def test_arrays_are_right_over_bad_ways(server, ways, long):
 
 
 def test_a_read_goes_on_when_its_server_is_back(server, ways, long):
-    """As after a restart: nobody accepts connections for a second."""
+    """As after a restart: no connections are accepted for a second."""
     way = ways.before(server.port)
     nt = fb.open(url_by(server, way))
     ways.close_way(way)
@@ -148,7 +148,7 @@ def test_errors_say_what_was_tried(server, ways):
     assert raised.value.kind == "remote-failed"
     assert f"127.0.0.1:{way}" in text, text
     assert "long.root" in text
-    # what is the same again is told once, with its number
+    # repeated errors are reported once, with their number
     repeated = [int(times) - 1 for times in re.findall(r"\((\d+) times\)", text)]
     assert text.count("; then ") + sum(repeated) >= 2, text
     ways.heal(way)
@@ -157,7 +157,7 @@ def test_errors_say_what_was_tried(server, ways):
 
 @pytest.fixture(scope="module")
 def tracing(need_program):
-    """A server of XRootD that writes down each request."""
+    """Return an XRootD server that logs each request."""
     need_program("xrootd")
     server = servers.Xrootd(lambda _: "xrootd.trace all\n")
     yield server
@@ -165,7 +165,7 @@ def tracing(need_program):
 
 
 def seen(server, since):
-    """How many requests for bytes a server of XRootD has noted, and the bytes of all their ranges."""
+    """Return the number of read requests that an XRootD server has logged, and the bytes of all their ranges."""
     log = server.log()[since:]
     ranges = re.findall(r" fh=\d+ (?:read|readV) (\d+)@\d+", log)
     return len(re.findall(r" req=(?:read|readv) ", log)), sum(map(int, ranges))
@@ -173,7 +173,7 @@ def seen(server, since):
 
 @pytest.mark.parametrize("name", ["dimuon", "long", "nanoaod_v5_1000", "hzz_zlib"])
 def test_explain_says_what_xrootd_saw(tracing, name, request):
-    """Ntuples and trees: as many requests, and as many bytes, as the server's own log has."""
+    """For ntuples and trees, the numbers of requests and bytes equal those in the server's log."""
     path = tracing.data / f"{name}.root"
     if name in ("dimuon", "long"):
         shutil.copy(request.getfixturevalue(name), path)
@@ -196,21 +196,21 @@ def test_explain_says_what_xrootd_saw(tracing, name, request):
 
 
 def test_opening_is_what_xrootd_saw(tracing, dimuon):
-    """One vector read of both ends."""
+    """Opening is one vector read of both ends."""
     tracing.put("dimuon.root", Path(dimuon).read_bytes())
     before = len(tracing.log())
     nt = fb.open(f"{tracing.url}/dimuon.root")
     assert seen(tracing, before)[0] == nt.metrics.requests == 1
 
 
-# Commands whose server falls silent, reading and writing; FROM is the file on the server, TO a name there.
+# Commands whose server becomes silent, reading and writing; FROM is the file on the server, TO a name there.
 SILENT = ["cp FROM out.root", "merge out.root FROM FROM", "skim FROM out.root --where x>2", "cp IN TO", "merge TO IN"]
 PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
 
 
 @pytest.fixture(scope="module", params=["xrootd", "nginx", "minio"])
 def place(request, long, need_program, need_store):
-    """A server with a file, the folder on it that can be written to, and how it is asked."""
+    """Return a server with a file, a writable directory on it, and its settings."""
     kind = request.param
     if kind == "minio":
         need_store("minio")
@@ -229,7 +229,7 @@ def place(request, long, need_program, need_store):
 
 
 def wait_for_connection(port):
-    """Wait until somebody has a connection to a port of this machine."""
+    """Wait until there is a connection to a port of this machine."""
     until = time.monotonic() + 60
     while not any(
         (words := line.split())[2].endswith(f":{port:04X}") and words[3] == "01"
@@ -242,7 +242,7 @@ def wait_for_connection(port):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", SILENT)
 def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp_path, words, number):
-    """They only set a flag that nobody read who waited for a server."""
+    """They only set a flag, which a thread that waited for a server did not check."""
     server, url, options = place
     way = ways.before(server.port)
     if url.startswith("s3:"):
@@ -253,7 +253,7 @@ def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp
     settings = {f"FEMTOBARN_{name.upper()}": str(value) for name, value in options.items()}
     command = [*PROGRAM, *[names.get(word, word) for word in words.split()]]
     pipe = subprocess.PIPE
-    # what is sent and comes is slow first, so that something is on its way when the server becomes silent
+    # traffic is slow first, so that something is in flight when the server becomes silent
     for stream in ("upstream", "downstream"):
         ways.poison(way, "bandwidth", stream, rate=500)
     given = {"env": os.environ | settings, "cwd": tmp_path}
@@ -268,7 +268,7 @@ def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp
             start = time.monotonic()
             child.send_signal(number)
             _, message = child.communicate(timeout=30)
-            # the three seconds are for taking back what was sent
+            # three seconds are for removing what was sent
             assert time.monotonic() - start < 5
         finally:
             child.kill()
@@ -281,8 +281,8 @@ def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp
 
 @pytest.mark.parametrize("together", [False, True])
 def test_the_next_files_are_read_while_one_is_used(server, ways, tmp_path, together):
-    """Only opening ran ahead: many small files cost a round trip each, one after another."""
-    n_entries = 50_000  # more than what opening brings
+    """Only opening ran ahead: many small files cost one round trip each, one after another."""
+    n_entries = 50_000  # more than what opening reads
     for number in range(6):
         values = np.random.default_rng(number).random(n_entries)
         fb.write(tmp_path / "a.root", {"x": values, "y": values}, compression=None)
@@ -317,7 +317,7 @@ def write_long(url):
 
 @pytest.mark.parametrize("doing", ["recreate", "cp", "merge"])
 def test_a_file_is_written_over_connections_that_break(need_program, ways, long, tmp_path, doing):
-    """A connection that was lost once ended all writing to XRootD servers, and what was sent stayed there."""
+    """A lost connection ended all writing to XRootD servers, and partial files stayed there."""
     need_program("xrootd")
     server = servers.KINDS["xrootd"]()
     try:
@@ -346,7 +346,7 @@ def test_a_file_is_written_over_connections_that_break(need_program, ways, long,
 
 
 def test_a_file_is_written_on_when_its_server_was_away(need_program, tmp_path):
-    """As after a crash of the server, which is there again a moment later."""
+    """As after a crash of the server, which is back a moment later."""
     need_program("xrootd")
     server = servers.KINDS["xrootd"]()
     again = []

@@ -133,7 +133,7 @@ READABLE = sorted(path for path in (ROOT / "testdata" / "rntuple").glob("*.root"
 
 @pytest.mark.parametrize("path", READABLE, ids=lambda path: path.name)
 def test_all_keys_are_those_that_any_filter_sees(path):
-    """Without filters the core gives the keys, else they come from the schema in Python."""
+    """Without filters the core returns the keys; with filters they come from the schema in Python."""
     for name in {entry["path"].split(";")[0] for entry in _core.list_objects(str(path)) if "RNTuple" in entry["class"]}:
         nt = fb.open({path: name})
         assert nt.keys() == nt.keys(filter_name=lambda _: True)

@@ -1,4 +1,4 @@
-"""What a process has opened of an event store, in one that is forked from it: nothing waits or is written twice."""
+"""Event stores that were opened before a fork: the child process neither hangs nor writes anything twice."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ CHILDREN = {
 
 pid = os.fork()
 if pid == 0:
-    signal.alarm(60)  # kills what waits for ever
+    signal.alarm(60)  # kills the process if it hangs
     CHILDREN[sys.argv[2]]()
     if sys.argv[2] == "exit":
         del store, dataset, first, run, batches, batch, queue, ahead, CHILDREN, use, connect
         gc.collect()
     sys.exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-assert dataset.numbers() == [100]  # nobody has written what the batches have
+assert dataset.numbers() == [100]  # nobody has written what is in the batches
 queue.push(5)
 for batch in batches:
     batch.close()
@@ -87,8 +87,10 @@ store.close()
 @pytest.mark.parametrize("does", ["use", "connect", "close", "exit"])
 @pytest.mark.parametrize("kind", ["memory", "dir", "redis"])
 def test_a_forked_process_lets_go_what_its_parent_has_opened(kind: str, does: str, tmp_path: Path, redis: Any) -> None:
-    """Each process that was forked waited for ever at its end for threads of a batch, or of what loads ahead, and
-    wrote what the parent's batches had collected."""
+    """Forked processes hung at their end, waiting for threads of a batch or a loader.
+
+    They also wrote what the parent's batches had collected.
+    """
     url = {"memory": "memory:", "dir": f"dir:{tmp_path / 'store'}"}.get(kind) or (
         f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:"
     )

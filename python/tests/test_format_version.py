@@ -1,4 +1,4 @@
-"""The version of the format that an ntuple says it has."""
+"""The format version in an ntuple's anchor."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ VALUES = [[0.5, 0.25], [0.75]]
 
 
 def version(path: Path) -> tuple[int, ...]:
-    """What the anchor says: four numbers behind a byte count and the version of its class."""
+    """Return the version in the anchor: four numbers after a byte count and the class version."""
     data = path.read_bytes()
-    # the members have 64 bytes in the anchor of version 2
+    # the members of a version 2 anchor take 64 bytes
     at = data.rindex(bytes([0x40, 0, 0, 66, 0, 2])) + 6
     return tuple(int.from_bytes(data[at + 2 * i : at + 2 * i + 2], "big") for i in range(4))
 
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> list[Path]:
-    """Two files that store the items of a vector in different ways."""
+    """Return two files that store the items of a vector in different ways."""
     paths = [tmp_path / "whole.root", tmp_path / "cut.root"]
     for path, options in zip(paths, ({}, {"precision": {"v": 16}}), strict=True):
         with fb.recreate(path) as file:
@@ -33,7 +33,7 @@ def inputs(tmp_path: Path) -> list[Path]:
 
 
 def test_nested_deferred_columns_are_of_version_1_1(inputs: list[Path], tmp_path: Path) -> None:
-    """The feature flag came with 1.1.0.0, as ROOT's merger writes it."""
+    """The feature flag exists since 1.1.0.0, as ROOT's merger writes it."""
     merged, copied, again = tmp_path / "merged.root", tmp_path / "copied.root", tmp_path / "again.root"
     fb.merge(inputs, merged, compatible=False)
     fb.merge([merged, inputs[0]], again, compatible=False)
@@ -41,10 +41,10 @@ def test_nested_deferred_columns_are_of_version_1_1(inputs: list[Path], tmp_path
     fb.merge(inputs[1], copied, append=True, compatible=False)
     assert [version(path) for path in inputs] == [(1, 0, 0, 0)] * 2
     assert version(merged) == version(copied) == (1, 1, 0, 0)
-    # in a new file all columns of the first input begin at its first entry
+    # in a new file, all columns of the first input begin at its first entry
     assert version(again) == (1, 0, 0, 0)
     assert fb.open(merged)["v"].array().to_list() == 2 * VALUES
-    # an ntuple of 1.1 is continued and stays one
+    # an ntuple of version 1.1 keeps its version when it is continued
     fb.merge(inputs[0], merged, append=True)
     assert version(merged) == (1, 1, 0, 0)
     assert fb.open(merged)["v"].array().to_list() == 3 * VALUES

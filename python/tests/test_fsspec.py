@@ -1,4 +1,4 @@
-"""Files through fsspec: as those of this machine."""
+"""Files through fsspec, with the same results as local files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; s
 
 @pytest.fixture
 def memory(dimuon):
-    """The file system in memory, with the project's file; a fork has it, too."""
+    """Return the in-memory file system with the project's file; a fork has it, too."""
     fs = fsspec.filesystem("memory")
     fs.pipe_file("/d/dimuon.root", Path(dimuon).read_bytes())
     yield fs
@@ -37,7 +37,7 @@ def memory(dimuon):
 
 @pytest.fixture
 def archive(dimuon, tmp_path):
-    """An archive with the project's file."""
+    """Return an archive with the project's file."""
     path = tmp_path / "files.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.write(dimuon, "runs/dimuon.root")
@@ -46,7 +46,7 @@ def archive(dimuon, tmp_path):
 
 @pytest.fixture(scope="module")
 def nginx(testdata, need, need_program):
-    """An nginx with the project's file."""
+    """Return an nginx with the project's file."""
     need("aiohttp")
     need_program("nginx")
     server = servers.Nginx()
@@ -115,14 +115,14 @@ def test_many_threads_and_files_read_at_once(memory, archive, dimuon):
 
 
 def test_streams_are_read_by_whoever_holds_the_gil(memory, need):
-    """What takes batches waits for threads of ours, which need the GIL."""
+    """Consumers of a stream wait for threads of ours, which need the GIL."""
     polars, arrow = need("polars"), need("pyarrow")
     nt = fb.open("memory://d/dimuon.root", storage_options={"largest_vector": "20 kB"})
     batches = nt.arrays(["nMuon"], library="batch")
     assert arrow.table(batches).num_rows == 12_000
     assert polars.DataFrame(nt).height == 12_000
     assert arrow.RecordBatchReader.from_stream(nt).read_all().num_rows == 12_000
-    # one that is given up in the midst of reading
+    # abandoned while it reads
     steps = nt.iterate(step_size=100)
     next(steps)
     del steps
@@ -133,7 +133,7 @@ def test_what_is_open_can_be_pickled(memory, dimuon):
     options = {"handler": "fsspec", "largest_gap": 0, "skip_instance_cache": True}
     nt = pickle.loads(pickle.dumps(fb.open("memory://d/dimuon.root:Events", storage_options=options)))
     assert same(nt.arrays(["nMuon"]), fb.open(dimuon).arrays(["nMuon"]))
-    assert "no gap is read" in nt.explain().fetched_by[0]
+    assert "gaps are not read" in nt.explain().fetched_by[0]
 
 
 def _sum(nt, queue):
@@ -142,7 +142,7 @@ def _sum(nt, queue):
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_what_is_open_can_be_read_after_a_fork(memory, archive, nginx):
-    """Threads, connections and open files of the parent are of no use to its children."""
+    """Threads, connections and open files of the parent cannot be used by its children."""
     urls = ["memory://d/dimuon.root", f"zip://runs/dimuon.root::{archive}", f"{nginx.url}/dimuon.root"]
     for url in urls:
         nt = fb.open(url, storage_options={"handler": "fsspec"})
@@ -239,7 +239,7 @@ def test_errors_say_who_said_what_without_secrets(memory, nginx):
     with pytest.raises(fb.FileError) as raised:
         fb.open(f"simplecache::http://me:SECRET@127.0.0.1:{servers.free_port()}/a.root?SECRET2")
     assert "SECRET" not in str(raised.value)
-    # a signature goes there as it is where fsspec is told not to write it another way
+    # a signature is sent unchanged if fsspec is told not to encode it
     options = {"http": {"encoded": True}}
     nt = fb.open(f"simplecache::{nginx.url}/signed/dimuon.root?sig=a%2Fb%3D", storage_options=options)
     assert len(nt.arrays(["nMuon"])) == 12_000
@@ -247,7 +247,7 @@ def test_errors_say_who_said_what_without_secrets(memory, nginx):
 
 
 def test_options_are_those_of_the_file_system(memory, nginx, dimuon):
-    """What femtobarn's own clients do not know is an error there, and an option here."""
+    """Settings that femtobarn's own clients do not have are errors there, and options here."""
     options = {"client_kwargs": {"headers": {"Authorization": "Bearer good"}}}
     url = f"{nginx.url}/token/dimuon.root"
     with pytest.raises(fb.UsageError, match='unknown setting "client_kwargs"'):
@@ -330,7 +330,7 @@ def test_a_server_of_x509_proxies_is_read_by_xrootds_own_client(testdata, need, 
         done = run(*PROGRAM, "verify", url, handler="fsspec")
         assert done.returncode == 0, done.stderr
         assert run(sys.executable, "-c", GSI, url, handler="femtobarn").returncode == 1
-        # without the proxy, the other client says so
+        # without the proxy certificate, the other client reports an error
         environment["X509_USER_PROXY"] = str(tmp_path / "none.pem")
         done = run(*PROGRAM, "info", url, handler="fsspec")
         assert (done.returncode, "fsspec_xrootd" in done.stderr) == (3, True), done.stderr

@@ -1,4 +1,4 @@
-"""ROOT's hadd puts files of femtobarn and of ROOT together, and everybody reads what it makes."""
+"""ROOT's hadd merges files of femtobarn and of ROOT, and all readers read the output."""
 
 import json
 import math
@@ -11,7 +11,7 @@ import femtobarn as fb
 
 pytestmark = pytest.mark.oracle
 
-# Writes two files whose fields y, v, s and r are added late, and tells where hadd is. Arguments: a folder
+# Writes two files whose fields y, v, s and r are added late, and prints where hadd is. Arguments: a directory
 SETUP = """
 import os, pathlib, sys
 import ROOT
@@ -48,7 +48,7 @@ LATE = {"y": "float", "v": "std::vector<float>", "s": "std::string"}
 
 
 def write(path, late, n=500):
-    """Entries before the late fields, which come in this order, between them and behind them, in many clusters."""
+    """Write entries before, between and after the late fields, which come in this order, in many clusters."""
     with fb.recreate(path, compression="zstd:5") as file:
         events = file.mkrntuple("Events", {"x": "int"}, cluster_size="1 kB", page_size=256, clusters_per_group=3)
         events.extend({"x": list(range(n))})
@@ -117,7 +117,7 @@ def test_files_with_late_fields_are_put_together(folder, tmp_path, run_root, nee
     assert math.isclose(values.pop("sum"), float(ak.sum(expected["y"])), rel_tol=1e-5)
     for name, found in values.items():
         assert found == expected[name].to_list(), name
-    # uproot takes late fields to begin once in a file, also where ROOT wrote all of it
+    # uproot assumes that late fields begin once in a file, also if ROOT wrote all of it
     uproot = need("uproot")
     assert uproot.open(merged)["Events"]["x"].array().to_list() == expected["x"].to_list()
     for path in inputs:
@@ -129,6 +129,6 @@ def test_what_was_put_together_is_converted(folder, tmp_path):
     subprocess.run([(folder / "hadd").read_text(), tmp_path / "merged.root", *inputs], check=True, capture_output=True)
     assert fb.convert(tmp_path / "merged.root", tmp_path / "again.root").equal
     assert ak.array_equal(fb.open(tmp_path / "again.root").arrays(), fb.open(tmp_path / "merged.root").arrays())
-    # as when they are read as one
+    # as when they are read together
     assert fb.convert(inputs, tmp_path / "converted.root").equal
     assert ak.array_equal(fb.open(tmp_path / "converted.root").arrays(), fb.open(tmp_path / "merged.root").arrays())

@@ -1,4 +1,4 @@
-"""Files of HTTP and WebDAV servers: as those of this machine, by real servers."""
+"""Files of HTTP and WebDAV servers, with the same results as local files; with real servers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(testdata, need_program):
 
 @pytest.fixture(scope="module")
 def xrdhttp(testdata, need_program):
-    """An XRootD server that speaks HTTP."""
+    """Return an XRootD server with HTTP."""
     need_program("xrootd")
     server = servers.KINDS["xrdhttp"]()
     shutil.copy(testdata / "dimuon.root", server.data / "dimuon.root")
@@ -47,13 +47,13 @@ def xrdhttp(testdata, need_program):
 
 
 def asked(server):
-    """Ranges of the requests that the server has noted, which it does when they have ended."""
+    """Return the ranges of the requests in the server's log, which has requests that have ended."""
     lines = (server.folder / "access.log").read_text().splitlines()
     return [re.search(r'"(?:bytes=)?([^"]*)"', line)[1] for line in lines]
 
 
 def n_noted(server):
-    """How many requests the server has noted, when all that were sent before are among them."""
+    """Return the number of logged requests, once all earlier ones are among them."""
     marker = f"7-{secrets.randbelow(10**9) + 7}"
     request = urllib.request.Request(f"{server.url}/dimuon.root", headers={"Range": f"bytes={marker}"})
     with urllib.request.urlopen(request) as reply:
@@ -93,7 +93,7 @@ def test_trees_are_as_on_disk(server, shared, name):
 
 
 def test_what_is_counted_is_what_the_server_was_asked(server):
-    """Opening is two requests at once; then there are those that `explain` says, for just the bytes that it says."""
+    """Opening takes two requests at once; reading takes the requests and bytes that `explain` reports."""
     before = n_noted(server)
     nt = fb.open(f"{server.url}/dimuon.root")
     assert nt.metrics.requests == 2 == n_noted(server) - before - 1
@@ -122,7 +122,7 @@ def test_what_is_counted_is_what_the_server_was_asked(server):
 
 
 def test_the_inputs_of_a_conversion_are_opened_once(server, tmp_path):
-    """They were opened to find what is in them, and again to be read."""
+    """They were opened to find the ntuples, and again to be read."""
     names = [f"mixed_{codec}.root" for codec in ("zstd", "none", "lzma", "lz4", "zlib")]
     urls = [f"{server.url}/{name}" for name in names]
     before = n_noted(server)
@@ -140,7 +140,7 @@ def test_the_inputs_of_a_conversion_are_opened_once(server, tmp_path):
 
 
 def test_of_trees_is_counted_what_the_server_was_asked(server, shared):
-    """As of ntuples: the requests and bytes that `explain` says, those of counters before those of what they count."""
+    """As for ntuples: the requests and bytes that `explain` reports, first for counters, then for their arrays."""
     path = shared / "ttree" / "nanoaod_v5_1000.root"
     shutil.copy(path, server.data / path.name)
     nt = fb.open(f"{server.url}/{path.name}")
@@ -183,7 +183,7 @@ def test_what_is_for_the_server_arrives_and_is_shown_to_nobody(server):
     nt = fb.open({url: "Events"})
     assert len(nt.arrays(["nMuon"])) == 12_000
     assert "sig=" not in f"{nt!r} {nt.metrics.to_dict()}"
-    # who opens it again must have it, too
+    # opening it again needs it as well
     assert pickle.loads(pickle.dumps(nt)).num_entries == 12_000
     assert len(fb.concatenate([nt, nt], ["nMuon"])) == 24_000
     with pytest.raises(fb.FileError) as raised:
@@ -247,7 +247,7 @@ def test_a_file_that_was_replaced_is_told(server, dimuon):
 
 
 def test_what_is_for_the_server_is_no_pattern(server):
-    """`?sig={a,b}` stood for two files."""
+    """`?sig={a,b}` was expanded to two files."""
     expected = fb.open(server.data / "dimuon.root").num_entries
     for url in (f"{server.url}/dimuon.root?sig={{a,b}}", f"{server.url}/dav/dimuon*.root?sig={{a,b}}"):
         assert len(fb.concatenate(url, ["nMuon"])) == expected
@@ -261,7 +261,7 @@ def test_patterns_need_a_server_that_lists_directories(server):
 
 
 def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
-    """It was opened by its path, and not by its URL: `no file fits`."""
+    """It was opened by its path but not by its URL: `no file matches`."""
     shutil.copy(server.data / "dimuon.root", server.data / "[d].root")
     (server.data / "d.root").write_bytes(b"another")
     try:
@@ -282,7 +282,7 @@ def test_a_question_mark_is_told_to_be_no_pattern(server):
 
 
 def test_the_program_says_what_to_do(server, tmp_path):
-    """Copies of whole files, which go on behind one that is not there; folders; patterns where one file is meant."""
+    """Copies of whole files, which continue after a missing one; directories; globs where one file is expected."""
 
     def run(*words):
         done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""HDF5 files in event stores: what h5py reads of an event is what the store gives, whatever the file looks like."""
+"""HDF5 files in event stores: the products of an event equal what h5py reads of it, whatever the file looks like."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def in_memory() -> fb.DataSet:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as it can be compared."""
+    """Return a value in a form that can be compared."""
     if isinstance(value, bytes):
         return value.decode()
     return value.tolist() if hasattr(value, "tolist") else value
@@ -104,7 +104,7 @@ def test_many_groups_come_back(dataset: fb.DataSet, tmp_path: Path) -> None:
     event = next(event for event in dataset.events() if event.load("rec.g0.x y", default=None) is not None)
     kinds = {product.label: product.type for product in event.products()}
     assert kinds["rec.g0.x y"] == "std::vector<rec_g0_x_y>"
-    # the largest first, as HDF2HEPnOS has them, so that its programs find them where they look
+    # the largest first, as in HDF2HEPnOS, so that its programs find them at the same offsets
     assert event.load("rec.g0.x y").fields == ["E", "n", "cycle", "start_x", "subevt", "good", "map"]
 
 
@@ -166,7 +166,7 @@ def test_events_that_spill_lacks_are_there_and_told(tmp_path: Path) -> None:
     report = fb.ingest(path, dataset)
     assert [event.number for event in dataset.events()] == [2, 3, 4]
     assert "1 of the events in spill" in report.left_out
-    # those of spill are there whatever is chosen
+    # those of spill exist whatever is selected
     other = in_memory()
     assert fb.ingest(path, other, groups="rec.*").products == 1
     assert [event.number for event in other.events()] == [2, 3, 4]
@@ -215,7 +215,7 @@ NUMBERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 
 @st.composite
 def tables(draw: Any) -> dict[str, dict[str, Any]]:
-    """Files of a few groups: any numbers of events, any order, any types."""
+    """Files with a few groups: any numbers of events, any order, any types."""
     groups = {}
     for at in range(draw(st.integers(1, 3))):
         numbers = draw(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=12))
@@ -334,7 +334,7 @@ def test_what_cannot_be_is_an_error_that_says_where(tmp_path: Path, columns: Any
 
 
 def test_a_text_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
-    """The row was counted among those that are read together, from where events are in the order of their numbers."""
+    """The row was counted from the start of the rows that are read together."""
     rows = [(1, 1, event) for event in (5, 3, 4, 1, 2)]
     texts = np.array([b"a", b"b", b"c", b"d", b"\xff"], "S2")
     path = write(tmp_path / "a.h5", {"rec.slc": {**index(rows), "z": texts}})
@@ -369,7 +369,7 @@ def test_what_is_damaged_is_an_error_and_not_noted(tmp_path: Path, name: str) ->
     groups = {"spill": index([(1, 1, 1)]), "rec.slc": {**index([(1, 1, 1)]), "n": [5]}}
     path = damage(write(tmp_path / "a.h5", groups), name)
     dataset = in_memory()
-    for _ in range(2):  # it was not noted
+    for _ in range(2):  # it was not recorded
         with pytest.raises(fb.FormatError, match="may be damaged") as caught:
             fb.ingest(path, dataset)
         assert str(path) in str(caught.value)
@@ -437,7 +437,7 @@ def test_rows_that_were_never_written_are_bounded(tmp_path: Path, chunks: Any) -
 
 
 def test_virtual_datasets_without_their_sources_are_told(tmp_path: Path) -> None:
-    """HDF5 reads zeros where a source is missing."""
+    """HDF5 reads zeros if a source is missing."""
     (tmp_path / "parts").mkdir()
     source = write(tmp_path / "parts" / "source.h5", {"rec.slc": {**index([(7, 1, 3), (7, 1, 4)]), "n": [5, 6]}})
     path = write(tmp_path / "a.h5", {"rec.slc": index([(7, 1, 3), (7, 1, 4)])})
@@ -486,7 +486,7 @@ def test_other_columns_may_have_the_numbers(tmp_path: Path) -> None:
 
 
 def test_numbers_that_no_group_has_are_told_with_those_that_there_are(tmp_path: Path) -> None:
-    """All groups were left out, and that was a success with 0 events."""
+    """All groups were left out, and the result was a success with 0 events."""
     groups = {
         "meta": {"n": [1], "run": [1]},
         "rec.slc": {"run": [7], "subrun": [1], "event": [3], "cycle": [0], "e": [0.5]},
@@ -506,7 +506,7 @@ def test_numbers_that_no_group_has_are_told_with_those_that_there_are(tmp_path: 
 
 
 def told_by_program(path: Path, folder: Path) -> str:
-    """Return what `fb ingest` says of a file that is none of events."""
+    """Return the message of `fb ingest` for a file without events."""
     told = fb_program("ingest", path, "--into", f"dir:{folder / 'store'}", "--dataset", "a")
     assert (told.returncode, told.stdout) == (3, "")
     return told.stderr
@@ -538,7 +538,7 @@ sys.exit(_cli.main())
 
 
 def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
-    """The program ended without a word."""
+    """The program ended without a message."""
     paths = [many_groups(tmp_path / f"{at}.h5", n_events=40, n_groups=6, seed=at, run=at) for at in range(3)]
     whole = fb.ingest(paths, in_memory())
     into = ["--into", f"dir:{tmp_path / 'store'}", "--dataset", "nova"]
@@ -571,7 +571,7 @@ def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_redis_without_a_log_takes_files(tmp_path: Path, redis_without_log: str) -> None:
-    # It was taken for a store in memory, that ends with the program.
+    # It was taken for a store in memory, which ends with the program.
     path = many_groups(tmp_path / "a.h5", n_events=3, n_groups=1)
     store = f"{redis_without_log}?prefix={tmp_path.name}:"
     done = fb_program("ingest", path, "--into", store, "--dataset", "a")
@@ -666,7 +666,7 @@ def test_what_is_dropped_is_in_no_way(tmp_path: Path) -> None:
 
 
 def test_another_namespace_does_not_double_products_unasked(tmp_path: Path) -> None:
-    """The classes are others then, and so are the products: each was there twice, and nothing said so."""
+    """The classes differ then, and so do the products: each was silently stored twice."""
     path = many_groups(tmp_path / "a.h5", n_events=3, n_groups=1)
     dataset = in_memory()
     fb.ingest(path, dataset, namespace="hep")
@@ -720,15 +720,15 @@ def test_a_file_that_is_there_is_not_read_again(dataset: fb.DataSet, tmp_path: P
     assert (again.files, again.skipped, again.events) == (0, 1, 0)
     forced = fb.ingest(path, dataset, again=True)
     assert (forced.files, forced.products, forced.kept) == (1, 0, first.products)
-    # what is chosen is part of what is noted
+    # the selection is part of the record
     assert fb.ingest(path, dataset, groups="spill").kept == 20
     assert fb.ingest(path, dataset, groups="spill").skipped == 1
-    # a file that was changed is another one
+    # a changed file is another file
     many_groups(path, n_events=21, seed=2, run=5)
     assert fb.ingest(path, dataset).events == 21
     note = json.loads(dataset.load(dataset.products()[0].label))
     assert (note["file"], note["size"]) == (str(path), path.stat().st_size)
-    # in another dataset the note says nothing
+    # the record of one dataset does not apply to another
     other = dataset.datastore.root.create_dataset("other")
     for product in dataset.products():
         other.store(product.label, dataset.load(product.label))
@@ -754,7 +754,7 @@ def test_another_value_is_a_conflict(dataset: fb.DataSet, tmp_path: Path) -> Non
     assert dataset[1][1][2].load("rec.slc").n.tolist() == [2, 3]
     assert dataset[1][1][4].load("rec.slc").n.tolist() == [5]
     assert fb.ingest(b, dataset, on_conflict="keep").skipped == 1
-    # of a file with conflicts it is noted what came of them, and of files that lost values that they are not all there
+    # the outcome is recorded for files with conflicts; files that lost values are not recorded as complete
     for path, values in [(b, [2, 9]), (a, [2, 3]), (b, [2, 9])]:
         replaced = fb.ingest(path, dataset, on_conflict="replace")
         assert (replaced.conflicts, replaced.products) == (1, 1)

@@ -1,4 +1,4 @@
-"""ROOT files become events with products: every field, in its type, with the values that reading gives."""
+"""ROOT files become events with products: every field, in its type, with the values of a read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_field_of_nanoaod_is_stored_with_its_type(dataset: fb.DataSet, sha
     assert len(fields) > 600
     assert stored["event"].tolist() == arrays["event"][order].tolist()
     for name in fields:
-        # a length is read with a sign, and stored as what it is in C++
+        # a length is read as a signed number, and stored in its C++ type
         wanted = arrays[name][order]
         assert same(stored[name], ak.values_astype(wanted, "uint32") if is_length(nt, name) else wanted), name
     types = {product.label: product.type for product in next(dataset.events()).products()}
@@ -96,7 +96,7 @@ def test_collections_are_gathered(dataset: fb.DataSet, shared: Path, name: str) 
     for member in muons.fields:
         assert same(muons[member], nt[f"Muon_{member}"].array()[order])
     assert ak.num(muons).tolist() == nt["nMuon"].array()[order].tolist()
-    # a counter without further arrays stays what it is
+    # a counter of no other arrays stays a product
     if "nLHEScaleWeight" in nt:
         assert types["LHEScaleWeight"].endswith("<float>")
         assert types["nLHEScaleWeight"] == "std::uint32_t"
@@ -122,7 +122,7 @@ def test_collections_take_their_counters_along(dataset: fb.DataSet, tmp_path: Pa
 
 
 def test_that_nothing_is_collected_is_told(dataset: fb.DataSet, tmp_path: Path) -> None:
-    """There were 50 products for each event in place of some collections, and nothing said why."""
+    """There were 50 products per event instead of some collections, without a message."""
     path = write(tmp_path / "a.root", {"Muon_pt": ak.Array([[0.5], [], []])})
     with pytest.warns(UserWarning, match="has found no collections: no integer field nX"):
         report = fb.ingest(path, dataset, collections=True)
@@ -200,7 +200,7 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
     assert types["tracks"].startswith("std::vector<hep::")
     assert types["tracks"].count("hep::") == 1
     assert dataset.arrays("tracks").to_list()[1] == inner.to_list()[0]
-    # what was exported is in it already
+    # exported events are in it already
     fb.export(dataset, tmp_path / "b.root")
     again = dataset.datastore.root.create_dataset("again")
     fb.ingest(tmp_path / "b.root", again, namespace="hep")
@@ -323,12 +323,12 @@ def test_the_tree_is_said_where_there_are_several(dataset: fb.DataSet, tmp_path:
     assert dataset.arrays("x").tolist() == [1]
     (chunk,) = chunks(f"{path}:one")
     assert chunk.run.tolist() == [0]
-    # of files of NanoAOD, "Events"
+    # of NanoAOD files, "Events"
     assert sum(map(len, chunks(shared / "ttree" / "nano_dy.root", fields="Muon_pt"))) == 40
 
 
 def test_other_trees_of_a_file_are_told_where_none_is_named(dataset: fb.DataSet, tmp_path: Path) -> None:
-    """The tree Runs of NanoAOD was left behind, and no report said so."""
+    """The tree Runs of NanoAOD was silently left out."""
     path = write(tmp_path / "a.root", {"x": [0.5, 1.5, 2.5]})
     with fb.update(path) as out:
         out["Runs"] = {"run": [1, 2]}
@@ -356,7 +356,7 @@ def test_chunks_are_as_large_as_is_said(tmp_path: Path) -> None:
     assert np.concatenate([np.asarray(chunk.products["x"]) for chunk in small]).tolist() == list(range(n))
 
 
-# With what they are the same as in the ntuple
+# With these, they are the same as in the ntuple
 TYPES = ["associative", "classes", "encodings", "keys_zstd", "lists", "mixed_zstd", "scalars", "untyped", "double32"]
 
 
@@ -364,7 +364,7 @@ TYPES = ["associative", "classes", "encodings", "keys_zstd", "lists", "mixed_zst
 def test_every_type_is_stored_as_reading_gives_it(
     dataset: fb.DataSet, testdata: Path, tmp_path: Path, name: str
 ) -> None:
-    """Of files that ROOT wrote, beside which numbers are put."""
+    """Files that ROOT wrote, with numbers joined to them."""
     nt = fb.open(testdata / "rntuple" / f"{name}.root")
     n = nt.num_entries
     other = tmp_path / "numbers.root"
@@ -384,7 +384,7 @@ def test_every_type_is_stored_as_reading_gives_it(
         wanted = str(nt[field].array().to_list())
         assert str(exported[field].array().to_list()) == wanted, field
         found = str(dataset.arrays(field).to_list())
-        # bases are members of their own here, and a pointer is a value or none, not a list
+        # bases are separate members here, and a pointer is an optional value, not a list
         assert found == wanted or ":_0" in found or field in ("outer", "members"), field
         own = schema[field]["typename"]
         is_plain = own and "RNTupleCardinality" not in own and "fb::" not in own
@@ -406,7 +406,7 @@ def test_objects_of_streamers_are_told_with_what_to_do(testdata: Path, tmp_path:
 
 
 def test_branches_that_cannot_be_read_are_told_all_at_once(dataset: fb.DataSet, testdata: Path) -> None:
-    """The first ended it, and it was said that a read without names leaves it out, which `ingest` does not have."""
+    """The first one ended it, with advice about a read without names, which `ingest` does not have."""
     path = testdata / "ttree" / "versions.root"
     numbers = {"run": 1, "subrun": 1, "event": 0}
     told = r"versions.root:versions: field 'thing' cannot be read: basket 1 [^;]*; leave out what cannot: drop='thing'$"
@@ -436,7 +436,7 @@ def test_several_branches_that_cannot_be_read_are_one_error(dataset: fb.DataSet,
 
 
 def test_second_branches_of_one_name_become_products(dataset: fb.DataSet, tmp_path: Path) -> None:
-    """Of a tree they are called ``x#2``, which was no label, and nothing could be done."""
+    """In a tree they are called ``x#2``, which was an invalid label without a workaround."""
     path = write(tmp_path / "a.root", {"x": [1, 2, 3], "x#2": [4, 5, 6], "x_2": [7, 8, 9]})
     fb.ingest(path, dataset)
     assert [product.label for product in dataset[1][7][5].products()] == ["x", "x_2", "x_2_"]

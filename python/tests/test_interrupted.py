@@ -1,4 +1,4 @@
-"""What waits for servers in the background ends when nobody wants it any more, and nothing joins it."""
+"""Background work that waits for servers ends when it is no longer needed, and nothing joins it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import femtobarn as fb
 
-# Iterates over a file of this machine and those of a server that says nothing, or reads all, and leaves that.
+# Iterates over a local file and files of a silent server, or reads all, and stops early.
 PROGRAM = """
 import os, signal, sys, threading, time
 import femtobarn as fb
@@ -48,7 +48,7 @@ def small(tmp_path_factory):
 
 @pytest.fixture
 def silent():
-    """The port of a server that accepts connections, and says nothing."""
+    """Return the port of a server that accepts connections and stays silent."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
@@ -69,7 +69,7 @@ def silent():
     ],
 )
 def test_nothing_waits_for_a_file_that_is_opened_ahead(small, silent, need, url, doing, said):
-    """Its opening was joined: the process stayed until the server's time was up."""
+    """Its opening was joined: the process waited until the server's timeout."""
     if url.startswith("simplecache"):
         need("aiohttp")
     files = [f"{small}:Events", *[f"{url.format(silent)}:Events"] * 3]
@@ -102,7 +102,7 @@ def test_writing_that_is_interrupted_ends_and_leaves_nothing(tmp_path):
 
 
 def test_a_file_that_is_missing_is_told_at_once(small, silent):
-    """While others wait for a server that says nothing."""
+    """This holds while others wait for a silent server."""
     files = [f"http://127.0.0.1:{silent}/b.root", f"{small}x"]
     start = time.monotonic()
     with pytest.raises(fb.NotFoundError):
@@ -111,7 +111,7 @@ def test_a_file_that_is_missing_is_told_at_once(small, silent):
 
 
 def test_a_pickled_ntuple_insists_on_its_files(small, tmp_path):
-    """It gave entries of another file that had the name by then."""
+    """It returned entries of another file that had got the name."""
     path = tmp_path / "a.root"
     path.write_bytes(small.read_bytes())
     pickled = pickle.dumps(fb.open(path))
@@ -120,7 +120,7 @@ def test_a_pickled_ntuple_insists_on_its_files(small, tmp_path):
     with pytest.raises(fb.FileError, match="has changed") as raised:
         pickle.loads(pickled)
     assert raised.value.kind == "file-changed"
-    # another file of the same size, whose name has "root" in it as those of XRootD have in their scheme
+    # another file of the same size, whose name contains "root" like XRootD's scheme
     pickled = pickle.dumps(fb.open(path))
     os.utime(path, (1, 1))
     with pytest.raises(fb.FileError, match="has changed"):

@@ -188,7 +188,7 @@ def test_an_iteration_can_be_left_early(nt):
 
 
 def test_a_name_means_the_same_field_in_all_files(tmp_path):
-    # the second file has a member of that name, but no field at the top
+    # the second file has a member of that name, but no top-level field
     fb.write(tmp_path / "a.root", {"pt": [1.5, 2.5], "jet": ak.Array([{"pt": 10}, {"pt": 11}])})
     fb.write(tmp_path / "b.root", {"jet": ak.Array([{"pt": 12}, {"pt": 13}])})
     both = [tmp_path / "a.root", tmp_path / "b.root"]
@@ -205,7 +205,7 @@ def test_a_name_means_the_same_field_in_all_files(tmp_path):
 
 @pytest.fixture
 def differing(tmp_path):
-    """Three files: the second lacks a field and a member, and has a field that the others do not have."""
+    """Return three files: the second lacks a field and a member, and has a field that the others do not have."""
     for name, data in [
         ("a", {"a_pt": [1, 2], "a_eta": [3, 4], "b": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}),
         ("b", {"a_pt": [5, 6], "a_new": [1, 1], "b": [{"x": 5}, {"x": 7}]}),

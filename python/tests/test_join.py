@@ -1,4 +1,4 @@
-"""Joining: the fields of ntuples side by side, by the numbers of entries or by keys."""
+"""Joining: fields of ntuples side by side, by entry number or by keys."""
 
 import awkward as ak
 import numpy as np
@@ -48,7 +48,7 @@ LEFT, RIGHT = left_columns(), right_columns()
 
 
 def beside(left, right):
-    """The columns of both."""
+    """Return the columns of both."""
     columns = {name: left[name] for name in left.fields} | {name: right[name] for name in right.fields}
     return ak.zip(columns, depth_limit=1)
 
@@ -94,7 +94,7 @@ def test_ntuples_with_other_clusters_are_joined_entry_by_entry(tmp_path, threads
     b = write(tmp_path / "b.root", RIGHT, "Friends", cluster_size=7000, page_size=300)
     report = fb.join_columns([a, b], tmp_path / "out.root", threads=threads)
     assert report.levels["L4"] > 0
-    assert ["L4", "the ntuples have other clusters"] in report.inputs[0]["ntuples"]["Events"]["why"]
+    assert ["L4", "the ntuples have different clusters"] in report.inputs[0]["ntuples"]["Events"]["why"]
     assert_is(tmp_path / "out.root", BOTH)
 
 
@@ -110,7 +110,7 @@ def test_entries_with_equal_keys_belong_together(tmp_path, seed, share, shuffled
     report = fb.join_columns([a, b], output, on=KEYS, unmatched="drop", overwrite=True, verify=True)
     assert_is(output, BOTH[kept])
     assert report.proof["equal"]
-    # the first one gives the order
+    # the first one determines the order
     fb.join_columns([b, a], output, on=KEYS, overwrite=True, name="joined")
     assert_is(output, BOTH[order])
     assert fb.open(output).verify(against=[b, a], beside=True, on=KEYS).ok
@@ -118,7 +118,7 @@ def test_entries_with_equal_keys_belong_together(tmp_path, seed, share, shuffled
 
 
 def test_pages_of_shuffled_entries_are_read_once(tmp_path):
-    """Wherever the cluster changed from one entry to the next, its pages were read again: 200 000 entries took 20 s."""
+    """Whenever the cluster changed between entries, its pages were read again: 200 000 entries took 20 s."""
     random = np.random.default_rng(5)
     order = random.permutation(N)
     columns = KEYED[["run", "event", "y", "s", "jets"]]
@@ -150,7 +150,7 @@ def test_shuffled_entries_of_any_type_are_joined(tmp_path):
     )
     columns = ak.with_field(columns, np.arange(n * 6, dtype="i2").reshape(n, 2, 3), "array")
     order = np.random.default_rng(6).permutation(n)
-    # keys of the first may be there several times, and entries of the others be used as often, or never
+    # keys of the first may occur several times, so entries of the others may be used repeatedly, or never
     events = np.random.default_rng(7).integers(0, n, 2 * n)
     a = write(tmp_path / "a.root", {"event": events, "x": np.arange(2 * n)}, "Events")
     b = write(tmp_path / "b.root", columns[order], "Friends", cluster_size=2000, page_size=200)
@@ -175,7 +175,7 @@ def test_three_ntuples_are_joined_and_fields_chosen(tmp_path):
 
 @pytest.mark.oracle
 def test_collections_behind_views_that_have_one_name_get_others(tmp_path, dimuon, run_root):
-    """Parts of a NanoAOD could not be joined: ROOT's importer calls what is behind the views of each `_collection0`."""
+    """Parts of a NanoAOD could not be joined: ROOT's importer names the hidden source of each `_collection0`."""
     muons, numbers, output = (tmp_path / f"{name}.root" for name in ("muons", "numbers", "out"))
     fb.clone(dimuon, muons, fields=["Muon_*"])
     fb.clone(dimuon, numbers, fields="nMuon")
@@ -199,7 +199,7 @@ os._exit(0)
 
 
 def test_keys_are_taken_once_from_the_first_that_is_asked_for_them(tmp_path):
-    """With `fields` they came from the first ntuple or not at all, also where another was asked for them by name."""
+    """With `fields` they came from the first ntuple or not at all, even if another was asked for them by name."""
     a, b = write(tmp_path / "a.root", LEFT, "Events"), write(tmp_path / "b.root", KEYED, "Friends")
     output = tmp_path / "out.root"
     for fields, expected in [
@@ -215,7 +215,7 @@ def test_keys_are_taken_once_from_the_first_that_is_asked_for_them(tmp_path):
 
 
 def joined_sets(tmp_path, sets, **options):
-    """Join ntuples with attribute sets; give what these say then, and what is left out of each input."""
+    """Join ntuples with attribute sets; return the sets of the output, and what is left out of each input."""
     inputs = [make(tmp_path / f"{at}.root", 10, own) for at, own in enumerate(sets)]
     for at, path in enumerate(inputs[1:], 1):
         # the keys and other fields than the first
@@ -237,23 +237,23 @@ def joined_sets(tmp_path, sets, **options):
 
 
 def test_attribute_sets_go_along_with_their_entries(tmp_path):
-    """They were left out without a word."""
+    """They were silently left out."""
     made = {"made": (SPEC, [(0, 4, said("a", "x")), (4, 10, said("b"))])}
     lumi = {"lumi": ({"l": "float"}, [(0, 10, {"l": 2.5}), (1, 3, {"l": 0.5}), (8, 9, {"l": 1.0})])}
     both = {name: said_of for name, (_, said_of) in {**made, **lumi}.items()}
     assert joined_sets(tmp_path, [made, lumi]) == (both, ())
-    # equal ones are one
+    # equal ones are merged into one
     assert joined_sets(tmp_path, [made, {**made, **lumi}]) == (both, ())
     found, dropped = joined_sets(tmp_path, [made, lumi], others="drop")
     assert (found, [left.name for left in dropped]) == ({}, ["Events made", "Events lumi"])
-    # numbers of entries in the output
+    # entry numbers in the output
     order = [9, 8, 7, 3, 0, 1, 2, 4, 5, 6]
     some = {"lumi": (lumi["lumi"][0], [(0, 10, {"l": 2.5}), (1, 3, {"l": 0.5}), (6, 7, {"l": 1.0})])}
     assert joined_sets(tmp_path, [made, some], orders={1: order})[0] == {
         "made": both["made"],
         "lumi": [(0, 10, {"l": 2.5}), (7, 9, {"l": 0.5}), (2, 3, {"l": 1.0})],
     }
-    # of what is left out
+    # what is left out
     found, dropped = joined_sets(tmp_path, [made, lumi], orders={1: [*range(1, 8), 20, 21, 22]}, unmatched="drop")
     assert found == {
         "made": [(0, 3, said("a", "x")), (3, 7, said("b"))],
@@ -282,7 +282,7 @@ def test_attribute_sets_that_cannot_go_along_are_errors(tmp_path):
 
 
 def test_what_is_beside_ntuples_is_not_left_out_in_silence(tmp_path, testdata):
-    """Histograms and all else were left out without a word."""
+    """Histograms and other objects were silently left out."""
     histograms = testdata / "histograms.root"
     a, b = tmp_path / "a.root", tmp_path / "b.root"
     fb.merge([write(tmp_path / "1.root", LEFT, "Events"), histograms], a)
@@ -373,7 +373,7 @@ def test_root_reads_what_was_joined(tmp_path, run_root, cluster_size):
 
 
 def test_an_ntuple_of_several_files_is_not_joined_with_itself(tmp_path):
-    """Its files were put side by side."""
+    """Its files were joined side by side."""
     for name in "ab":
         fb.write(tmp_path / f"{name}.root", {"x": [1, 2]}, name="t")
     fb.write(tmp_path / "c.root", {"y": [1, 2, 3, 4]}, name="t")
@@ -401,7 +401,7 @@ def proof_of(path, *others, **options):
 
 
 def test_a_join_is_proven_by_its_inputs(tmp_path, capfd):
-    """Of entries that keys have put in another order there was no proof."""
+    """If keys had changed the order of entries, there was no proof."""
     a = write(tmp_path / "a.root", LEFT, "Events", cluster_size=9000)
     order = np.random.default_rng(8).permutation(N)
     b = write(tmp_path / "b.root", KEYED[order], "Friends", cluster_size=9000)
@@ -447,14 +447,14 @@ def test_what_is_wrong_in_a_join_is_found(tmp_path, keys):
     y[1234] += 1
     [found] = differences(ak.with_field(expected, y, "y")).differences
     assert (found["field"], found["entry"], found["input_entry"]) == ("y", 1234, int(np.flatnonzero(order == 1234)[0]))
-    # entries that change places, are missing or too many
+    # entries that are swapped, missing or too many
     swapped = np.arange(N)
     swapped[[10, 11]] = 11, 10
     assert {"event", "x", "y"} <= {item["field"] for item in differences(expected[swapped]).differences}
     for some, n in ((expected[:-1], N - 1), (ak.concatenate([expected, expected[-1:]]), N + 1)):
         [found] = differences(some).differences
         assert (found["field"], found["found"], found["expected"]) == ("", str(n), str(N))
-    # fields that are missing, too many, or something else
+    # fields that are missing, too many, or different
     [found] = differences(expected[[name for name in expected.fields if name != "s"]]).differences
     assert (found["field"], found["found"]) == ("s", "no such field")
     report = differences(ak.with_field(expected, np.arange(N), "z"))
@@ -488,7 +488,7 @@ def test_proofs_of_joins_say_what_they_cannot_do(tmp_path):
 
 
 def test_a_join_that_lacks_members_is_not_proven(tmp_path):
-    """Members that the output had lost were told as left out, and the proof said yes."""
+    """Members that the output had lost were reported as left out, and the proof succeeded."""
     records = ak.Array({"e": [1, 2, 3], "r": [{"a": i, "b": 10 * i} for i in range(3)]})
     records = ak.with_field(records, [[{"pt": 1.0, "eta": 2.0}], [], [{"pt": 3.0, "eta": 4.0}]], "c")
     a = write(tmp_path / "a.root", records, "T")
@@ -505,7 +505,7 @@ def test_a_join_that_lacks_members_is_not_proven(tmp_path):
 
 
 def test_the_first_difference_in_the_output_is_told(tmp_path):
-    """Where keys had put entries in another order, it was the first in the input's."""
+    """If keys had changed the order of entries, it was the first one in the input."""
     events = np.arange(1000)
     a = write(tmp_path / "a.root", {"e": events, "x": events}, "T")
     b = write(tmp_path / "b.root", {"e": events[::-1], "w": events[::-1]}, "T", cluster_size=900)
@@ -537,7 +537,7 @@ def test_proofs_take_the_inputs_that_joins_take(tmp_path):
 
 
 def test_names_of_joins_are_paths(tmp_path):
-    """An input's directory was lost, and a name with slashes too many was reported as it was given."""
+    """An input's directory was lost, and a name with extra slashes was reported as given."""
     a = write(tmp_path / "a.root", {"x": [1, 2]}, "d/T")
     b = write(tmp_path / "b.root", {"y": [3, 4]}, "T")
     for name, path in [(None, "d/T"), ("/T", "T"), ("/new//N/", "new/N")]:
@@ -548,7 +548,7 @@ def test_names_of_joins_are_paths(tmp_path):
 
 @pytest.mark.parametrize("name", ["h", "h/T"])
 def test_a_name_that_an_object_has_is_told(tmp_path, name):
-    """Below an object, it was damage of the output."""
+    """Below an object, it was reported as damage of the output."""
     a = write(tmp_path / "a.root", {"x": [1, 2]}, "T")
     with uproot.recreate(tmp_path / "b.root") as file:
         file["h"] = "a string"
@@ -559,7 +559,7 @@ def test_a_name_that_an_object_has_is_told(tmp_path, name):
 
 
 def test_a_directory_and_an_object_of_one_name_are_told(tmp_path):
-    """Of two files, the object hid the directory."""
+    """With two files, the object hid the directory."""
     for name, inside in [("a", "h/note"), ("b", "h")]:
         with uproot.recreate(tmp_path / f"{name}-other.root") as file:
             file[inside] = "some text"
@@ -571,7 +571,7 @@ def test_a_directory_and_an_object_of_one_name_are_told(tmp_path):
 
 
 def ticks(raising=False):
-    """Calls of a callback of the core, and it."""
+    """Return a callback of the core, and the list of its calls."""
     calls = []
 
     def tick(*call):
@@ -583,7 +583,7 @@ def ticks(raising=False):
 
 
 def test_reading_keys_can_be_interrupted(tmp_path):
-    """Ctrl-C was looked at when the first pages were brought."""
+    """Ctrl-C was only checked when the first pages were copied."""
     a = write(tmp_path / "a.root", LEFT, "Events")
     b = write(tmp_path / "b.root", KEYED[::-1], "Friends")
     files = [(str(a), None), (str(b), None)]
@@ -597,14 +597,14 @@ def test_reading_keys_can_be_interrupted(tmp_path):
 
 @pytest.mark.parametrize("is_join", [True, False])
 def test_progress_goes_on_while_the_output_is_compared(tmp_path, is_join):
-    """It fell back to nothing of nothing."""
+    """It fell back to 0 of 0."""
     a = write(tmp_path / "a.root", LEFT, "T")
     b = write(tmp_path / "b.root", RIGHT, "T")
     files, size = [(str(a), None), (str(b), None)], a.stat().st_size + b.stat().st_size
     calls, tick = ticks()
     work = fb._core.join_columns if is_join else fb._core.merge
     files = files if is_join else [files[0], files[0]]
-    # compressed anew, so that values are compared
+    # recompressed, so that values are compared
     work(files, str(tmp_path / "out.root"), {"verify": True, "compression": 404}, {}, tick)
     expected = size if is_join else 2 * a.stat().st_size
     assert {(call[1], call[3]) for call in calls} == {(2, expected)}

@@ -1,4 +1,4 @@
-"""Files beyond 2 GB and 4 GB: ROOT writes an ntuple behind a hole of that size, which takes no space on the disk."""
+"""Files beyond 2 GB and 4 GB: ROOT writes an ntuple after a hole of that size, which takes no disk space."""
 
 import awkward as ak
 import numpy as np
@@ -8,7 +8,7 @@ import femtobarn as fb
 
 pytestmark = pytest.mark.oracle
 
-# Arguments: where the hole ends, and the file, in turn
+# Arguments: pairs of the end of the hole and the file
 SCRIPT = """
 import os, sys
 import ROOT
@@ -48,7 +48,7 @@ ENDS = [2**31 - 2000, 2**31 + 10, 2**32 - 2000, 2**32 + 10, 7 * 10**9]
 
 @pytest.fixture(scope="module")
 def files(run_root, tmp_path_factory):
-    """The files, by the end of their hole."""
+    """Return the files, by the end of their hole."""
     folder = tmp_path_factory.mktemp("large")
     paths = {end: folder / f"{end}.root" for end in ENDS}
     run_root(SCRIPT, *(argument for pair in paths.items() for argument in pair))
@@ -68,5 +68,5 @@ def test_an_ntuple_behind_gigabytes_is_read(files, end):
     assert ak.num(arrays.halves).to_list() == (expected % 5).tolist()
     assert ak.flatten(arrays.halves).to_list() == np.repeat(expected * 0.5, expected % 5).tolist()
     assert nt.verify().ok
-    # with both ends of the file, which are read when it is opened
+    # including both ends of the file, which are read at opening
     assert nt.metrics.bytes_read < 500_000

@@ -1,4 +1,4 @@
-"""Files with several trees, and beside them what not every operation takes along."""
+"""Files with several trees and other objects that not every operation copies."""
 
 import json
 import subprocess
@@ -137,7 +137,7 @@ print(*(ROOT.RDataFrame("Events", path).Filter("nJet >= 2").Count().GetValue() f
 
 @pytest.mark.oracle
 def test_what_counts_the_items_of_fields_comes_along(nano, tmp_path):
-    """RDataFrame did not know `nJet` in what was made with `fields="Jet_*"`."""
+    """RDataFrame did not find `nJet` in the output of `fields="Jet_*"`."""
     whole, output = tmp_path / "whole.root", tmp_path / "out.root"
     fb.convert(f"{nano}:Events", whole)
     fb.write(tmp_path / "other.root", {"other": np.arange(50)}, name="Events")

@@ -56,7 +56,7 @@ def test_lists_become_object_arrays_of_arrays(nt, expected, name):
 
 
 def test_the_dtype_does_not_depend_on_the_values(dimuon):
-    """uproot makes a table of lists that happen to be of equal length."""
+    """uproot makes a table of lists that happen to have equal lengths."""
     nt = fb.open(dimuon)
     n_muons = nt["nMuon"].array(library="np")
     first = int(np.flatnonzero(n_muons[1:] == n_muons[:-1])[0])

@@ -1,4 +1,4 @@
-"""Work on many files as one ntuple: what is done for each file, and what a task needs of the others."""
+"""Many files as one ntuple: work per file, and what a task needs of the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from femtobarn._processing.work import NTupleWork
 
 @pytest.fixture
 def several(tmp_path, dimuon):
-    """Some files of the same kind, of 12,000 entries each."""
+    """Return some files of the same kind, with 12,000 entries each."""
 
     def make(n: int) -> list[str]:
         paths = [tmp_path / f"{number}.root" for number in range(n)]
@@ -70,7 +70,7 @@ def test_a_task_gives_the_types_that_all_files_together_have(tmp_path, n_kinds):
     options = {"by": "batch", "reduce": list.__add__, "input_batch_size": 15}
     with concurrent.futures.ProcessPoolExecutor(2) as executor, pytest.warns(fb.UnreadableWarning) as told:
         found = fb.process(elsewhere, _described, executor=executor, **options)
-    assert len(told) == 1  # here, and none in the other processes, where it would be an error
+    assert len(told) == 1  # here, and not in the other processes, where it would be an error
     assert found.value == expected.value
     assert sum(n for _, n, _ in found.value) == nt.num_entries
 

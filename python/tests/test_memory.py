@@ -1,4 +1,4 @@
-"""Iterating takes the memory that docs/guides/memory.md says, however many files there are."""
+"""Iterating takes the memory stated in docs/guides/memory.md, for any number of files."""
 
 import subprocess
 import sys
@@ -37,9 +37,9 @@ print(run(times), peak() - before, fb.open(path).arrays(names).nbytes)
 
 MB = 1_000_000
 TWO_STEPS = 200_000
-# What an allocator may hold back, and the compressed bytes and pages in use; the file has 250 kB
+# What an allocator may keep, and the compressed bytes and pages in use; the file has 250 kB
 SLACK = 12 * MB
-# Metadata grows with the files where they are opened as one
+# Metadata grow with the number of files if these are opened together
 METADATA_OF_A_FILE = 100_000
 
 

@@ -1,4 +1,4 @@
-"""Merging: what comes out is the inputs one after another, whatever came at which level."""
+"""Merging: the output has the entries of the inputs one after another, at every level."""
 
 import itertools
 import os
@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import femtobarn as fb
 
 TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
-# no reader may read it
+# files that no reader may read
 FILES = sorted(path for path in (TESTDATA / "rntuple").glob("*.root") if path.stem != "unknown_flag")
 
 
 def events(n, seed, more=False):
-    """Columns of many kinds."""
+    """Return columns of many kinds."""
     random = np.random.default_rng(seed)
     counts = random.integers(0, 4, n)
     items = int(counts.sum())
@@ -50,7 +50,7 @@ ZEROS = {"late": [], "number": 0.0, "text": "", "array": [0, 0, 0]}
 
 
 def expected(parts, names):
-    """The entries of all, with zeros for what a part has not."""
+    """Return the entries of all, with zeros for what an input lacks."""
     return {
         name: [
             value
@@ -63,7 +63,7 @@ def expected(parts, names):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Files of different encodings; the second has more fields."""
+    """Return files of different encodings; the second has more fields."""
     folder = tmp_path_factory.mktemp("merge")
     parts = [events(1000, 1), events(700, 2, more=True), events(300, 3)]
     for number, (part, compression) in enumerate(zip(parts, ["zstd:5", "none", "lz4:4"], strict=True)):
@@ -99,7 +99,7 @@ def test_union_has_zeros_where_a_file_has_no_field(written, tmp_path, need, orde
     assert set(arrays.fields) == set(parts[1].fields)
     wanted = expected([parts[number] for number in order], arrays.fields)
     assert {name: arrays[name].to_list() for name in arrays.fields} == wanted
-    # encoded anew is only what is encoded in another way, and only where older readers are to read it
+    # only fields with another encoding are re-encoded, and only for older readers
     assert (report.levels["L3"] > 0) == compatible
     assert (report.levels["L2"] > 0) == (compression is not None)
     if compatible:
@@ -114,7 +114,7 @@ def test_filter_leaves_out_what_the_first_file_has_not_and_says_so(written, tmp_
     assert expected(parts[:2], parts[0].fields) == {name: arrays[name].to_list() for name in arrays.fields}
     assert sorted(left.field for left in report.left_behind) == sorted(ZEROS)
     with pytest.raises(
-        fb.UsageError, match=r'0\.root: field "late" of "Events" does not fit .*1\.root: it is not there'
+        fb.UsageError, match=r'0\.root: field "late" of "Events" does not match .*1\.root: it does not exist'
     ):
         fb.merge([folder / "1.root", folder / "0.root"], tmp_path / "other.root")
     with pytest.raises(fb.FemtobarnError, match=r"the first file does not have it"):
@@ -135,7 +135,7 @@ def test_union_adds_views_of_what_is_there(dimuon, tmp_path, run_root, order, co
     options = {"compression": compression, "compatible": compatible, "verify": True}
     report = fb.merge(inputs, output, mode="union", **options)
     missing = report.inputs[order.index(1)]["ntuples"]["Events"]["missing"]
-    # of the first file it is not known yet what it lacks
+    # it is not known yet what the first file lacks
     assert sorted(missing) == ["event", "run"]
     one, two = fb.open(dimuon).arrays(), fb.open(output)
     assert two.verify(against=inputs, values=True).ok
@@ -152,7 +152,7 @@ def test_union_adds_views_of_what_is_there(dimuon, tmp_path, run_root, order, co
 
 
 def test_fields_are_chosen_also_of_those_that_come_later(written, tmp_path):
-    """A union had all fields of the second file, whatever was asked for."""
+    """A union had all fields of the second file, whatever was selected."""
     folder, parts = written
     inputs = [folder / "0.root", folder / "1.root"]
     fb.merge(inputs, tmp_path / "out.root", mode="union", fields=["i", "la*"])
@@ -219,7 +219,7 @@ def test_what_does_not_fit_is_named_with_both_types_and_both_files(tmp_path):
         fb.merge([tmp_path / "a.root", tmp_path / "b.root"], tmp_path / "o.root")
     message = str(error.value)
     assert all(part in message for part in ['"x"', "a.root", "b.root", "double", "std::int64_t"]), message
-    # precision that would be lost is not lost in silence
+    # a loss of precision is never silent
     values = {"l": [[0.1, 0.2], [], [0.3]]}
     fb.write(tmp_path / "c.root", values, name="e", precision={"l": 12})
     fb.write(tmp_path / "d.root", values, name="e")
@@ -262,7 +262,7 @@ def test_misuse_is_an_error_that_says_what_to_do(tmp_path, dimuon, testdata):
 
 
 def mount(tmp_path, kind, options):
-    """A file system of this kind in a file; None where that is not allowed."""
+    """Mount a file system of this kind from a file; return None if that is not permitted."""
     image, folder = tmp_path / "image", tmp_path / "mounted"
     folder.mkdir()
     with image.open("wb") as file:
@@ -284,7 +284,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def mounted(request, tmp_path, need_program):
-    """A folder on a file system of its own, and whether files share blocks there."""
+    """Return a directory on a separate file system, and whether files can share blocks there."""
     kind = request.param.split("-")[0]
     need_program(f"mkfs.{kind}")
     folder = mount(tmp_path, kind, KINDS[request.param])
@@ -310,7 +310,7 @@ def test_blocks_are_shared_where_the_file_system_can(mounted):
     assert merged.verify().ok
     assert same(merged["x3"].array(), np.concatenate([values["x3"]] * 2))
     if can_share:
-        # but for the first and last block of each file
+        # except the first and last block of each file
         block = os.statvfs(folder).f_bsize
         assert report.levels["L0"] > n_bytes - 4 * block - 4000
         assert report.shared_bytes >= report.levels["L0"]
@@ -331,7 +331,7 @@ def test_a_full_disk_leaves_nothing(mounted):
     values = {f"x{i}": np.random.default_rng(i).normal(size=1_000_000) for i in range(8)}
     fb.write(folder / "a.root", values, name="Events", compression="none")
     with pytest.raises(fb.FemtobarnError, match="merged"):
-        # not shared, but written once more, eight times
+        # not shared, but copied eight times
         fb.merge([folder / "a.root"] * 8, folder / "merged.root", compression="zstd:1")
     assert sorted(path.name for path in folder.iterdir() if path.name != "lost+found") == ["a.root"]
 
@@ -398,7 +398,7 @@ def test_root_reads_and_merges_what_was_merged(written, tmp_path, run_root, orde
     folder, parts = written
     output = tmp_path / "union.root"
     fb.merge([folder / f"{number}.root" for number in order], output, mode="union")
-    # ROOT 6.40 makes a file that it cannot open of two that have a fixed-size array late, whoever wrote them
+    # ROOT 6.40 cannot open its own merge of two files with a late fixed-size array, whoever wrote them
     again = order[0] == 1
     run_root(SUMS, output, tmp_path / "twice.root", tmp_path / "sums", "again" if again else "")
     found = [list(map(float, line.split())) for line in (tmp_path / "sums").read_text().split("\n")]
@@ -415,7 +415,7 @@ def test_root_reads_and_merges_what_was_merged(written, tmp_path, run_root, orde
         np.testing.assert_allclose(found[1], 2 * np.array(sums), rtol=1e-6, atol=2e-3)
 
 
-# Merges as hadd does. Arguments: the output, the inputs
+# Merges like hadd. Arguments: the output, the inputs
 HADD = """
 import os, sys, ROOT
 merger = ROOT.TFileMerger(False)
@@ -452,7 +452,7 @@ SIZE = {
 @pytest.mark.parametrize("order", ["ABA", "AB", "ABBA"])
 @pytest.mark.parametrize("kind", list(LATE))
 def test_hadd_merges_what_has_fields_that_came_late(kind, order, tmp_path, run_root):
-    """Where a later file lacks them, the page lists of its clusters lacked columns in collections, and hadd died."""
+    """If a later file lacks them, page lists of its clusters lacked columns in collections, and hadd crashed."""
     fb.write(tmp_path / "A.root", {"i": [1, 2]}, name="E")
     fb.write(tmp_path / "B.root", {"i": [1, 2], "late": LATE[kind]}, name="E")
     output, twice = tmp_path / "union.root", tmp_path / "twice.root"
@@ -468,7 +468,7 @@ def test_hadd_merges_what_has_fields_that_came_late(kind, order, tmp_path, run_r
 
 
 def test_an_open_ntuple_stands_for_its_files(dimuon, mixed, tmp_path):
-    """In a list it was passed over in silence."""
+    """In a list it was silently ignored."""
     opened, output = fb.open(dimuon), tmp_path / "out.root"
     assert fb.merge(opened, output).entries == {"Events": 12000}
     assert fb.merge([opened, dimuon], output, overwrite=True).entries == {"Events": 24000}
@@ -500,7 +500,7 @@ os._exit(0)
 @pytest.mark.oracle
 @pytest.mark.parametrize("stem", ["untyped", "untyped_pages", "imported", "extension_projected"])
 def test_every_field_alone_is_whole(tmp_path, run_root, stem):
-    """Of a pair only the item that a view shows was taken: ROOT builds no such model, and the proof did not find it."""
+    """Only the projected item of a pair was copied: ROOT cannot build such a model, and the proof did not notice."""
     path = TESTDATA / "rntuple" / f"{stem}.root"
     source = fb.open(path)
     lines = []

@@ -1,4 +1,4 @@
-"""Appending to a merged file: what was there stays, what is added follows, whatever happens on the way."""
+"""Appending to a merged file: existing data stay, new data follow, whatever happens in between."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ def values(path, name="Events"):
 
 
 def twice(path, name, one):
-    """Whether an ntuple has the entries of another one two times."""
+    """Return whether an ntuple has the entries of another one twice."""
     two, half = fb.open({path: name}), one.num_entries
     assert two.verify().ok
     assert two.num_entries == 2 * half
@@ -45,7 +45,7 @@ def keys(path):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Files of different encodings; the second has more fields."""
+    """Return files of different encodings; the second has more fields."""
     folder = tmp_path_factory.mktemp("append")
     parts = [events(1000, 1), events(700, 2, more=True), events(300, 3)]
     for number, (part, compression) in enumerate(zip(parts, ["zstd:5", "none", "lz4:4"], strict=True)):
@@ -55,7 +55,7 @@ def written(tmp_path_factory):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_any_file_is_appended_to_itself(path, tmp_path):
-    """Of ROOT's writer and merger, of femtobarn's, with every feature of the format."""
+    """Files of ROOT's writer and merger, and of femtobarn's, with every feature of the format."""
     output = tmp_path / "out.root"
     shutil.copy(path, output)
     if path.stem in REFUSED:
@@ -72,7 +72,7 @@ def test_any_file_is_appended_to_itself(path, tmp_path):
         assert (report.entries_before[name], entries) == (one.num_entries, 2 * one.num_entries)
 
 
-# trees become ntuples of their names
+# trees become ntuples of the same names
 REFUSED = {"crowd": 'there is a TTree called "tree"'}
 
 
@@ -123,7 +123,7 @@ def test_any_split_of_a_data_set_appended_is_it(tmp_path, cuts, together, thread
             nt.extend(whole[start:stop])
         if together:
             fb.merge(part, output, append=True, threads=threads)
-        else:  # by the writer, beside what is there
+        else:  # by the writer, in addition to existing ones
             fb.merge([part], output, append=True, compression="lz4:1")
     assert same(fb.open(output).arrays(), whole)
 
@@ -153,7 +153,7 @@ def test_an_ntuple_of_several_groups_with_late_fields_in_a_folder_is_continued(t
         head = [zero[name]] * 200 if name in zero else one[name][:200].to_list()
         assert found[name] == head + one[name][200:].to_list() + 2 * two[name].to_list(), name
     assert values(output, "other") == {"z": [0, 1, 2]}
-    # and the other way about: what was late there is there from the beginning here
+    # and vice versa: a field that is late there exists from the beginning here
     fb.merge(f"{output}:some/where/Events", more, append=True)
     found_there = values(more, "some/where/Events")
     assert all(found_there[name] == two[name].to_list() + found[name] for name in two.fields)
@@ -207,7 +207,7 @@ def test_what_does_not_fit_leaves_the_output_as_it_was(written, tmp_path):
     os.link(output, tmp_path / "link.root")
     for files, options, message in [
         ([folder / "2.root", tmp_path / "other.root"], {}, r'other\.root: field "i" .*out\.root'),
-        ([folder / "2.root", folder / "1.root"], {"mode": "strict"}, "in mode strict all have the same fields"),
+        ([folder / "2.root", folder / "1.root"], {"mode": "strict"}, "mode strict requires the same fields"),
         ([folder / "2.root"], {"fields": ["i"]}, r"has a field .*appended entries need"),
         ([folder / "2.root"], {"fields": ["*", "no"]}, 'has no field "no"'),
         ([folder / "2.root", tmp_path / "gone.root"], {}, "gone.root"),
@@ -248,7 +248,7 @@ def test_a_file_that_may_not_be_written_to_is_an_error(written, tmp_path):
     output.chmod(0o444)
     script = "import sys, femtobarn as fb; fb.merge(sys.argv[1], sys.argv[2], append=True)"
     command = [sys.executable, "-c", script, folder / "2.root", output]
-    if os.geteuid() == 0:  # to whom nothing is forbidden
+    if os.geteuid() == 0:  # root has all permissions
         command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
         for above in [tmp_path, *tmp_path.parents[:3], folder]:
             above.chmod(0o755)
@@ -324,7 +324,7 @@ for _ in range(n):
 
 
 def large(folder):
-    """An output and an input that are appended in some milliseconds."""
+    """Return an output and an input that are appended in a few milliseconds."""
     rng = np.random.default_rng(1)
     columns = {"n": np.arange(50_000), "x": ak.unflatten(rng.normal(size=100_000), np.tile([1, 3], 25_000))}
     fb.write(folder / "more.root", columns, name="sub/Events", compression="none")
@@ -333,7 +333,7 @@ def large(folder):
 
 
 def assert_whole(path, least=1):
-    """As many times the input as there are."""
+    """Check that the output has the input's entries a whole number of times."""
     nt = fb.open({path: "sub/Events"})
     assert nt.verify().ok
     count, rest = divmod(nt.num_entries, 50_000)
@@ -356,7 +356,7 @@ def test_killed_appends_leave_the_old_entries_and_no_bytes_for_ever(tmp_path):
             process.send_signal(signal.SIGKILL)
             process.wait()
         count = assert_whole(output, count)
-    # the next one goes on, and takes away what was left
+    # the next one continues, and removes leftovers
     fb.merge([more] * 5, output, append=True)
     last = assert_whole(output, count + 5)
     per_append = fb.merge([more] * 5, tmp_path / "one.root").bytes_out
@@ -459,13 +459,13 @@ def test_blocks_are_shared_while_appending(mounted):  # noqa: F811
         assert output.stat().st_size % 512
         report = fb.merge(path, output, append=True)
         if can_share:
-            # but for the first and last block
+            # except the first and last block
             most = 2 * os.statvfs(folder).f_bsize + 50_000
             assert 0 < report.levels["L1"] < most < report.levels["L0"]
             assert report.shared_bytes >= report.levels["L0"]
     assert fb.open(output).verify().ok
     assert same(fb.open(output)["x3"].array(), np.concatenate([columns["x3"]] * 3))
-    # killed in the middle of what is shared
+    # killed while blocks are shared
     command = [sys.executable, "-c", APPENDING, output, inputs[0], "2"]
     for delay in (0.0, 0.004):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -587,7 +587,7 @@ def test_root_reads_a_file_whose_append_was_killed_and_one_that_went_on(tmp_path
     for _ in range(2):
         assert f"entries {count * 50_000}" in run_root(ROOT_MAPS, output)
         assert need("uproot").open(output)["sub/Events"].num_entries == count * 50_000
-        # bytes that are nobody's, as a crash of the machine leaves
+        # unused bytes, as a crash of the machine leaves
         with output.open("ab") as file:
             file.write(b"\x00" * 1000)
         fb.merge([more] * 5, output, append=True)
@@ -600,7 +600,7 @@ def test_root_reads_a_file_whose_append_was_killed_and_one_that_went_on(tmp_path
 
 @pytest.mark.parametrize("name", ["hzz_zlib", "hzz_lz4", "delphes_10", "tree_basictypes", "fcc_spring2021", "edm4hep"])
 def test_histograms_are_added_to_files_of_older_versions_of_root(shared, tmp_path, name):
-    """Their classes were not described, as the list of descriptions begins with other bits; the next append failed."""
+    """Their classes were not described, as lists of descriptions begin with other bits, and the next append failed."""
     output = tmp_path / "out.root"
     output.write_bytes((shared / "ttree" / f"{name}.root").read_bytes())
     with uproot.recreate(tmp_path / "more.root") as file:

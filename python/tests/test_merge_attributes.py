@@ -1,4 +1,4 @@
-"""Attribute sets in merges: what is said of entries is said of the same entries in the output."""
+"""Attribute sets in merges: ranges refer to the same entries in the output."""
 
 import shutil
 from pathlib import Path
@@ -26,7 +26,7 @@ os._exit(0)
 
 
 def make(path, n, sets):
-    """A file of n entries, with sets of ranges and values."""
+    """Make a file of n entries, with sets of ranges and values."""
     with fb.recreate(path) as file:
         ntuple = file.mkrntuple("Events", {"n": "int32"})
         about = {name: ntuple.mkattributes(name, spec) for name, (spec, _) in sets.items()}
@@ -38,7 +38,7 @@ def make(path, n, sets):
 
 
 def rows(path, name):
-    """What an attribute set says: ranges and values."""
+    """Return ranges and values of an attribute set."""
     found = fb.open(path).attributes[name].arrays()
     starts, lengths = (ak.to_list(found[field]) for field in ("_rangeStart", "_rangeLen"))
     return [(a, a + n, value) for a, n, value in zip(starts, lengths, ak.to_list(found["_userData"]), strict=True)]
@@ -111,7 +111,7 @@ def test_clones_cut_ranges(files, tmp_path):
 def test_skims_say_of_ranges_what_is_left_of_them(files, tmp_path):
     output = tmp_path / "out.root"
     fb.skim([files[0], files[3], files[1]], output, where="n % 2 == 1", overwrite=True)
-    # of 10, 7 and 5 entries 5, 3 and 2 are left
+    # of 10, 7 and 5 entries, 5, 3 and 2 are left
     assert [row[:2] for row in rows(output, "made")] == [(0, 2), (2, 5), (1, 1), (8, 10)]
     fb.skim(files[0], output, where="n < 4", overwrite=True)
     assert [row[:2] for row in rows(output, "made")] == [(0, 4), (3, 3)]

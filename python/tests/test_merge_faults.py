@@ -55,7 +55,7 @@ def test_a_killed_merge_leaves_no_output_and_its_inputs_as_they_were(mounted, le
             assert merged.num_entries == 600_000
             output.unlink()
         assert hashlib.sha256(path.read_bytes()).digest() == before
-    # the next one works, and takes away what the killed ones left
+    # the next one succeeds, and removes leftovers of the killed ones
     fb.merge([path, path], output)
     assert same(fb.open(output)["x1"].array(), np.concatenate([values["x1"]] * 2))
     names = {entry.name for entry in folder.iterdir()} - {"lost+found"}
@@ -74,7 +74,7 @@ def test_a_file_system_that_stops_sharing_is_told_of_and_the_rest_is_copied(moun
         inputs.append(folder / f"{number}.root")
         fb.write(inputs[-1], values, name="Events", compression="zstd:1")
     output = folder / "out.root"
-    # FICLONERANGE is an ioctl: each thread's fail from this one on
+    # FICLONERANGE is an ioctl: those of each thread fail from this one on
     fault = f"inject=ioctl:error=EOPNOTSUPP:when={first}+"
     command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=ioctl", "-e", fault]
     command += [sys.executable, "-c", MERGING, ",".join(map(str, inputs)), output, "auto", "1"]
@@ -90,11 +90,11 @@ def test_a_file_system_that_stops_sharing_is_told_of_and_the_rest_is_copied(moun
     assert merged.verify().ok
     assert same(merged["x2"].array(), np.concatenate([values["x2"]] * 3))
     whys = [why for given in report["inputs"] for why in given["ntuples"]["Events"]["why"]]
-    assert ["L1", "the file system shares no blocks of it with the output"] in whys
+    assert ["L1", "the file system does not share its blocks with the output"] in whys
 
 
 def damaged(folder, n=1000):
-    """A file of three columns, in one page of the first of which a byte is another."""
+    """Return a file of three columns with a changed byte in a page of the first."""
     path = folder / "damaged.root"
     columns = {name: np.arange(n, dtype=np.int32) + at * n for at, name in enumerate("xyz")}
     fb.write(path, columns, name="Events", compression="none", page_size=n, cluster_size=4 * n)
@@ -111,7 +111,7 @@ EVERY_LEVEL = [{}, {"level": "L1"}, {"compression": "lz4"}, {"level": "L3"}, {"l
 @pytest.mark.parametrize("options", EVERY_LEVEL, ids=str)
 @pytest.mark.parametrize("n", [1000, 300_000], ids=["small regions", "large regions"])
 def test_pages_that_are_damaged_are_not_brought(tmp_path, options, n):
-    """Pages that were copied were not looked at: the output had the damage, and the merge was fine."""
+    """Copied pages were not verified: the output had the damage, and the merge succeeded."""
     path, output = damaged(tmp_path, n), tmp_path / "out.root"
     with pytest.raises(fb.ChecksumError, match=r"damaged\.root at offset \d+ \(column 0 of field \"x\", cluster \d\)"):
         fb.merge(path, output, **options)
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_shared_does_not_stop_the_others(mounted, tmp_path
     folder, _ = mounted
     for path in (tmp_path / "far.root", folder / "near.root"):
         fb.write(path, {"x": np.arange(100_000)}, name="t", compression="none")
-    why = [["L1", "the file system shares no blocks of it with the output"]]
+    why = [["L1", "the file system does not share its blocks with the output"]]
     far, near = tmp_path / "far.root", folder / "near.root"
     for inputs in ([far, near, near], [near, far, near], [far, far, near]):
         report = fb.merge(inputs, folder / "out.root", overwrite=True)

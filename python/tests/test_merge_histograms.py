@@ -1,4 +1,4 @@
-"""Histograms are added up when files are merged: what comes out is what ROOT's hadd makes of the same files."""
+"""Histograms are added when files are merged: the output equals that of ROOT's hadd."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import femtobarn as fb
 
 pytestmark = pytest.mark.oracle
 
-# Writes three files full of histograms, and tells where hadd is. Arguments: a folder
+# Writes three files full of histograms, and prints where hadd is. Arguments: a directory
 MAKE = """
 import array, os, pathlib, sys
 import ROOT
@@ -138,7 +138,7 @@ def write(number):
         h.Sumw2()
     fill_1d(h, n, number)
     h.Fit("gaus", "Q0")
-    # labels: given, the same; given by Fill, in other orders; on two axes; of some bins
+    # labels: set, the same; set by Fill, in other orders; on two axes; of some bins
     h = make("labels_same", ROOT.TH1D("", "cut flow", 4, 0, 4))
     for k, label in enumerate(("all", "trigger", "two muons", "mass")):
         h.GetXaxis().SetBinLabel(k + 1, label)
@@ -180,7 +180,7 @@ def write(number):
     h = make("grid_corner", ROOT.TH1D("", "limits off the grid", *bins))
     for k in range(30):
         h.Fill(random.Uniform(0, 5))
-    # axes that grew: from 0 to 1 to other limits in each file
+    # extended axes: from 0 to 1 to other limits in each file
     for direction, ends in (
         ("right", ((0, 3.9), (0, 15.9), (0, 7.9))),
         ("left", ((0.9, -2.9), (0.9, -14.9), (0.9, 0.1))),
@@ -197,7 +197,7 @@ def write(number):
             ("TProfile3D", 3, 4),
         ):
             if direction == "apart" and bins % 2:
-                continue  # bins would be torn apart
+                continue  # bins would have to be split
             h = make(f"grown_{kind}_{direction}", getattr(ROOT, kind)("", "grown", *[bins, 0, 1] * n_axes))
             if kind == "TH2F":
                 h.SetCanExtend(ROOT.TH1.kXaxis)
@@ -247,7 +247,7 @@ for number in range(3):
 os._exit(0)
 """
 
-# Everything that ROOT says about the histograms of some files. Arguments: where to, and the files
+# Everything that ROOT reports about the histograms of some files. Arguments: the output, and the files
 READ = """
 import array, json, os, pathlib, sys
 import ROOT
@@ -333,7 +333,7 @@ def hadd(folder):
 
 @pytest.fixture(scope="module")
 def seen(run_root, tmp_path_factory):
-    """What ROOT reads in files."""
+    """Return what ROOT reads in files."""
     place = tmp_path_factory.mktemp("seen") / "seen.json"
 
     def read(*paths):
@@ -345,7 +345,7 @@ def seen(run_root, tmp_path_factory):
 
 
 def differences(found, expected):
-    """Names of histograms, and in what they differ."""
+    """Return the names of histograms that differ, and how."""
     out = {}
     for name in sorted(found.keys() | expected.keys()):
         one, two = found.get(name, {}), expected.get(name, {})
@@ -369,13 +369,13 @@ def test_sums_are_those_of_hadd(folder, hadd, seen, tmp_path, order):
     report = fb.merge(inputs, tmp_path / "own.root")
     hadd(tmp_path / "hadd.root", *inputs)
     own, root, *files = seen(tmp_path / "own.root", tmp_path / "hadd.root", *inputs)
-    # hadd 6.40 reads the buffer of a profile as that of a histogram: its entries are not those of the files
+    # hadd 6.40 reads the buffer of a profile like that of a histogram: its entries are wrong
     root["buffered_profile"] = own["buffered_profile"]
     buffers = [file["buffered_profile"]["buffer"] for file in files]
     entries = [number for buffer in buffers for number in buffer[1:]]
     assert sorted(own["buffered_profile"]["buffer"][1:]) == sorted(entries)
     if not root["labels_fitted"]["functions"]:
-        # it forgets functions where an axis grows with its labels
+        # it loses functions if an axis was extended with its labels
         root["labels_fitted"]["functions"] = own["labels_fitted"]["functions"]
     assert differences(own, root) == {}
     assert report.histograms == len(own) > 60
@@ -384,7 +384,7 @@ def test_sums_are_those_of_hadd(folder, hadd, seen, tmp_path, order):
 
 
 def test_directories_and_names_are_keys(folder, tmp_path):
-    """The newest cycle of each path counts, and one input may have what the others have not."""
+    """The newest cycle of each path counts, and an input may have objects that others lack."""
     report = fb.merge([folder / "0.root", folder / "2.root"], tmp_path / "own.root", others="drop")
     found = [one["histograms"] for one in report.inputs]
     assert found[1] == found[0] + 1 == report.histograms
@@ -398,7 +398,7 @@ def test_one_file_keeps_what_it_has(folder, seen, tmp_path):
     assert differences(own, root) == {}
 
 
-# A histogram by a statement, in a file. Arguments: triples of a file, a statement, and a name
+# A histogram made by a statement, in a file. Arguments: triples of a file, a statement, and a name
 ONE = """
 import array, os, sys
 import ROOT
@@ -482,7 +482,7 @@ def test_what_does_not_belong_together_is_refused(run_root, tmp_path, case):
 
 
 def test_better_than_hadd(run_root, seen, tmp_path):
-    """A weighted and an unweighted profile: hadd 6.40 takes contents for sums of weights, or forgets the squares."""
+    """For a weighted and an unweighted profile, hadd 6.40 takes contents for sums of weights, or loses the squares."""
     plain = FILLED.format("ROOT.TProfile('', '', 2, 0, 2)", "0.5, 7")
     weighted = "[(h := ROOT.TProfile('', '', 2, 0, 2)), h.Sumw2(), h.Fill(0.5, 3, 2), h][3]"
     first, second = tmp_path / "first.root", tmp_path / "second.root"
@@ -523,7 +523,7 @@ def test_histograms_beside_ntuples(folder, run_root, seen, tmp_path):
 
 
 def test_histograms_of_uproot(need, hadd, seen, tmp_path):
-    """uproot writes histograms with streamer infos of its own, and reads the sums."""
+    """uproot writes histograms with its own streamer infos, and reads the sums."""
     uproot = need("uproot")
     edges = np.linspace(0, 1, 6)
     paths = [tmp_path / "first.root", tmp_path / "second.root"]
@@ -559,7 +559,7 @@ def test_uproot_reads_sums_by_the_streamer_infos_of_the_output(folder, need, tmp
                 assert elements[0] == elements[1], name
 
 
-# A histogram with functions and labels, behind a hole that takes no space on the disk. Arguments: the file
+# A histogram with functions and labels, after a hole that takes no disk space. Arguments: the file
 FAR = """
 import os, sys
 import ROOT

@@ -1,4 +1,4 @@
-"""Merging at levels L3 and L4: whatever is encoded anew or rebuilt, the values are those of the inputs."""
+"""Merging at levels L3 and L4: re-encoded and rebuilt data equal those of the inputs."""
 
 import itertools
 import re
@@ -30,7 +30,7 @@ def test_a_file_twice_has_its_entries_twice(path, tmp_path, options):
         assert not any(report.levels[level] for level in ("L0", "L1", "L2", "L3"))
 
 
-# files of one schema that are encoded in different ways
+# files of one schema with different encodings
 FAMILIES = [
     ["associative", "associative_pages"],
     ["boundary", "boundary_plain"],
@@ -68,7 +68,7 @@ def test_files_of_one_schema_in_any_order(order, level, tmp_path):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Files of different encodings; the second has more fields."""
+    """Return files of different encodings; the second has more fields."""
     folder = tmp_path_factory.mktemp("levels")
     parts = [events(900, 1), events(700, 2, more=True), events(300, 3)]
     for number, (part, compression) in enumerate(zip(parts, ["zstd:5", "none", "lz4:4"], strict=True)):
@@ -107,7 +107,7 @@ def test_appending_rebuilds_what_is_added(written, tmp_path, mode):
     report = fb.merge([folder / "1.root", folder / "2.root"], output, append=True, level="L4", mode=mode)
     assert report.entries_before == {"Events": 900}
     assert listed(output) == expected(parts, [*parts[0].fields, *(ZEROS if mode == "union" else [])])
-    # both of the files in one cluster, or in two, where the fields that are new begin
+    # both files in one cluster, or in two if new fields begin
     assert before < len(fb.open(output).clusters) <= before + 2
 
 
@@ -119,7 +119,7 @@ def test_small_clusters_become_large_ones(written, tmp_path):
     assert len(fb.open(folder / "0.root").clusters) > 3
     assert listed(tmp_path / "out.root") == expected([parts[0], parts[2]], parts[0].fields)
     assert [why for entry in report.inputs for why in entry["ntuples"]["Events"]["why"]] == 2 * [
-        ["L4", "pages or clusters get the size that was asked for"]
+        ["L4", "pages or clusters get the requested size"]
     ]
     for name, size in (("cluster_size", 0), ("page_size", "0 B"), ("page_size", -1)):
         with pytest.raises(fb.UsageError, match=re.escape(f"{name} must be at least one byte")):
@@ -146,7 +146,7 @@ os._exit(0)
 """
 
 
-# whose fields ROOT shows: it does not show numbers of items, in its own files neither
+# whose fields ROOT shows: it does not show collection lengths, in its own files neither
 @pytest.mark.oracle
 @pytest.mark.parametrize("stem", ["lists", "sums", "extension_late", "double32", "keys_zstd", "packed"])
 def test_root_shows_every_entry_as_it_was(tmp_path, run_root, stem):

@@ -1,4 +1,4 @@
-"""Merging many files: headers that are the same or not, and what is looked at before anything is brought."""
+"""Merging many files: equal and different headers, and checks before anything is copied."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def values(path):
 
 @pytest.fixture
 def inputs(tmp_path):
-    """Two files with the same header, two with another one."""
+    """Return two files with the same header, and two with another one."""
     a = [make(tmp_path / f"a{i}.root", x=[i, i + 1], y=[[i], []]) for i in range(2)]
     b = [make(tmp_path / f"b{i}.root", y=[[], [10 + i]], x=[10 + i, 20 + i], z=[0.5, 1.5]) for i in range(2)]
     return a, b
@@ -75,7 +75,7 @@ def test_that_the_last_file_does_not_fit_is_told_before_anything_is_brought(inpu
         file.seek(page_list.offset)
         file.write(b"damage")
     out = tmp_path / "out.root"
-    # the first file can be opened, and not be brought
+    # the first file can be opened, but not copied
     with pytest.raises(fb.errors.FemtobarnError) as damaged:
         fb.merge(a, out)
     assert "page list" in str(damaged.value)
@@ -100,8 +100,8 @@ def test_an_object_and_an_ntuple_of_one_name_are_an_error(tmp_path, object_first
         fb.merge(files if object_first else files[::-1], tmp_path / "out.root", others="first")
 
 
-# Arguments: options, folder. Merges 400 and then all of its files with few handles; prints how much more memory all
-# took. What is held for one cluster is the same in both.
+# Arguments: options, directory. Merges 400 and then all of its files with few handles; prints the additional memory for
+# all. Both have the memory for one cluster.
 LIMITED = """
 import ast, resource, sys
 from pathlib import Path
@@ -148,7 +148,7 @@ def test_many_files_take_few_handles_and_little_memory(tmp_path, options):
 @pytest.mark.parametrize("kind", ["text", "histogram", "ntuple"])
 @pytest.mark.parametrize("way", ["first", "last", "append"])
 def test_a_directory_and_an_object_of_one_name_are_an_error(tmp_path, kind, way):
-    """The newer of them hid the other one, with all that was in it."""
+    """The newer one hid the other one with all of its content."""
     below, other = tmp_path / "below.root", tmp_path / "other.root"
     fb.write(below, {"x": [1]}, "a/h/T")
     if kind == "ntuple":

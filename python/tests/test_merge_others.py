@@ -1,4 +1,4 @@
-"""Objects that are neither ntuples nor histograms, when files are merged: as ROOT reads them in the output."""
+"""Objects other than ntuples and histograms in merges: ROOT reads them in the output."""
 
 import json
 
@@ -32,7 +32,7 @@ graph.Write("graph")
 file.Close()
 """
 
-# Prints what the objects of each file are
+# Prints the objects of each file
 SEEN = """
 import json, sys, ROOT
 ROOT.gErrorIgnoreLevel = ROOT.kError
@@ -50,7 +50,7 @@ for path in sys.argv[1:]:
 print(json.dumps(out))
 """
 
-# Writes a tree of the given class beside a note. Arguments: the file and the class
+# Writes a tree of the given class and a note. Arguments: the file and the class
 TREE = """
 import os, sys, ROOT
 file = ROOT.TFile(sys.argv[1], "UPDATE")
@@ -85,7 +85,7 @@ def test_the_first_of_each_name_is_taken(objects, run_root, tmp_path, dimuon):
     one, two = json.loads(run_root(SEEN, objects, output))
     assert one == two
     assert one["the same"]
-    # what the output has is the first
+    # the output keeps the first one
     again = fb.merge([dimuon, objects], output, append=True, others="first")
     assert left_behind(again) == names
     assert json.loads(run_root(SEEN, output)) == [one]
@@ -95,7 +95,7 @@ def test_references_are_right_where_keys_are_longer(objects, run_root, tmp_path)
     """Positions in an object count from its key, which is longer beyond 2 GB: they were those of the input."""
     output = tmp_path / "large.root"
     fb.write(output, {"x": np.arange(3)}, name="t")
-    # a hole, so that what is added is beyond
+    # a hole, so that new data are beyond 2 GB
     end = 2_000_000_000 - 1000
     with output.open("r+b") as file:
         file.seek(12)
@@ -114,7 +114,7 @@ def test_references_are_right_where_keys_are_longer(objects, run_root, tmp_path)
 
 @pytest.mark.parametrize("kind", ["TTree", "TNtuple"])
 def test_trees_become_ntuples(kind, run_root, tmp_path):
-    """What came was a tree without baskets, then they were refused."""
+    """The copy was a tree without baskets; later, trees were refused."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     fb.write(path, {"x": np.arange(3)}, name="t")
     run_root(TREE, path, kind)
@@ -149,7 +149,7 @@ def test_chains_have_their_data_elsewhere(run_root, tmp_path):
 
 
 def test_what_is_named_must_be_something_to_bring(run_root, tmp_path):
-    """It was said to be left out with others="drop", and then that there was nothing to merge."""
+    """The message was that it is left out with others="drop", and then that there is nothing to merge."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     with fb.recreate(path) as file:
         file["folder/t"] = {"x": [1]}
@@ -164,7 +164,7 @@ def test_what_is_named_must_be_something_to_bring(run_root, tmp_path):
         fb.clone(tmp_path / "empty.root", output)
 
 
-# Writes a function of C++, whose class has pointers to classes that are no TObjects, and a histogram that was fitted.
+# Writes a C++ function, whose class has pointers to classes not derived from TObject, and a histogram with a fit.
 # Arguments: the file
 FUNCTIONS = """
 import os, sys, ROOT
@@ -181,7 +181,7 @@ file.Close()
 os._exit(0)
 """
 
-# Prints the streamer infos of each file, and what the functions are
+# Prints the streamer infos of each file, and the functions
 DESCRIBED = """
 import json, os, sys, ROOT
 out = []
@@ -201,11 +201,11 @@ os._exit(0)
 
 
 def test_classes_are_described_as_root_does(run_root, tmp_path, dimuon):
-    """ROOT did not know version 2 of TStreamerObjectAnyPointer, said so, and read functions wrongly, or crashed."""
+    """ROOT does not know version 2 of TStreamerObjectAnyPointer: it warned, and read functions wrongly, or crashed."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     run_root(FUNCTIONS, path)
     fb.merge([path, dimuon], output, others="first")
-    # run_root fails if ROOT says that it does not know a streamer info
+    # run_root fails if ROOT reports an unknown streamer info
     one, two = json.loads(run_root(DESCRIBED, path, output))
     assert any(element[0] == "TStreamerObjectAnyPointer" for info in one[0].values() for element in info[2])
     assert {name: two[0][name] for name in one[0]} == one[0]
@@ -213,7 +213,7 @@ def test_classes_are_described_as_root_does(run_root, tmp_path, dimuon):
     assert one[1] == [2, pytest.approx(5.5)]
 
 
-# Writes a tree within another object. Arguments: the file and the kind of the other one
+# Writes a tree within another object. Arguments: the file and the kind of the outer object
 NESTED = """
 import array, os, sys, ROOT
 file = ROOT.TFile(sys.argv[1], "UPDATE")
@@ -240,7 +240,7 @@ os._exit(0)
 
 @pytest.mark.parametrize(("kind", "outer"), [("TTree", "TList"), ("TNtuple", "TList"), ("TMap", "TMap")])
 def test_trees_in_other_objects_are_found(kind, outer, run_root, tmp_path):
-    """Only the class of the key was looked at, and a list came with a tree without data."""
+    """Only the class of the key was checked, and a list was copied with a tree without data."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     fb.write(path, {"x": np.arange(3)}, name="t")
     run_root(NESTED, path, kind)
@@ -260,7 +260,7 @@ def test_trees_in_other_objects_are_found(kind, outer, run_root, tmp_path):
 def test_anchors_of_old_versions_are_not_taken_without_their_data(tmp_path, run_root):
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     fb.write(path, {"x": np.arange(3)}, name="t")
-    # a name of the same length as that of the old class, for a key that is to be changed
+    # a name as long as that of the old class, for a key that is changed in place
     class_name = "ROOT::Experimental::RNTuple"
     write = f"""
 import sys, ROOT
@@ -277,7 +277,7 @@ ROOT.gInterpreter.ProcessLine('TFile f("' + sys.argv[1] + '", "UPDATE"); {"X" * 
     assert left_behind(fb.clone(path, output, others="drop")) == [("old", class_name)]
 
 
-# Writes objects of classes whose members are not followed. Arguments: the file
+# Writes objects of classes whose members are not walked. Arguments: the file
 CONTAINERS = """
 import os, sys, ROOT
 ROOT.gROOT.SetBatch(True)
@@ -319,7 +319,7 @@ os._exit(0)
 
 
 def grown(path):
-    """Gives a file a hole at its end, so that what is added is beyond 2 GB."""
+    """Add a hole at the end of a file, so that new data are beyond 2 GB."""
     end = 2_000_000_000 + 1000
     with path.open("r+b") as file:
         file.seek(12)
@@ -328,7 +328,7 @@ def grown(path):
 
 
 def test_objects_that_name_no_class_go_beyond_2_gb_and_back(run_root, tmp_path):
-    """They were refused at the end of the merge, though nothing in them is a position."""
+    """They were refused at the end of the merge, although they contain no positions."""
     path, output = tmp_path / "in.root", tmp_path / "large.root"
     run_root(CONTAINERS, path)
     fb.write(output, {"x": np.arange(3)}, name="t")
@@ -366,7 +366,7 @@ print(file.Get("plots").GetTitle() + ", " + file.Get("plots/deep").GetTitle())
 
 
 def test_directories_keep_their_titles(run_root, tmp_path):
-    """They were lost."""
+    """The titles were lost."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     run_root(TITLED, path)
     fb.merge([path, path], output, others="first")
@@ -385,7 +385,7 @@ file.Close()
 
 
 def test_what_an_output_has_already_is_as_it_is(run_root, tmp_path):
-    """A directory and an object of one name, as ROOT may have them, made every append an error."""
+    """A directory and an object of the same name, which ROOT allows, made every append an error."""
     output = tmp_path / "out.root"
     run_root(BOTH, output)
     fb.write(tmp_path / "nt.root", {"x": [1, 2, 3]}, name="Events")
@@ -399,7 +399,7 @@ def test_what_an_output_has_already_is_as_it_is(run_root, tmp_path):
 
 
 def test_an_append_of_what_is_there_changes_nothing(tmp_path):
-    """It was an error: there was nothing to bring."""
+    """It was an error: there was nothing to copy."""
     with uproot.recreate(tmp_path / "s.root") as file:
         file["note"] = "some text"
     output = tmp_path / "out.root"

@@ -1,4 +1,4 @@
-"""What was read: counters, each request, the summary, the picture, spans for OpenTelemetry."""
+"""Metrics: counters, each request, the summary, the plot, spans for OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_opened_ahead_is_told_when_its_turn_has_come(dimuo
 
 
 def test_what_merges_read_counts_as_used(tmp_path):
-    """The summary of a program that reads its files several times, and copies pages as they are."""
+    """The summary of a program that reads its files several times, and copies pages unchanged."""
     inputs = [tmp_path / name for name in ("a.root", "b.root")]
     for path in inputs:
         fb.write(path, {"x": np.arange(300_000.0)}, compression=None)

@@ -1,4 +1,4 @@
-"""Names that are there several times in a file, and names that look like a name with a cycle."""
+"""Names that occur several times in a file, and names that look like a name with a cycle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", ["hidden_ntuple", "hidden_tree"])
 def test_a_later_object_of_the_same_name_hides_nothing(name: str, tmp_path: Path) -> None:
-    """`fb verify` gave up on the whole file, and only Events;1 could be opened."""
+    """`fb verify` rejected the whole file, and only Events;1 could be opened."""
     path = str(DATA / f"{name}.root")
     for asked in path, f"{path}:Events", f"{path}:Events;1", f"{path}:/Events":
         assert fb.open(asked)["x"].array().tolist() == [0, 1, 2]
@@ -57,13 +57,13 @@ def test_merging_takes_an_ntuple_behind_a_later_object_and_names_the_object(tmp_
         assert left_behind(report) == ([("Events", "TNamed")] if asked[0] == path else [])
         assert fb.open(output)["x"].array().tolist() == [0, 1, 2] * 2
     assert run("verify", output, "--against", path, path).returncode == 0
-    # unasked it is not left out
+    # it is not left out without the user's consent
     with pytest.raises(fb.UsageError, match='TNamed called "Events"'):
         fb.merge(path, output, overwrite=True)
 
 
 def test_merging_names_a_tree_behind_a_later_histogram(tmp_path: Path) -> None:
-    """Only the histogram was merged, and nothing said that there is a tree."""
+    """Only the histogram was merged, without a message about the tree."""
     path, output = str(DATA / "hidden_tree.root"), str(tmp_path / "out.root")
     with pytest.raises(fb.UsageError, match='TTree called "Events"'):
         fb.merge(path, output)

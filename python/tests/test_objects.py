@@ -1,4 +1,4 @@
-"""Objects of object stores: as files of this machine, by a real MinIO."""
+"""Objects in object stores, with the same results as local files; with a real MinIO."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def store(need_store):
 
 @pytest.fixture
 def settings(store, monkeypatch):
-    """Settings by which the store is found, which the environment has, too."""
+    """Return settings of the store, which are in the environment as well."""
     about = store.about()
     found = {name: str(about[name]) for name in ("endpoint", "access_key_id", "secret_access_key")}
     monkeypatch.setenv("FEMTOBARN_ENDPOINT", found["endpoint"])

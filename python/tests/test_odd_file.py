@@ -1,4 +1,4 @@
-"""Several files that do not go together: the error names the one that differs from the others."""
+"""Several files that do not match: the error names the one that differs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(path: Path, name: str, fields: dict[str, np.ndarray]) -> str:
 
 
 def actions(files: list[str], output: Path) -> list[Callable[[], object]]:
-    """Return what takes several files as one."""
+    """Return operations on several files as one ntuple."""
     return [lambda: fb.open(files).arrays(), lambda: fb.convert(files, output), lambda: fb.merge(files, output)]
 
 
@@ -38,7 +38,7 @@ def test_the_file_without_a_common_field_is_named(tmp_path: Path, order: tuple[i
 
 
 def is_named(message: str, name: str) -> bool:
-    """Whether a message is about a file, or says which one differs from the others."""
+    """Return whether a message is about a file, or says which one differs from the others."""
     last = message.rpartition("; ")[2]
     return name in message.partition(" ")[0] or (name in last.partition(" ")[0] and "differs from the others" in last)
 

@@ -6,7 +6,7 @@ import femtobarn as fb
 
 pytestmark = pytest.mark.oracle
 
-# Arguments: the file. CLASSES and LATE are put in.
+# Arguments: the file. CLASSES and LATE are replaced.
 SCRIPT = """
 import os, sys
 import ROOT

@@ -85,7 +85,7 @@ def test_many_threads_read_one_ntuple_at_once(dimuon):
     gate = threading.Barrier(len(names))
 
     def read(name):
-        gate.wait()  # all at once, the first look at the schema included
+        gate.wait()  # all at once, including the first access to the schema
         return name, fresh[name].array(threads=2), fresh.keys()
 
     with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:

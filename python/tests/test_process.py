@@ -1,4 +1,4 @@
-"""One function over all events: exactly once, on every kind of workers."""
+"""One function for all events: called exactly once per event, by every kind of workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ N = 5000
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store with events in 50 subruns of very different sizes."""
+    """Return a store with events in 50 subruns of very different sizes."""
     url = f"dir:{tmp_path_factory.mktemp('process') / 'store'}"
     store = fb.DataStore.connect(url)
     dataset = store.root.create_dataset("a")
@@ -74,7 +74,7 @@ def fails_at_1000(event: Any) -> int:
 
 
 def dies_once(event: Any) -> int:
-    """End the process, the first time that some events come."""
+    """End the process the first time that some events come."""
     n = number(event)
     if n % 1500 == 700:
         mark = Path(os.environ["MARKS"]) / str(n)
@@ -100,7 +100,7 @@ def process(dataset: Any, function: Any, **options: Any) -> fb.ProcessResult:
 
 @pytest.fixture(params=["threads", "processes", "pool", "dask", "client"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """What processes events."""
+    """Return an executor."""
     if request.param == "pool":
         with concurrent.futures.ProcessPoolExecutor(2) as pool:
             yield pool
@@ -164,7 +164,7 @@ def test_errors_name_the_event(dataset: fb.DataSet) -> None:
 
 
 class FailsTwice:
-    """Fails twice for some events or batches, and notes what it was called for."""
+    """Fails twice for some events or batches, and records its calls."""
 
     def __init__(self, numbers: Any) -> None:
         self.numbers = numbers
@@ -180,7 +180,7 @@ class FailsTwice:
 
 @pytest.mark.parametrize(("by", "numbers", "n"), [("event", number, N), ("batch", many, 8)])
 def test_what_fails_is_tried_again_by_itself(dataset: fb.DataSet, by: str, numbers: Any, n: int) -> None:
-    """All events that were handed out together were done again."""
+    """All events of the same request were processed again."""
     function = FailsTwice(numbers)
     result = process(dataset, function, by=by, on_error="retry", workers=1)
     values = result.value if by == "event" else [one for batch in result.value for one in batch]
@@ -210,7 +210,7 @@ def test_what_cannot_be_loaded_is_loaded_again(tmp_path: Path) -> None:
     moved: list[bool] = []
 
     class Work(StoreWork):
-        """The third try finds the objects again."""
+        """The third attempt finds the objects again."""
 
         def load(self, piece: Any) -> Any:
             moved.append(True)
@@ -239,7 +239,7 @@ SEEN: list[int] = []
 
 
 def noted(event: Any) -> int:
-    """Note that an event came, and say when half have."""
+    """Record an event, and signal when half have come."""
     n = number(event)
     SEEN.append(n)
     if n == 2500 and os.environ.get("SAYS_HALF"):
@@ -328,7 +328,7 @@ from femtobarn._processing import checkpoint as _checkpoint
 _checkpoint._EVERY, _checkpoint._MOST = 0.0, 1e9
 import test_process
 if sys.argv[3:]:
-    test_process.noted.__module__ = test_process.number.__module__ = sys.argv[3]  # as pytest calls it
+    test_process.noted.__module__ = test_process.number.__module__ = sys.argv[3]  # as pytest names it
 dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
 fb.process(dataset, test_process.noted, preload=["n"], workers=1, checkpoint=sys.argv[2])
 time.sleep(60)
@@ -336,14 +336,14 @@ time.sleep(60)
 
 
 def test_what_reduce_has_left_by_halves_is_not_noted(dataset: fb.DataSet, tmp_path: Path) -> None:
-    # A piece was counted before its value was put to the others: 477004 came of a run that was continued.
+    # A piece was counted before its value was added: a continued run returned 477004.
     checkpoint = tmp_path / "checkpoint"
     broken = tmp_path / "broken"
 
     def sums(a: list[int], b: list[int]) -> list[int]:
         if a[1] + b[1] > 2500 and not broken.exists():
             broken.touch()
-            a[0] += 10**9  # it changes what it was given, before it fails
+            a[0] += 10**9  # it changes its argument before it fails
             raise KeyboardInterrupt
         a[0] += b[0]
         a[1] += b[1]
@@ -401,7 +401,7 @@ def test_a_checkpoint_is_of_one_work_only(dataset: fb.DataSet, tmp_path: Path) -
             process(made, fails_late, checkpoint=path, **options)
     with pytest.raises(fb.UsageError, match=r"function: .*fails_late \(source .*remove the file to start again"):
         process(made, number, checkpoint=path)
-    # what has ended by an error may go on without the event that it was of
+    # after an error, the work may continue without the failed event
     skipped = process(made, fails_late, checkpoint=path, on_error="skip")
     assert len(skipped.failures) == 1
     assert len(skipped.value) == skipped.n_events == N - 1
@@ -430,7 +430,7 @@ def test_a_checkpoint_is_of_one_work_only(dataset: fb.DataSet, tmp_path: Path) -
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """What is asked of an event."""
+    """A cut on an event."""
 
     n: Any
 
@@ -549,7 +549,7 @@ def test_pieces_are_cut_alike_whatever_is_fetched_together(dataset: fb.DataSet) 
 
 
 def test_batches_are_large_unless_there_are_few_events(dataset: fb.DataSet) -> None:
-    """With 64 events a call, columns were worth nothing."""
+    """With 64 events per call, columns were of no use."""
 
     def sizes(source: fb.DataSet | fb.Run, **options: Any) -> set[int]:
         value = process(source, len, by="batch", **options).value
@@ -580,7 +580,7 @@ def test_each_worker_gets_a_part_of_a_small_ntuple(dimuon: Path, executor: str, 
 
 
 def test_a_run_that_is_continued_has_the_batches_that_it_had(dataset: fb.DataSet, tmp_path: Path) -> None:
-    # Their size depends on the workers, and these may be others.
+    # Their size depends on the workers, which may change.
     called: list[int] = []
 
     def size(batch: fb.EventBatch) -> int:
@@ -620,7 +620,7 @@ def test_checkpoints_that_cannot_be_used_are_told(dataset: fb.DataSet, tmp_path:
 
 
 class Slow:
-    """What takes a while to be pickled."""
+    """An object that takes a while to be pickled."""
 
     saved = 0
 
@@ -733,7 +733,7 @@ def _n(batch: Any) -> int:
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_a_damaged_page_costs_no_batch_of_another_file(tmp_path: Path, executor: str) -> None:
-    # batches went on in the next files: 16,384 events were left out for one page of a file of 3,000
+    # batches extended into the next files: 16,384 events were left out for one page of a file of 3,000
     paths = [tmp_path / f"{n}.root" for n in range(5)]
     for path in paths:
         fb.write(path, {"x": (np.arange(1000) % 251).astype(np.uint8)}, compression=None)
@@ -747,7 +747,7 @@ def test_a_damaged_page_costs_no_batch_of_another_file(tmp_path: Path, executor:
     assert (result.n_events, result.n_failed) == (4000, 1000)
     small = fb.process(fb.open(paths), _n, by="batch", on_error="skip", output_batch_size=300, **options)
     assert small.value == [300, 300, 300, 100] * 4
-    assert small.n_failed == 1000  # all have that page
+    assert small.n_failed == 1000  # all need that page
 
 
 def _x(batch: Any) -> list[int]:
@@ -802,7 +802,7 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
 
 
 def test_what_was_deleted_is_no_work_without_events(store: fb.DataStore) -> None:
-    # It was done, with 0 events.
+    # It succeeded with 0 events.
     dataset = store.root.create_dataset("a/b")
     run = dataset.create_run(1)
     subrun = run.create_subrun(1)
@@ -839,7 +839,7 @@ def test_a_store_that_another_process_cannot_open_is_told(tmp_path: Path) -> Non
 
 @pytest.fixture
 def shared(redis_without_log: str, tmp_path: Path) -> fb.DataSet:
-    """A dataset of 300 events, which other processes may write to."""
+    """Return a dataset of 300 events that other processes may write to."""
     store = fb.DataStore.connect(f"{redis_without_log}?prefix={tmp_path.name}:")
     dataset = store.root.create_dataset("a")
     with store.write_batch() as batch:
@@ -849,7 +849,7 @@ def shared(redis_without_log: str, tmp_path: Path) -> fb.DataSet:
 
 @pytest.mark.filterwarnings("ignore")
 def test_other_processes_use_a_redis_without_a_log(shared: fb.DataSet, executor: Any) -> None:
-    # It was taken for a store in memory, that ends with its process.
+    # It was taken for a store in memory, which ends with its process.
     assert process(shared, number, executor=executor).value == list(range(300))
     again = pickle.loads(pickle.dumps(shared))
     assert again.n_events() == 300
@@ -880,7 +880,7 @@ COLLECTED: dict[Any, Any] = {}
 
 
 def collects(event: Any) -> int:
-    """Store something by a batch that nobody closes, and end the process in the middle, the first time."""
+    """Store something in a batch that nobody closes, and end the process in the middle, the first time."""
     if os.getpid() not in COLLECTED:
         COLLECTED[os.getpid()] = event.datastore.write_batch()
     event.store("double", 2 * number(event), batch=COLLECTED[os.getpid()])
@@ -893,7 +893,7 @@ def collects(event: Any) -> int:
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_functions_put_into_batches_is_there_with_their_results(shared: fb.DataSet, executor: Any) -> None:
-    # In other processes, nothing wrote what was left in them: they end without closing anything.
+    # In other processes, remaining data were not written, as they end without closing anything.
     result = process(shared, collects, executor=executor, reduce=together)
     assert result.value == 300
     assert shared.arrays("double").tolist() == list(range(0, 600, 2))
@@ -905,7 +905,7 @@ def test_what_functions_put_into_batches_is_there_with_their_results(shared: fb.
 def test_batches_of_processes_that_die_lose_nothing(
     shared: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Events were in the results, and their products ended with the process.
+    # Events were in the results, but their products were lost with the process.
     mark = tmp_path / "mark"
     monkeypatch.setenv("MARK", str(mark))
     result = process(shared, collects, executor="processes", workers=2, reduce=together)
@@ -915,7 +915,7 @@ def test_batches_of_processes_that_die_lose_nothing(
 
 
 def collects_too_much(event: Any) -> int:
-    """Collect a product, and have the server take nothing any more."""
+    """Collect a product, and make the server refuse writes."""
     collects(event)
     configure(event.datastore.url, "maxmemory 1")
     return 1
@@ -943,7 +943,7 @@ def check_what_cannot_be_written(shared: fb.DataSet, executor: Any) -> None:
     url = shared.datastore.url
     try:
         for on_error in ("raise", "skip", "retry"):
-            with pytest.raises(fb.ProcessError, match=r"writing batches failed for run 1.* says .OOM"):
+            with pytest.raises(fb.ProcessError, match=r"writing batches failed for run 1.* answered .OOM"):
                 process(shared, collects_too_much, **options, on_error=on_error)
             configure(url, "maxmemory 0")
     finally:
@@ -954,7 +954,7 @@ CALLS: list[int] = []
 
 
 def empties(event: Any) -> int:
-    """Have the server lose all that it has."""
+    """Make the server lose all of its data."""
     CALLS.append(number(event))
     if CALLS[-1] == 100:
         send(event.datastore.url, "FLUSHALL")  # and end its connections, as a restart does
@@ -964,7 +964,7 @@ def empties(event: Any) -> int:
 
 @pytest.fixture
 def loses(need_program: Any) -> Iterator[str]:
-    """The URL of a Redis that may be emptied."""
+    """Return the URL of a Redis that may be emptied."""
     need_program("redis-server")
     import servers
 
@@ -976,7 +976,7 @@ def loses(need_program: Any) -> Iterator[str]:
 @pytest.mark.parametrize("on_error", ["skip", "retry"])
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_the_loss_of_a_store_ends_the_work(loses: str, executor: str, on_error: str, tmp_path: Path) -> None:
-    # All events that came after it were skipped, and the result looked like one of a few bad events.
+    # All later events were skipped, and the result looked like one with a few bad events.
     CALLS.clear()
     path = tmp_path / "checkpoint"
     store = fb.DataStore.connect(loses)
@@ -988,7 +988,7 @@ def test_the_loss_of_a_store_ends_the_work(loses: str, executor: str, on_error: 
         process(dataset, empties, **options, on_error=on_error, checkpoint=path)
     assert "tried 3 times" not in str(raised.value)
     assert path.exists()
-    assert len(set(CALLS)) == len(CALLS) < 120  # none is tried again, and those of at most one more batch are tried
+    assert len(set(CALLS)) == len(CALLS) < 120  # none is tried again, and at most one more batch is tried
 
 
 @pytest.mark.parametrize("on_error", ["skip", "retry"])
@@ -1059,7 +1059,7 @@ def test_threads_end_with_what_they_work_for(dataset: fb.DataSet) -> None:
 
 
 def test_what_is_loaded_is_not_kept_for_a_slow_event(dataset: fb.DataSet) -> None:
-    # Pieces that came before their turn kept their products: all events were in memory when the first took long.
+    # Pieces that were finished early kept their products: all events were in memory if the first piece took long.
     alive: list[int] = []
     is_late = threading.Event()
 
@@ -1101,14 +1101,14 @@ def test_results_that_wait_for_their_turn_are_bounded(dataset: fb.DataSet, monke
 
 
 class TwoArgumentsError(Exception):
-    """What can be pickled, and not unpickled."""
+    """An exception that can be pickled, but not unpickled."""
 
     def __init__(self, a: int, b: int) -> None:
         super().__init__(f"{a} and {b}")
 
 
 class Unloadable:
-    """What can be pickled, and not unpickled."""
+    """An object that can be pickled, but not unpickled."""
 
     def __reduce__(self) -> Any:
         return (int, ("x",))
@@ -1191,7 +1191,7 @@ def test_events_that_kill_or_cannot_be_loaded_are_skipped(
     assert skipped.value == [n for n in range(N) if not first <= n < first + 8]
     assert (skipped.n_events, skipped.n_failed) == (N - 8, 8)
     assert f": {N - 8:,} events, 8 failed, in " in repr(skipped)
-    # A large product that was lost makes the load of all events with it fail.
+    # A lost large product makes the load of all events with it fail.
     url = f"dir:{tmp_path / 'store'}"
     store = fb.DataStore.connect(url, objects=tmp_path / "large", objects_over=100)
     subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
@@ -1235,7 +1235,7 @@ def test_events_can_be_results(dataset: fb.DataSet) -> None:
     assert [event.load("n") for event in events] == list(range(0, N, 1000))
     assert events == process(dataset, itself).value
     with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
-        # what was sent here has its store open, which is of no use in processes that are forked
+        # the parent has its store open, which is of no use in forked processes
         assert process(dataset, itself, executor=pool).value == events
 
 

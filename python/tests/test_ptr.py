@@ -13,7 +13,7 @@ import pytest
 
 import femtobarn as fb
 
-LAST = 2**64 - 2  # the highest number that a container may have
+LAST = 2**64 - 2  # the highest number of a container
 
 
 @dataclasses.dataclass
@@ -26,7 +26,7 @@ class Track:
 
 @dataclasses.dataclass
 class Vertex:
-    """What refers to tracks."""
+    """Something that refers to tracks."""
 
     z: float
     best: fb.Ptr
@@ -108,7 +108,7 @@ def test_references_are_stored_in_products(event: fb.Event) -> None:
     assert event.load("vertices").best.index.tolist() == [1, 2**64 - 1]
     with pytest.raises(fb.UsageError, match="has type fb::Ptr and cannot be loaded as int"):
         event.load("one", int)
-    # Queues bring them as well.
+    # Queues transport them as well.
     store = event.datastore
     store.create_queue("q", fb.Ptr)
     with store.open_queue("q", fb.Ptr, mode="producer") as queue:
@@ -144,7 +144,7 @@ def test_columns_of_references_are_columns(store: fb.DataStore) -> None:
     assert fb.Ptr.from_record(store, best[3]).load() == 2.75
     with pytest.raises(KeyError, match=r"'pt'\[0\] .* of run 1, subrun 1, event 0 dangles: it has 0 elements"):
         store.load_refs(best)
-    # What a column is stored from may be a column, or lists of references.
+    # A column can be stored from a column, or from lists of references.
     with store.write_batch() as batch:
         refs = [fb.Ptr.from_record(store, best[2]), fb.Ptr()]
         columns = {"one": refs, "lists": [refs, []], "again": best[2:]}

@@ -1,4 +1,4 @@
-"""Outputs on servers: of every verb, on every kind of server, complete or not there at all."""
+"""Outputs on servers: of every operation, on every kind of server, complete or not there at all."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; s
 
 
 class Place:
-    """A server, the folder of its files (if they are files), and how it is asked."""
+    """A server, the directory of its files (if they are files), and its settings."""
 
     def __init__(self, server, url, options, has_files=True):
         self.server, self.url, self.options, self.has_files = server, url, options, has_files
 
     def names(self, folder):
-        """What is there, also what is not complete."""
+        """Return the names that exist, including incomplete files."""
         if not self.has_files:
             return sorted(path.name for path in (self.server.data / "private" / folder).glob("*"))
         return sorted(path.name for path in (self.server.data / folder).glob("[!.]*")) + sorted(
@@ -64,7 +64,7 @@ def place(request, need_program, need_store):
 
 @pytest.fixture
 def options(place, tmp_path):
-    """How the server is asked, with a folder for files that are made."""
+    """Return the settings of the server, with a directory for temporary files."""
     spool = tmp_path / "spool"
     spool.mkdir()
     yield {**place.options, "spool_folder": str(spool)}
@@ -73,7 +73,7 @@ def options(place, tmp_path):
 
 @pytest.fixture
 def friends(tmp_path):
-    """A file with entries that belong to those of another one."""
+    """Return a file with entries that match those of another one."""
     path = tmp_path / "friends.root"
     fb.write(path, {"weight": np.arange(12_000.0)}, name="Friends")
     return path
@@ -105,7 +105,7 @@ def test_every_verb_writes_there(place, options, dimuon, friends, tmp_path):
         found = read(report.output, options)
         assert found.verify().ok
         assert same(found.arrays(), expected.arrays())
-        # nothing has the name twice, unless that is asked for
+        # no name occurs twice, unless requested
         with pytest.raises((fb.UsageError, fb.FileError), match="already exists"):
             verb(*arguments, report.output, *where, **(more | ({"overwrite": False})), **_strict(name), **asked)
         assert verb(*arguments, report.output, *where, **more, overwrite=True, **asked).bytes_out == report.bytes_out
@@ -114,7 +114,7 @@ def test_every_verb_writes_there(place, options, dimuon, friends, tmp_path):
 
 
 def _strict(name):
-    # what looks like an earlier conversion may be replaced by one of the same name
+    # an earlier conversion may be replaced by one of the same name
     return {"name": "another"} if name == "convert" else {}
 
 
@@ -184,7 +184,7 @@ def test_many_files_are_converted_into_a_folder_and_resumed(place, options, dimu
     assert [report.output for report in reports] == [f"{folder}a.root", f"{folder}b.root"]
     assert [report.status for report in reports] == ["converted"] * 2
     again = fb.convert(sources, folder, resume=True, storage_options=options)
-    # XRootD's HTTP does not say how old files are
+    # XRootD's HTTP does not report the age of files
     expected = "converted" if place.url.startswith("dav:") else "kept"
     assert [report.status for report in again] == [expected] * 2
     table = fb.convert(sources[0], f"{place.url}/many/a.parquet", storage_options=options)
@@ -207,7 +207,7 @@ def test_inputs_count_with_their_sizes(place, options, dimuon):
 
 
 def test_what_is_ended_leaves_nothing(place, options, tmp_path):
-    """Ended with Ctrl-C while it was sent: neither the file that was made is left, nor what the server has of it."""
+    """Ctrl-C during sending leaves neither the local file nor the server's part of it."""
     if place.url.endswith("/plain"):
         pytest.skip("a file has its name there with its last byte")
     path = tmp_path / "large.root"
@@ -215,7 +215,7 @@ def test_what_is_ended_leaves_nothing(place, options, tmp_path):
     whole = []
 
     def tick(files, all_files, done, _total):
-        # the first time that all files are done it is copied, from then on it is sent
+        # when all files are done it is copied, from then on it is sent
         whole.extend([done] if files == all_files else [])
         if len(whole) > 1 and done:
             raise KeyboardInterrupt
@@ -256,8 +256,9 @@ def test_settings_that_there_are_not_are_errors(dimuon, tmp_path):
 
 
 def test_google_is_asked_before_and_told_why_it_takes_nothing(need_store, dimuon, tmp_path):
-    """Of uploads, fake-gcs-server does not know the way that Google has beside its own (XML), which is used for all of
-    them: what it can show is that an object that is there is refused before the work, and a refusal leaves nothing.
+    """Objects of Google are checked before the work, and a refusal leaves nothing.
+
+    fake-gcs-server does not support Google's XML uploads, which are used for all outputs, so this is what it can show.
     """
     need_store("fake-gcs-server")
     server = object_servers.FakeGcs()
@@ -297,7 +298,7 @@ def test_a_server_that_goes_away_or_takes_nothing_ends_it(kind, need_program, tm
         (server.data / "closed").mkdir(mode=0o555)
         with pytest.raises(fb.FileError) as raised:
             fb.merge(dimuon, f"{base}/closed/a.root", storage_options=options)
-        # nginx itself only says that something went wrong (500)
+        # nginx only reports an internal error (500)
         assert raised.value.kind == ("permission-denied" if kind == "xrootd" else "write-failed")
         assert list((server.data / "closed").iterdir()) == list(spool.iterdir()) == []
 
@@ -314,7 +315,7 @@ def test_a_server_that_goes_away_or_takes_nothing_ends_it(kind, need_program, tm
 
 
 def test_a_folder_without_room_is_told(tmp_path, need_program, dimuon):
-    """An output that does not fit into the folder where it is made says how much it needs, and which setting it is."""
+    """An output that does not fit the temporary directory reports the space it needs, and the setting."""
     need_program("xrootd")
     need_program("mount")
     spool = tmp_path / "small"

@@ -1,4 +1,4 @@
-"""Cloning and reshaping: the values stay, and only what must be is made anew."""
+"""Cloning and reshaping: values stay, and only what is necessary is rewritten."""
 
 import itertools
 import re
@@ -13,14 +13,14 @@ from test_merge import FILES, events
 
 import femtobarn as fb
 
-# whose clusters are all rebuilt, as how many elements are not stored is told by the clusters before
+# all clusters are rebuilt, as the number of elements that are not stored depends on preceding clusters
 LATE_ITEMS = ("extension_nested", "extension_nested_pages", "nested_deferred")
 N = 3000
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A file of some clusters, and what is in it."""
+    """Return a file of some clusters, and its content."""
     path = tmp_path_factory.mktemp("reshape") / "events.root"
     array = events(N, 11, more=True)
     with fb.recreate(path, compression="zstd:5") as file:
@@ -37,27 +37,27 @@ def clusters(nt):
 
 
 def borders(nt):
-    """Entries at and beside the borders of the first clusters and the last."""
+    """Return entries at and next to the borders of the first clusters and the last."""
     ends = [0, *(start + size for start, size in clusters(nt))]
     near = {end + step for end in ends[:3] + ends[-2:] for step in (-1, 0, 1)}
     return sorted(entry for entry in near if 0 <= entry <= nt.num_entries)
 
 
 def ranges(nt):
-    """Some from and to every border, and empty ones."""
+    """Return some ranges from and to every border, and empty ones."""
     n = nt.num_entries
     ends = borders(nt)
     return sorted({(0, end) for end in ends} | {(end, n) for end in ends} | {*itertools.pairwise(ends), (n, n)})
 
 
 def cut_out(array, start, stop):
-    """A slice, which awkward does not take where it ends before it begins."""
+    """Return a slice, which awkward does not support if it ends before it begins."""
     start, stop, _ = slice(start, stop).indices(len(array))
     return array[start : max(start, stop)]
 
 
 def cut(nt, start, stop):
-    """The clusters of which only some entries are in a range."""
+    """Return the clusters of which only some entries are in a range."""
     for cluster in nt.clusters:
         first, last = cluster.first_entry, cluster.first_entry + cluster.num_entries
         if max(first, start) < min(last, stop) and not start <= first < last <= stop:
@@ -65,7 +65,7 @@ def cut(nt, start, stop):
 
 
 def cut_only(nt, start, stop):
-    """Whether some clusters stay."""
+    """Return whether some clusters are kept."""
     return any(start <= first and first + size <= stop for first, size in clusters(nt))
 
 
@@ -82,7 +82,7 @@ def test_ranges_of_all_files_are_slices_and_rebuild_only_what_they_cut(path, tmp
             two = fb.open({output: name})
             assert report.entries[name] == two.num_entries == stop - start, where
             assert two.verify().ok, where
-            # of an empty one there is nothing to compare, and an array may be there or not
+            # of an empty range there is nothing to compare, and an array may exist or not
             if stop > start and whole.fields:
                 assert same(two.arrays(), whole[start:stop]), where
             if path.stem not in LATE_ITEMS and not any(cut(one, start, stop)):
@@ -153,14 +153,14 @@ def test_fields_come_without_decompressing_a_page(written, tmp_path, dimuon):
         assert nt.verify().ok
         assert set(nt.keys(recursive=False)) < set(array.fields)
         assert same(nt.arrays(), array[nt.arrays().fields])
-    # a view brings the column that it shows, and the offsets
+    # a projected field brings its source column and the offsets
     report = fb.clone(dimuon, tmp_path / "out.root", fields="Muon_pt", overwrite=True)
     nt, before = fb.open(tmp_path / "out.root"), fb.open(dimuon)
     assert report.levels["L0"] + report.levels["L1"] < sum(c.bytes_on_disk for c in before.clusters) / 2
     assert same(nt["Muon_pt"].array(), before["Muon_pt"].array())
     assert nt.keys(recursive=False) == ["_collection0", "nMuon", "Muon_pt"]
     assert nt.keys("_collection0.*") == ["_collection0.Muon_pt"]
-    # with entries, too
+    # also with entries
     fb.clone(dimuon, tmp_path / "out.root", fields="Muon_pt", entries=slice(3999, 8001), overwrite=True)
     assert same(fb.open(tmp_path / "out.root")["Muon_pt"].array(), before["Muon_pt"].array()[3999:8001])
 
@@ -197,7 +197,7 @@ os._exit(0)
 
 
 def inspected(run_root, path):
-    """Type, bits, pages and elements of each column, as ROOT sees them."""
+    """Return type, bits, pages and elements of each column, as ROOT sees them."""
     lines = [line.split() for line in run_root(INSPECT, path).splitlines()]
     return [(line[1], *map(int, line[2:])) for line in lines]
 
@@ -254,7 +254,7 @@ def test_encodings_are_those_that_were_asked_for(written, tmp_path):
     for output in (plain, split):
         assert fb.open(output).verify().ok
         assert same(fb.open(output).arrays(), array)
-    # what is as it was asked for stays
+    # a file that has the requested form stays as it is
     report = fb.reshape(split, plain, encoding="split", overwrite=True)
     assert report.levels["L2"] == report.levels["L3"] == report.levels["L4"] == 0
 
@@ -283,13 +283,13 @@ def test_precision_keeps_values_within_its_bounds(written, tmp_path):
         "Real32Quant",
     ]
     assert [column(nt, name)["bits"] for name in ("x", "jets.pt", "r.b")] == [16, 20, 32]
-    # the same again loses no more
+    # repeating it loses nothing more
     fb.reshape(output, tmp_path / "again.root", precision=asked, compression="lz4", cluster_size="1 MB")
     assert same(fb.open(tmp_path / "again.root").arrays()["x"], found["x"])
 
 
 def test_precision_goes_by_every_name_that_a_field_has(tmp_path, dimuon):
-    """Of collections only the names with all that is between were found, and of views none."""
+    """Of collections only full paths were found, and projected fields not at all."""
     before = fb.open(dimuon).arrays()
     for name in ["Muon_eta", "Muon_et?", "_collection0.Muon_eta", "_collection0._0.Muon_eta", "*eta"]:
         fb.reshape(dimuon, tmp_path / "out.root", precision={name: 12}, overwrite=True)
@@ -299,7 +299,7 @@ def test_precision_goes_by_every_name_that_a_field_has(tmp_path, dimuon):
         after = nt.arrays()
         assert same(after["Muon_pt"], before["Muon_pt"])
         assert ak.all(abs(after["Muon_eta"] - before["Muon_eta"]) <= abs(before["Muon_eta"]) / 8)
-    # everything below, and the first that fits
+    # all fields below, and the first match
     fb.reshape(dimuon, tmp_path / "out.root", precision={"Muon_pt": 20, "_collection0": 12}, overwrite=True)
     nt = fb.open(tmp_path / "out.root")
     assert [column(nt, f"_collection0.Muon_{member}")["bits"] for member in ("pt", "eta", "charge")] == [20, 12, 32]
@@ -311,12 +311,12 @@ def test_precision_goes_by_every_name_that_a_field_has(tmp_path, dimuon):
         ({"none": 12}, r'events\.root:Events has no field "none"'),
         ({"jets.none": 12}, 'has no field "jets.none"'),
         ({"jets.p": 12}, r'has no field "jets\.p"; did you mean .*jets'),
-        ({"i": 12}, '"i".* has no reals'),
-        ({"s": 12}, '"s".* has no reals'),
-        ({"x": 12, "x*": 11}, r'"x\*".*another name given before it, "x"'),
+        ({"i": 12}, '"i".* has no floats'),
+        ({"s": 12}, '"s".* has no floats'),
+        ({"x": 12, "x*": 11}, r'"x\*".*set already by "x"'),
         ({"x": 9}, "takes 10 to 31 bits, not 9"),
         ({"x": (0, 0, 1)}, "takes 1 to 32 bits, not 0"),
-        ({"x": (8, 1, 0)}, "1 to 0 is no range"),
+        ({"x": (8, 1, 0)}, "1 to 0 is not a valid range"),
         ({"x": (8, 0, np.inf)}, "no range"),
         ({"x": (8, 0, 1e-3)}, '"x".*outside of the range 0 to 0.001 .*\\(in .*events\\.root:Events, entries 0:'),
         ({"number": (8, 0, N)}, f'"number".*outside of the range 0 to {N}'),
@@ -390,7 +390,7 @@ def test_all_files_are_reshaped_without_a_change_of_values(path, tmp_path):
 
 
 def test_a_precision_of_one_ntuple_of_several(tmp_path):
-    """It was an error that the others do not have the field."""
+    """It was an error that the other ntuples do not have the field."""
     with fb.recreate(tmp_path / "in.root") as file:
         file["one"] = {"x": np.arange(50) * 0.1}
         file["two"] = {"y": np.arange(50) * 0.1}
@@ -427,7 +427,7 @@ def test_misuse_is_told_before_anything_is_written(written, tmp_path):
 
 
 def test_ntuples_without_a_field_that_is_asked_for_are_left_out(tmp_path):
-    """They came with entries and no fields."""
+    """They had entries but no fields."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     with fb.recreate(path) as file:
         file["a"] = {"x": [1, 2], "z": [0, 0]}
@@ -442,6 +442,6 @@ def test_ntuples_without_a_field_that_is_asked_for_are_left_out(tmp_path):
         file["a"] = {"x": [5], "w": [7]}
     report = fb.merge([path, tmp_path / "more.root"], output, fields="w", mode="union", overwrite=True)
     assert fb.open(output).arrays().to_list() == [{"w": 0}, {"w": 0}, {"w": 7}]
-    # what is added to has it already
+    # the existing output has it already
     fb.clone(path, output, fields="x", overwrite=True)
     assert fb.merge(path, output, fields="x", append=True).entries == {"a": 4}

@@ -1,4 +1,4 @@
-"""What ROOT cannot open as it is, and the ways around it that the page about compatibility gives."""
+"""Files that ROOT cannot open, and the workarounds in the page about compatibility."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Secrets in URLs, as signatures and passwords: no verb of `fb` and no exception shows them."""
+"""Secrets in URLs, such as signatures and passwords: no subcommand of `fb` and no exception shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERY = f"?sig={SECRET}"
 
 @pytest.fixture(scope="module")
 def server(testdata, need_program, tmp_path_factory):
-    """An nginx with an ntuple, one that is damaged, a table and an empty file."""
+    """Return an nginx with an ntuple, a damaged one, a table and an empty file."""
     need_program("nginx")
     folder = tmp_path_factory.mktemp("secrets")
     with fb.recreate(folder / "two.root") as file:
@@ -39,7 +39,7 @@ def server(testdata, need_program, tmp_path_factory):
 
 
 def url(server, name):
-    """The URL of a file, with a secret in what is for the server and one in front of its name."""
+    """Return the URL of a file, with a secret in its query and one before the server's name."""
     return server.url.replace("://", f"://me:{SECRET}@") + f"/{name}{QUERY}"
 
 
@@ -105,7 +105,7 @@ COMMANDS = [
 
 
 def command(server, words):
-    """The words of a command, with names of files for those in capitals."""
+    """Return the words of a command, with file names for those in capitals."""
     files = {
         "A": "a.root",
         "B": "bad.root",
@@ -127,14 +127,14 @@ def command(server, words):
         option, is_option, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
         name, colon, path = value.partition(":")
         found = url(server, files[name]) if name in files else name
-        # the name of an ntuple stands in front of what is for the server
+        # the name of an ntuple precedes the query
         found = found.replace("?", f"{colon}{path}?") if name in files else value
         out.append(f"{option}{is_option}{found}")
     return out
 
 
 def test_no_verb_shows_them(server, tmp_path):
-    """Neither what is good nor what fails, for people and as JSON; `verify`, `skim` and advice showed them."""
+    """Neither results nor errors show them, as text and as JSON; `verify`, `skim` and advice did."""
     codes, shown = set(), []
     for is_json in (False, True):
         folder = tmp_path / str(is_json)
@@ -174,7 +174,7 @@ def test_no_exception_shows_them(server, tmp_path):
 
 
 def test_a_name_stands_in_front_of_the_question_mark(server):
-    """`fb info` and `fb verify` asked the server for `a.root?sig=…:Nope`, and showed another ntuple."""
+    """`fb info` and `fb verify` requested `a.root?sig=…:Nope` from the server, and showed another ntuple."""
     for verb in ("info", "verify"):
         for name, code in [("Events", 0), ("Nope", 3)]:
             target = server.url + f"/a.root:{name}?sig=x"

@@ -1,6 +1,6 @@
-"""Real files hold what ROOT, asked now, reads from them.
+"""Real files have the values that ROOT reads.
 
-ROOT starts once, in a process of its own, for all files.
+ROOT starts once, in a separate process, for all files.
 """
 
 import json
@@ -24,7 +24,7 @@ FILES = {
     "test_multiple_representations_rntuple_v1-0-0-0.root": (3, 1),
     "treemaker_rntuple.root": (10, 338),
 }
-# Arguments: the oracle's folder, the folder for the dumps, then file and ntuple in turn
+# Arguments: the oracle's directory, the directory for the dumps, then pairs of file and ntuple
 SCRIPT = """
 import os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -38,7 +38,7 @@ os._exit(0)
 
 @pytest.fixture(scope="module")
 def dumps(shared, run_root, tmp_path_factory):
-    """The folder with ROOT's reading of every real file."""
+    """Return the directory with ROOT's dumps of every real file."""
     target = tmp_path_factory.mktemp("dumps")
     arguments = []
     for name in FILES:

@@ -1,4 +1,4 @@
-"""Skimming: what comes out are the entries that awkward's masks give."""
+"""Skimming: the output has the entries that awkward's masks select."""
 
 import math
 
@@ -17,7 +17,7 @@ N = 2000
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A file of some clusters, and what is in it."""
+    """Return a file of some clusters, and its content."""
     path = tmp_path_factory.mktemp("skim") / "events.root"
     array = events(N, 5, more=True)
     with fb.recreate(path, compression="zstd:5") as file:
@@ -78,7 +78,7 @@ def test_columns_that_are_not_asked_for_are_not_read(written, tmp_path):
     report = fb.skim(path, tmp_path / "out.root", "i > 50", fields=["i"])
     both = fb.skim(path, tmp_path / "both.root", "i > 50", fields=["i", "matrix"])
     assert 0 < report.levels["L4"] < both.levels["L4"] / 4
-    # of clusters without an entry nothing is brought
+    # clusters without a selected entry are not read
     one = fb.skim(path, tmp_path / "one.root", "number == 0")
     assert one.levels["L4"] < sum(cluster.bytes_on_disk for cluster in fb.open(path).clusters) / 3
 
@@ -93,7 +93,7 @@ def test_several_files_become_one(written, tmp_path):
     nt = fb.open(tmp_path / "out.root")
     assert nt.verify().ok
     assert same(nt.arrays(), wanted)
-    # what is left of small clusters is gathered
+    # the remaining entries of small clusters are gathered
     assert len(nt.clusters) == 1
     assert [entry["ntuples"]["Events"]["entries"] for entry in report.inputs] == [
         ak.sum(mask(part)) for part in (array[:777], array, array[:777])
@@ -110,7 +110,7 @@ def test_a_file_without_the_column_is_told(written, tmp_path):
 
 
 def test_a_condition_on_one_of_several_ntuples_says_how_to_name_it(tmp_path):
-    """It was told when the first of them had been copied, with a hint that did not work."""
+    """It was reported after the first of them had been copied, with a hint that did not work."""
     fb.write(tmp_path / "a.root", {"x": [1, 2, 3]}, name="Events")
     fb.write(tmp_path / "b.root", {"y": [1]}, name="Runs")
     both = tmp_path / "both.root"
@@ -186,7 +186,7 @@ import os, sys
 import ROOT
 n = ROOT.RNTupleReader.Open("Events", sys.argv[1]).GetNEntries()
 if n == 0:
-    # of such an ntuple, also of its own, RDataFrame of ROOT 6.40 dies
+    # RDataFrame of ROOT 6.40 crashes for such an ntuple, also for its own
     print(0, 0, 0, 0, flush=True)
     os._exit(0)
 frame = ROOT.RDataFrame("Events", sys.argv[1])

@@ -1,4 +1,4 @@
-"""A store of Redis comes back from a copy of its files, and from files that were exported."""
+"""A Redis store is restored from a copy of its files, and from exported files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def redis(need_program: Any) -> Iterator[Any]:
 
 
 def fill(store: fb.DataStore) -> fb.DataSet:
-    """Store products of several kinds, of events and of what they are in."""
+    """Store products of several kinds, of events and of their parents."""
     dataset = store.root.create_dataset("fermilab/nova")
     dataset.store("made by", "a test")
     with store.write_batch() as batch:
@@ -79,7 +79,7 @@ def test_export_and_ingest_make_the_same_store_elsewhere(redis: Any, tmp_path: P
     for place in (url(redis, "again:"), again):
         fb_command("ingest", tmp_path / "nova.root", "--into", place, "--dataset", "fermilab/nova")
         found = everything(fb.DataStore.connect(place, mode="r")["fermilab/nova"])
-        # but for the note that the file is in there
+        # except the record that the file was ingested
         notes = [key for key in found[()] if key[0].startswith("ingested/")]
         assert len(notes) == 1
         del found[()][notes[0]]

@@ -1,4 +1,4 @@
-"""A store in a folder, written anew."""
+"""Compacting a store in a directory."""
 
 import random
 import signal
@@ -46,7 +46,7 @@ def test_the_room_of_what_was_deleted_is_given_back(tmp_path: Path) -> None:
     assert after == (tmp_path / "store/data.mdb").stat().st_size
     assert after < 0.6 * before
     check(url)
-    # It is a store like any other, and verify finds all of it.
+    # It is a store like any other, and verify finds all of its data.
     with fb.DataStore.connect(url) as store:
         store["kept"].create_run(2).store("more", 7)
     found = run("store", "verify", url)
@@ -105,7 +105,7 @@ def test_a_process_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: P
 
 
 def test_a_full_disk_is_an_error_and_the_store_stays(tmp_path: Path) -> None:
-    """LMDB mapped a lock file that the disk had no blocks for, and the process ended with SIGBUS."""
+    """LMDB mapped a lock file without blocks on the disk, and the process ended with SIGBUS."""
     script = f"""
 mount -t tmpfs -o size=2m none {tmp_path} || exit 77
 {sys.executable} -c "

@@ -1,4 +1,4 @@
-"""Dataclasses as products: whatever their constructors take, loading gives back what was stored."""
+"""Dataclasses as products: loading returns what was stored, whatever the constructor takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import femtobarn as fb
 
 @dataclasses.dataclass
 class Plain:
-    """One as most are."""
+    """A typical one."""
 
     x: float
     count: ClassVar[int] = 3
@@ -23,7 +23,7 @@ class Plain:
 
 @dataclasses.dataclass
 class Inherited(Plain):
-    """It has the members of another one."""
+    """Inherits the members of another one."""
 
     y: float = 1.0
     hits: list[float] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Inherited(Plain):
 
 @dataclasses.dataclass
 class Computed:
-    """A member of it is no argument."""
+    """A member is not an argument."""
 
     x: float
     y: float = field(init=False)
@@ -43,7 +43,7 @@ class Computed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fixed:
-    """Its members cannot be set."""
+    """Frozen: its members cannot be set."""
 
     x: float
     name: str
@@ -52,7 +52,7 @@ class Fixed:
 
 @dataclasses.dataclass(kw_only=True, slots=True)
 class ByName:
-    """It takes no arguments by their places."""
+    """Accepts keyword arguments only."""
 
     x: float
     n: int = 2
@@ -60,7 +60,7 @@ class ByName:
 
 @dataclasses.dataclass
 class Scaled:
-    """Its constructor changes what it is given."""
+    """Its constructor changes its arguments."""
 
     x: float
     scale: InitVar[float] = 3.0
@@ -72,7 +72,7 @@ class Scaled:
 
 @dataclasses.dataclass
 class Wanting:
-    """Its constructor wants what is no member."""
+    """Its constructor requires an argument that is not a member."""
 
     x: float
     scale: InitVar[float]
@@ -85,7 +85,7 @@ class Wanting:
 
 @dataclasses.dataclass(init=False)
 class Own:
-    """It has a constructor of its own."""
+    """Has its own constructor."""
 
     x: float
 
@@ -95,7 +95,7 @@ class Own:
 
 @dataclasses.dataclass
 class Nested:
-    """It holds others."""
+    """Contains others."""
 
     one: Computed
     many: list[Scaled]
@@ -130,7 +130,7 @@ def tagged() -> Fixed:
     ids=lambda value: type(value).__name__,
 )
 def test_a_dataclass_is_loaded_as_it_was_stored(store: fb.DataStore, value: Any) -> None:
-    """What is no argument of the constructor was an error, and what that changes was changed a second time."""
+    """Members that are not arguments were an error, and changes by the constructor were applied twice."""
     event = store.root.create_dataset("a").create_run(1)
     kind = type(value)
     event.store("one", value)
@@ -153,7 +153,7 @@ def test_what_a_constructor_converts_stays_converted(store: fb.DataStore) -> Non
 
 
 def test_members_that_are_computed_may_be_new(store: fb.DataStore) -> None:
-    """A class has got one since it was stored."""
+    """Such a member may be new since the class was stored."""
     event = store.root.create_dataset("a").create_run(1)
     event.store("x", Plain(1.5), typename="Track")
     assert event.load("x", Computed) == Computed(1.5)
@@ -172,7 +172,7 @@ def test_a_member_that_has_no_value_is_told(store: fb.DataStore) -> None:
 
 @dataclasses.dataclass
 class Hit:
-    """One whose members lie with bytes between them."""
+    """Its members have padding in between."""
 
     charge: np.float32
     time: float
@@ -182,7 +182,7 @@ class Hit:
 
 @dataclasses.dataclass
 class Cell:
-    """One that has a size, and holds another one that has."""
+    """Has a fixed size, and contains another one with a fixed size."""
 
     n: np.int16
     hit: Hit
@@ -191,7 +191,7 @@ class Cell:
 
 @dataclasses.dataclass
 class Shower:
-    """One that has no size."""
+    """Has no fixed size."""
 
     energy: float
     hits: list[Hit]
@@ -213,7 +213,7 @@ HIT = Hit(np.float32(0.1), 1, np.uint8(3), np.bool_(True))
 
 
 def showers(event: fb.Event) -> list[Any]:
-    """Values of all kinds."""
+    """Return values of all kinds."""
     ptr = event.ref("hits", typename="std::vector<Hit>", index=2)
     cells = [Cell(3, HIT, -1)]
     full = Shower(
@@ -226,13 +226,13 @@ def showers(event: fb.Event) -> list[Any]:
 
 @dataclasses.dataclass
 class Converting:
-    """One of which a member may be an array."""
+    """One of its members may be an array."""
 
     values: list[float]
 
 
 def test_a_value_is_stored_and_loaded_as_a_column_of_it(store: fb.DataStore) -> None:
-    """There is a way without columns, since making one for each value took 100 times as long."""
+    """Values are stored without making columns, which took 100 times as long for each."""
     subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
     event, other = subrun.create_event(1), subrun.create_event(2)
     for value in showers(event):
@@ -252,7 +252,7 @@ def test_a_value_is_stored_and_loaded_as_a_column_of_it(store: fb.DataStore) -> 
 
 
 def test_bytes_are_members(store: fb.DataStore) -> None:
-    """They were refused with words on arrays."""
+    """They were refused with a message about arrays."""
 
     @dataclasses.dataclass
     class Raw:
@@ -286,7 +286,7 @@ def test_bytes_are_members(store: fb.DataStore) -> None:
     ],
 )
 def test_members_are_of_the_type_that_is_stored(store: fb.DataStore, hint: Any, is_fine: bool) -> None:
-    """A class whose annotations said something else got what was stored, and nothing told."""
+    """If the annotations differed, a class silently got what was stored."""
     event = store.root.create_dataset("a").create_run(1)
     event.store("one", Plain(1.75))
     event.store("many", [Plain(1.75)])
@@ -326,7 +326,7 @@ def test_a_missing_member_is_told_where_none_may_be(store: fb.DataStore) -> None
 
 @dataclasses.dataclass
 class Node:
-    """It contains itself."""
+    """Contains itself."""
 
     n: int
     kids: list[Node] = field(default_factory=list)
@@ -341,7 +341,7 @@ def test_a_class_that_contains_itself_is_told(store: fb.DataStore) -> None:
 
 
 def test_types_of_numpy_are_forms_where_they_are_stored(store: fb.DataStore) -> None:
-    """They were refused, though members of dataclasses have them."""
+    """They were refused, although members of dataclasses may have them."""
     event = store.root.create_dataset("a").create_run(1)
     event.store("x", np.float32(0.1))
     event.store("n", 5)
@@ -358,7 +358,7 @@ def test_types_of_numpy_are_forms_where_they_are_stored(store: fb.DataStore) -> 
 
 
 def test_a_class_with_the_members_of_a_tuple_is_loaded(store: fb.DataStore) -> None:
-    """Columns of it are read as tuples, and it could not be loaded."""
+    """Its columns are read as tuples, and it could not be loaded."""
     event = store.root.create_dataset("a").create_run(1)
     pair = dataclasses.make_dataclass("Pair", [("_0", int), ("_1", float)])
     event.store("x", [pair(1, 2.5)])
@@ -368,7 +368,7 @@ def test_a_class_with_the_members_of_a_tuple_is_loaded(store: fb.DataStore) -> N
 
 @dataclasses.dataclass
 class Doubling:
-    """Its constructor changes what it is given, in each way."""
+    """Its constructor changes its arguments, in each form."""
 
     number: float
     items: list[float]
@@ -386,7 +386,7 @@ class Doubling:
 
 @dataclasses.dataclass
 class Constructed:
-    """Its constructor is its own, and not that which `dataclass` would have made."""
+    """Its constructor is not that of `dataclass`."""
 
     x: float
 
@@ -396,7 +396,7 @@ class Constructed:
 
 @dataclasses.dataclass
 class Setting:
-    """It changes what is set."""
+    """Changes what is set."""
 
     x: float
 
@@ -426,7 +426,7 @@ def test_what_masks_hide_is_missing(store: fb.DataStore) -> None:
 
 @dataclasses.dataclass
 class Ring:
-    """What a list of it takes in each way that members have."""
+    """A list of it accepts each form of members."""
 
     name: str
     hits: list[Hit]
@@ -452,7 +452,7 @@ class Ring:
     ],
 )
 def test_no_bytes_break_a_load(store: fb.DataStore, typename: str, form: Any) -> None:
-    """They are a value, or an error says that they are none."""
+    """They are a value, or an error says that they are invalid."""
     event = store.root.create_dataset("a").create_run(1)
     hits, ptr = [HIT, HIT], event.ref("hits", typename="std::vector<Hit>", index=1)
     ring = Ring("é", hits, HIT, [[1.5], []], b"ab", ptr)

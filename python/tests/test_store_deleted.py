@@ -1,4 +1,4 @@
-"""Passes over what another process deletes meanwhile end with an error, not with a part."""
+"""Iterations over data that another process deletes meanwhile end with an error, not silently with a part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ match sys.argv[2]:
 
 
 def make(url: str) -> None:
-    """Store 20,008 events, of which one request fetches the keys of a part."""
+    """Store 20,008 events; one request fetches the keys of a part of them."""
     with fb.DataStore.connect(url) as store:
         dataset = store.root.create_dataset("gone")
         with store.write_batch() as batch:

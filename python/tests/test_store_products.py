@@ -1,4 +1,4 @@
-"""How products are named, chosen among several of one label, and loaded as classes that have changed since."""
+"""How products are named, selected among several with one label, and loaded as classes that have changed since."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def store() -> fb.DataStore:
 
 @pytest.fixture
 def event(store: fb.DataStore) -> fb.Event:
-    """An event with products of one label and several types."""
+    """Return an event with products of one label and several types."""
     event = store.create_dataset("a").create_run(1).create_subrun(2).create_event(3)
     event.store("x", np.float32(1.5))
     event.store("x", 7, typename="int")
@@ -83,7 +83,7 @@ def test_what_names_no_product_is_told(store: fb.DataStore, event: fb.Event) -> 
 
 
 def test_one_product_is_given_as_it_is(store: fb.DataStore, event: fb.Event) -> None:
-    """A label was taken as its letters."""
+    """A label was split into its letters."""
     dataset = store["a"]
     for one in ("pt", ["pt"], ("pt", "std::vector<float>"), ("pt", list[np.float32])):
         (prefetched,) = store.prefetcher(one)(dataset)

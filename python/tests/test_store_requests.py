@@ -1,4 +1,4 @@
-"""How many requests of a server an operation takes."""
+"""The number of requests to a server per operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def n_commands(port: int) -> int:
 
 
 class Counted:
-    """The commands that a server has run within, without those that count."""
+    """Counts the commands that a server has run in a block, without those for counting."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -40,7 +40,7 @@ def test_a_product_of_an_event_is_loaded_with_one_request(redis: Any) -> None:
     with fb.DataStore.connect(url) as store:
         dataset = store.root.create_dataset("a")
         dataset.create_run(1).create_subrun(2).create_event(3).store("pt", 1.5)
-        # The first uses of a connection may ask for more.
+        # The first uses of a connection may take more requests.
         assert dataset[1][2][3].load("pt", typename=float) == 1.5
         with Counted(port) as long:
             assert dataset[1][2][3].load("pt", typename=float) == 1.5

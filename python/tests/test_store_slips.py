@@ -1,4 +1,4 @@
-"""Slips in the use of event stores are told, and lose nothing: stores that are closed, of another, or read only."""
+"""Misuse of event stores is reported, and loses nothing: closed stores, other stores, read-only stores."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_closed_store_is_given_up_at_once(tmp_path: Path) -> None:
         event = again["a"][1][2][3]
         assert (event.load("n"), event.load("late"), event.run.load("other")) == (1, 2, 1)
         with again.open_queue("q", int, mode="consumer") as consumer:
-            assert list(consumer) == []  # nobody is waited for
+            assert list(consumer) == []  # nothing is waited for
 
 
 def test_what_closing_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_connections_to_one_folder_are_closed_one_by_one(tmp_path: Path) -> None
     assert second["a"][1][2][3] == event
     second["a"].store("n", 1)
     reader = fb.DataStore.connect(url, mode="r")
-    second.close()  # the reader shares its file, and not its lock
+    second.close()  # the reader shares its file, but not its lock
     assert write_from_another_process(url).returncode == 0
     with fb.DataStore.connect(url) as third:
         third["a"].store("n", 2)
@@ -479,7 +479,7 @@ def test_queues_say_what_they_take_and_of_which_type_they_are(store: fb.DataStor
 
 
 def test_sums_are_no_reduce(store: fb.DataStore) -> None:
-    """`sum` of arrays gave another sum, in silence."""
+    """`sum` of arrays silently gave another sum."""
     subrun = event_of(store).subrun
     subrun.create_event(4)
     for wrong in (sum, np.sum, ak.sum, math.fsum):
@@ -573,7 +573,7 @@ def test_arrays_that_look_like_numbers_are_told(store: fb.DataStore) -> None:
 
 
 def test_values_that_cannot_be_stored_are_told_as_products(store: fb.DataStore) -> None:
-    """They were fields that RNTuple does not have."""
+    """The message was about fields that RNTuple does not have."""
     event = event_of(store)
     columns = pytest.importorskip("pyarrow")
     for value, words in [
@@ -614,7 +614,7 @@ def test_misspelt_options_are_told_with_those_that_are_meant(store: fb.DataStore
 
 
 def test_values_that_are_none_are_told(store: fb.DataStore) -> None:
-    """These were errors of Python, or spoke of columns."""
+    """These were Python errors, or messages about columns."""
     event = event_of(store)
     store.create_queue("q")
     with pytest.raises(fb.UsageError, match=r"product 'f' cannot be pickled: .*lambda"):
@@ -634,13 +634,13 @@ def test_values_that_are_none_are_told(store: fb.DataStore) -> None:
 
 
 def test_types_that_nobody_describes_are_told(store: fb.DataStore) -> None:
-    """The words were those of a value that cannot be written."""
+    """The message was that of a value that cannot be written."""
     event = event_of(store)
     for kind, told in [
         ("std::vector<Slice>", 'no description of class "Slice" .*FB_DESCRIBE.* load it as bytes'),
         (
             "std::deque<float>",
-            r'"std::deque<float>" is no type that is known.* stored it with Boost.* load it as bytes',
+            r'"std::deque<float>" is not a known type.* stored it with Boost.* load it as bytes',
         ),
     ]:
         store._core.store(event._key, ("slices", kind), b"abc", True)
@@ -650,12 +650,12 @@ def test_types_that_nobody_describes_are_told(store: fb.DataStore) -> None:
             assert "cannot be written" not in str(raised.value)
         assert event.load("slices", bytes) == b"abc"
         event.delete_product("slices")
-    with pytest.raises(fb.UsageError, match=r'"flot" is no type that is known.*did you mean float'):
+    with pytest.raises(fb.UsageError, match=r'"flot" is not a known type.*did you mean float'):
         event.store("x", 1.5, typename="flot")
 
 
 def test_arrays_with_fields_are_stored_alike_the_second_time(store: fb.DataStore) -> None:
-    """The second is stored without columns."""
+    """The second one is stored without columns."""
     event = event_of(store)
     rows = np.zeros(3, [("ok", "?"), ("pt", ">f4"), ("n", "i8")])
     rows["ok"], rows["pt"], rows["n"] = [1, 0, 1], [0.5, 1.5, np.inf], [1, -(2**63), 3]

@@ -1,4 +1,4 @@
-"""TTrees read as ntuples: types and values are uproot's, and those that were filled."""
+"""TTrees read as ntuples: types and values are those of uproot, and those that were filled."""
 
 import contextlib
 import json
@@ -78,10 +78,10 @@ def test_types_and_values_are_those_of_uproot(need, name):
     skipped = dict(nt.skipped)
     for field in nt.fields:
         if field.name == "text":
-            continue  # uproot loses texts of one byte
+            continue  # uproot loses strings of one byte
         ours, theirs = field.array(), tree[field.name].array()
         assert_equal(ours, theirs)
-        assert str(ours.type) == str(theirs.type)  # with the names of classes and the parameters of sets and maps
+        assert str(ours.type) == str(theirs.type)  # including class names, and the parameters of sets and maps
     leaves = [b.name for b in tree.itervalues() if type(b.interpretation).__name__ != "AsGrouped"]
     assert [field.name for field in nt.fields] == [name for name in leaves if name not in skipped]
 
@@ -112,7 +112,7 @@ def test_real_files_are_read_as_by_uproot(need, shared, name):
         try:
             theirs = tree[key].array()
         except ValueError:
-            continue  # bits of objects that are referred to
+            continue  # bits of objects with references
         assert_equal(ours[key], theirs)
 
 
@@ -206,7 +206,7 @@ def test_a_group_gives_its_branches(need, shared):
 
 @pytest.fixture
 def versions():
-    """400 entries: the objects of the first 200 are of version 1 of their class, the others of version 2."""
+    """400 entries: the first 200 objects have version 1 of their class, the others version 2."""
     return fb.open(path_of("versions"))
 
 
@@ -221,7 +221,7 @@ def test_a_branch_that_is_not_understood_is_left_out_with_a_warning(versions):
     ((name, reason),) = versions.skipped
     assert name == "thing"
     assert str(warning.message).endswith(reason)
-    assert versions.arrays().fields == a.fields  # and there is no other warning
+    assert versions.arrays().fields == a.fields  # without another warning
     assert ".thing" not in versions
     with pytest.raises(KeyNotFoundError, match=r"'thing' of .* is skipped: basket 1"):
         versions[".thing"]
@@ -233,7 +233,7 @@ def test_a_branch_that_is_not_understood_is_an_error_by_name(versions):
     with pytest.raises(FormatError, match=r"thing.* leave it out by selecting fields"):
         versions["thing"].array(entry_start=300)
     assert versions.skipped == ()
-    # its first basket is
+    # its first basket is readable
     assert versions.arrays(entry_stop=200)["thing"].to_list() == [{"first": i} for i in range(200)]
 
 
@@ -281,7 +281,7 @@ def test_leaves_in_one_branch_may_count_for_each_other():
 
 
 def test_members_of_bases_are_stored_member_by_member():
-    """ATLAS's links were taken for objects with headers: ROOT writes none where it stores items member by member."""
+    """ATLAS links were taken for objects with headers: ROOT writes none if it stores items member-wise."""
     items = fb.open(path_of("derived"))["items"].array()
     expected = [[{"a": e, "b": k / 2, "c": e + k} for k in range(e % 4)] for e in range(20)]
     assert items.to_list() == expected
@@ -317,7 +317,7 @@ def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
 
 
 def test_arrays_have_the_lengths_that_were_written(tmp_path):
-    """ROOT writes no more items than the maximum of the counter's leaf, which has a sign: reading was an error."""
+    """ROOT writes no more items than the signed maximum of the counter's leaf: reading was an error."""
     nt = fb.open(path_of("clamped"))
     counter = [120] + [5 * e for e in range(1, 40)]
     a = nt.arrays()
@@ -342,11 +342,11 @@ def test_verify_says_what_it_could_not_check(versions):
     assert report.damages == ()
     (branch,) = report.not_checked
     assert (branch["file"], branch["field"]) == (path_of("versions").split(":")[0], "thing")
-    assert branch["reason"].startswith("basket 1 has values that are not as the file describes them")
-    assert repr(report).startswith("VerifyReport: all is good, but for a field that cannot be read; ")
+    assert branch["reason"].startswith("basket 1 has values that do not match the file's description")
+    assert repr(report).startswith("VerifyReport: good, except for a field that cannot be read; ")
     (branch,) = fb.open(path_of("objects_split0")).verify().not_checked
     assert branch["field"] == "clones"
-    # zstd has no checksum: what does not fit is damage
+    # zstd has no checksum, so a mismatch counts as damage
     report = fb.open(path_of("versions_zstd").split(":")[0]).verify()
     assert [damage["field"] for damage in report.damages] == ["thing"]
     assert report.not_checked == ()

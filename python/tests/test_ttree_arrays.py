@@ -1,6 +1,6 @@
-"""Arrays of a fixed size of what has none, counted pointers, TArrays, matrices: in objects, vectors and maps.
+"""Fixed-size arrays of variable-size types, counted pointers, TArrays, matrices: in objects, vectors and maps.
 
-What is expected are the values that `testdata/make_ttrees.py` fills in.
+The expected values are those that `testdata/make_ttrees.py` fills in.
 """
 
 import pytest
@@ -59,7 +59,7 @@ def matrix(record):
 
 
 def of_branch(tree, branch, split):
-    """The records of a branch: of one that is split, put together from the branches of its members."""
+    """Return the records of a branch; if it is split, put together from the branches of its members."""
     if split == 0:
         return tree[branch].array().to_list()
     keys = [key for key in tree.keys(recursive=False) if key.startswith(f"{branch.rstrip('.')}.")]
@@ -97,7 +97,7 @@ def test_pointers_with_a_counter_also_in_a_base(tree, split):
     assert of_branch(tree, "counted.", split) == [counted(e) for e in range(6)]
     expected = [[counted(e + k) for k in range(e % 4)] for e in range(6)]
     assert of_branch(tree, "counts", split) == expected
-    # a piece begins anywhere; where the collection is split, the lengths are in another branch
+    # a piece begins anywhere; if the collection is split, the lengths are in another branch
     key, part = ("counts", "p") if split == 0 else ("counts.p", None)
     pieces = [piece[key].to_list() for piece in tree.iterate([key], step_size=2, entry_start=1)]
     found = [entry for piece in pieces for entry in piece]

@@ -11,7 +11,7 @@ LIMITS = ["0,0", "0,10", "10,0", "-1.5,3.7", "-pi,pi", "0,twopi", "-pi/2,pi/2", 
 RANGES = ["", *(f"[{limits}]" for limits in LIMITS)]
 RANGES += [f"[{limits},{bits}]" for limits, bits in itertools.product(LIMITS, range(33))]
 
-# writes a tree and then, member by member, what ROOT reads: the bytes of each member in all entries
+# writes a tree and then, for each member, what ROOT reads: its bytes in all entries
 WRITE_AND_READ = r"""
 import os, sys
 import ROOT
@@ -116,7 +116,7 @@ def folder(run_root, tmp_path_factory):
 
 
 def values_of_root(path):
-    """The columns that ROOT read, in the order of the class."""
+    """Return the columns that ROOT read, in the order of the class."""
     columns = []
     for i in range(len(RANGES)):
         for leaf, dtype in (("d", "f8"), ("f", "f4")):
@@ -156,7 +156,7 @@ def test_members_have_the_bits_of_root(folder, split):
     items = values_of_root(folder / f"members{split}_items.bin")
     for name in expected.dtype.names:
         text = RANGES[int(name.lstrip("adf"))]
-        # branches of arrays have their size in their name
+        # array branches have the dimension in their name
         member = f"{name}[2]" if name.startswith("a") else name
         own = read["o."][name] if split == 0 else read[f"o.{member}"]
         assert_bits(own, expected[name], name, text)

@@ -1,4 +1,4 @@
-"""Names of types in Python: whatever one writes, the product is found under the name that C++ computes."""
+"""Type names in Python: in any notation, the product is found under the name that C++ computes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
             "std::map<int, float, std::less<int>, std::allocator<std::pair<int const, float> > >",
             "std::map<std::int32_t,float>",
         ),
-        # what only C++ knows stays as C++ names it
+        # types that only C++ knows keep their C++ names
         ("hit", "hit"),
         ("float4", "float4"),
         ("(anonymous namespace)::Track", "(anonymous namespace)::Track"),
@@ -105,7 +105,7 @@ def test_what_is_no_type_is_refused(store: fb.DataStore, written: str, why: str)
 
 
 def test_products_have_one_name_however_it_is_written(store: fb.DataStore) -> None:
-    """`typename="int"` was part of the key as it was written, where no program of C++ looks for it."""
+    """`typename="int"` was part of the key as written, where no C++ program looks for it."""
     dataset = store.root.create_dataset("a")
     with store.write_batch() as batch:
         types = {"n": "Int_t", "v": "vector< float >"}

@@ -1,4 +1,4 @@
-"""The proof that a file has the entries of what it was made of: what is right is proven, what is wrong is found."""
+"""The proof that a file has the entries of its inputs: equal files are proven, differences are found."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ import femtobarn as fb
 
 
 def proven(path, against, **options):
-    """The proof of a file that is as in its inputs."""
+    """Return the proof of a file that equals its inputs."""
     report = fb.open(path).verify(against=against, **options)
     assert report.ok, report
     assert report.differences == ()
@@ -21,7 +21,7 @@ def proven(path, against, **options):
 
 
 def refuted(path, against, **options):
-    """The differences of a file that is not, though all of its checksums are right."""
+    """Return the differences of a file from its inputs, although all of its checksums are correct."""
     report = fb.open(path).verify(against=against, **options)
     assert not report
     assert report.damages == ()
@@ -29,14 +29,14 @@ def refuted(path, against, **options):
 
 
 def command(capfd, *args):
-    """The exit code of `fb`, and what it prints as JSON."""
+    """Return the exit code of `fb`, and its JSON output."""
     code = fb._core.cli_main([*map(str, args), "--json"])
     return code, json.loads(capfd.readouterr().out)
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """Three files of different encodings; the second has more fields."""
+    """Return three files of different encodings; the second has more fields."""
     folder = tmp_path_factory.mktemp("proof")
     parts = [events(1000, 1), events(700, 2, more=True), events(300, 3)]
     for number, (part, compression) in enumerate(zip(parts, ["zstd:5", "none", "lz4:4"], strict=True)):
@@ -74,7 +74,7 @@ def test_every_level_is_proven(inputs, tmp_path, options, values, threads):
 
 
 def test_pages_that_stay_cost_no_reading_of_the_inputs(tmp_path):
-    """The values of the input are not looked at where pages are the same: damage of its pages does not show."""
+    """The input's values are not read if pages are equal, so damage of its pages does not show."""
     path, first = two_pages(tmp_path)
     output = tmp_path / "out.root"
     fb.merge(path, output)
@@ -90,7 +90,7 @@ def test_pages_that_stay_cost_no_reading_of_the_inputs(tmp_path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("level", ["auto", "L4"])
 def test_any_file_is_proven(path, level, tmp_path):
-    """Of ROOT's writer and merger, of femtobarn's, with every feature of the format."""
+    """Files of ROOT's writer and merger, and of femtobarn's, with every feature of the format."""
     output = tmp_path / "out.root"
     report = fb.merge([path, path], output, others="drop", level=level)
     converted = {tree for tree, _ in report.inputs[0]["converted"]}  # the merge itself has proven these
@@ -197,14 +197,14 @@ def flip(path, offset):
 
 
 def two_pages(folder):
-    """A file with two pages of four integers each, and where the first one is."""
+    """Return a file with two pages of four integers each, and the offset of the first."""
     path = folder / "in.root"
     fb.write(path, {"x": np.arange(8, dtype=np.int32)}, name="t", compression="none", page_size=16)
     return path, path.read_bytes().index(struct.pack("<4i", 0, 1, 2, 3))
 
 
 def test_swapped_pages_of_one_size_with_right_checksums_are_found(tmp_path, capfd):
-    """What checksums beside pages cannot tell: every page is whole, and at the wrong place."""
+    """Checksums stored with pages cannot detect this: every page is intact, but at the wrong position."""
     path, _ = two_pages(tmp_path)
     output = tmp_path / "out.root"
     fb.merge(path, output)
@@ -229,7 +229,7 @@ def test_a_flipped_byte_is_found_by_the_output_s_own_checksum(tmp_path, capfd):
     report = fb.open(output).verify(against=path)
     assert not report.ok
     assert len(report.damages) == 1
-    # what stood beside the page said that it was the input's
+    # the checksum stored with the page equalled that of the input
     [item] = report.against["not_compared"]
     assert (item["reason"], report.against["equal"]) == ("its pages are damaged", False)
     code, found = command(capfd, "verify", output, "--against", path)
@@ -273,7 +273,7 @@ def test_one_changed_value_is_found_in_its_place(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bits_are_compared(tmp_path, dtype):
-    """Zeros of other signs and NaNs with other contents are other values; the same NaN is the same."""
+    """Zeros of different signs and NaNs with different payloads differ; identical NaNs are equal."""
     bits = {"float32": np.uint32, "float64": np.uint64}[dtype]
     values = np.array([1.0, 0.0, np.nan, 2.0], dtype)
     one, two = tmp_path / "one.root", tmp_path / "two.root"
@@ -360,7 +360,7 @@ def test_an_ntuple_that_is_not_there_is_told(tmp_path, capfd):
     assert lacking["ntuple"] == "dir/b"
     assert fb._core.cli_main(["verify", str(output), "--against", str(path)]) == 1
     assert f"no such ntuple, but {path} has one" in capfd.readouterr().out
-    # only one is meant
+    # only one is selected
     assert command(capfd, "verify", output, "--against", f"{path}:a")[0] == 0
     assert command(capfd, "verify", f"{output}:a", "--against", path)[0] == 0
 
@@ -433,7 +433,7 @@ def test_what_was_added_is_proven_alone(inputs, tmp_path, capfd):
 
 
 def test_what_was_added_to_several_ntuples_is_proven_by_name(tmp_path, capfd):
-    """The number of entries before was that of all of them."""
+    """The number of entries before was the sum of all ntuples."""
     path, output = tmp_path / "in.root", tmp_path / "out.root"
     with fb.recreate(path) as file:
         file["a"] = {"x": [1, 2]}
@@ -467,7 +467,7 @@ def test_merges_of_some_fields_prove_themselves(tmp_path):
 
 
 def test_views_are_proven_by_what_they_show(tmp_path):
-    """A view that the input does not have was proven by a field that was not compared."""
+    """A projected field that the input does not have was proven by a field that was not compared."""
     one, two = tmp_path / "one.root", tmp_path / "two.root"
     with fb.recreate(one) as file:
         file.mkrntuple("t", {"pt": "float", "view": fb.Projected("float", "pt")}).extend({"pt": np.arange(5.0)})
@@ -475,7 +475,7 @@ def test_views_are_proven_by_what_they_show(tmp_path):
     report = fb.open(one).verify(against=two, fields="view")
     assert not report
     [item] = report.against["not_compared"]
-    assert (item["field"], "a view of" in item["reason"]) == ("view", True)
+    assert (item["field"], "projected from" in item["reason"]) == ("view", True)
     assert not fb.open(one).verify(against=two)
     fb.write(two, {"pt": np.arange(5, dtype=np.float32)}, name="t")
     assert fb.open(one).verify(against=two).ok
@@ -521,19 +521,19 @@ def test_the_report_says_first_what_is_not_as_in_the_inputs(tmp_path):
     fb.merge(path, output)
     report = fb.open(output).verify(against=tmp_path / "short.root")
     lines = repr(report).splitlines()
-    assert lines[0].startswith("VerifyReport: not as in the inputs, and no page damaged; ")
+    assert lines[0].startswith("VerifyReport: NOT AS IN THE INPUTS, but no page is damaged; ")
     assert "differs: 8 entries, but 5 in the inputs" in lines
     assert "input entry" not in repr(report)
-    assert "all is good" not in report._repr_html_()
-    assert repr(fb.open(output).verify(against=path)).startswith("VerifyReport: all is good; ")
+    assert "good" not in report._repr_html_()
+    assert repr(fb.open(output).verify(against=path)).startswith("VerifyReport: good; ")
     flip(output, output.read_bytes().index(struct.pack("<4i", 4, 5, 6, 7)))
     damaged = fb.open(output).verify()
-    assert "1 page damaged" in damaged._repr_html_()
-    assert "all is good" not in damaged._repr_html_()
+    assert "DAMAGED: 1 damaged page" in damaged._repr_html_()
+    assert "good" not in damaged._repr_html_()
 
 
 def test_patterns_of_fields_are_all_compared(tmp_path, capfd):
-    """Beside a name, "*" was no pattern."""
+    """Together with a name, "*" was not a pattern."""
     for name, y in [("a", [3, 4]), ("b", [3, 5])]:
         fb.write(tmp_path / f"{name}.root", {"x": [1, 2], "y": y}, name="t")
     files = (tmp_path / "a.root", "--against", tmp_path / "b.root")

@@ -1,4 +1,4 @@
-"""Writing from Python: what can be given, what is refused and how, and what stands in the file."""
+"""Writing from Python: accepted data, errors, and the resulting files."""
 
 import itertools
 import os
@@ -22,7 +22,7 @@ def read(path, name=None):
     return fb.open(path if name is None else {path: name}).arrays()
 
 
-# -- what can be given
+# -- accepted data
 
 
 def test_a_dict_of_numpy_arrays_is_written(path):
@@ -48,7 +48,7 @@ def test_a_dict_of_numpy_arrays_is_written(path):
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f2", "f4", "f8", "?"])
 def test_arrays_without_values_are_written(path, dtype):
-    # their memory is at no address, which was taken for one that is aligned for bytes only
+    # their memory has no valid address, which was taken for misaligned
     assert fb.write(path, {"x": np.array([], dtype)}) == 0
     assert read(path)["x"].type.content.primitive == np.dtype(dtype).name
 
@@ -108,7 +108,7 @@ def assert_is_table(path):
 def test_arrow_tables_are_written_with_dictionaries_views_runs_and_maps(path, table):
     fb.write(path, table)
     assert_is_table(path)
-    # what may be null and is not needs no std::optional
+    # nullable columns without nulls need no std::optional
     assert str(fb.open(path)["n"].typename) == "std::int16_t"
     fb.write(path, {name: table[name] for name in table.column_names})
     assert_is_table(path)
@@ -119,7 +119,7 @@ def test_streams_that_can_be_read_once_are_written(path, table, need):
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2))
     fb.write(path, reader)
     assert_is_table(path)
-    # nobody knows beforehand what of a stream will be null; of a record without a class there is no std::optional
+    # nulls in a stream are not known beforehand; records without a class have no std::optional
     assert fb.open(path)["n"].typename == "std::optional<std::int16_t>"
     assert fb.open(path)["record"].typename == ""
     reader = pa.RecordBatchReader.from_batches(
@@ -334,7 +334,7 @@ def test_options_are_what_stands_in_the_file(path):
         ("precision", {"x": 9}, "10 to 31"),
         ("precision", {"x": (16, 1, 1)}, "range"),
         ("precision", {"x": "many"}, "precision"),
-        ("precision", {"n": 12}, "no reals"),
+        ("precision", {"n": 12}, "no floats"),
         ("cluster_size", 0, "at least 1"),
         ("page_size", "0 B", "at least 1"),
         ("max_key_size", 1, "max_key_size"),
@@ -414,7 +414,7 @@ def test_create_does_not_replace(path):
 
 
 def test_of_two_that_create_a_file_one_wins(path):
-    """Both once did, and the second took the place of the first."""
+    """Both succeeded, and the second replaced the first."""
     first, second = fb.create(path), fb.create(path)
     second["b"] = {"n": [2]}
     first["a"] = {"n": [1]}
@@ -490,7 +490,7 @@ def test_attribute_sets_say_things_of_entries(path):
     ]
 
 
-# Arguments: the file. Of a histogram, a tree and an ntuple of ROOT's, and their directories.
+# Arguments: the file. Writes a histogram, a tree and an ntuple with ROOT, in directories.
 MAKE = """
 import os, sys, ROOT
 ROOT.gInterpreter.Declare('''
@@ -510,7 +510,7 @@ t = ROOT.TNtuple("tree", "", "x:y"); [t.Fill(i, 2 * i) for i in range(50)]; t.Wr
 f.Close()
 os._exit(0)
 """
-# Arguments: the file. Looks at everything, also after each subset of the last writes of an update.
+# Arguments: the file. Reads everything, also after each subset of the last writes of an update.
 LOOK = """
 import os, sys, ROOT
 ROOT.gErrorIgnoreLevel = ROOT.kWarning
@@ -553,7 +553,7 @@ def test_an_update_keeps_what_root_wrote_and_root_can_go_on(path, run_root, tmp_
         file["folder/ours"] = {"x": [1.5]}
         file["new/ours"] = {"x": [2.5]}
     after = path.read_bytes()
-    # what is written in place, in pieces: until all of them are there, the file is the old one or the new one
+    # the last writes are in place: until all of them are done, the file is the old or the new one
     places = [i for i in range(len(before)) if before[i] != after[i]]
     pieces = [places[0]] + [b for a, b in itertools.pairwise(places) if b - a > 100]
     assert len(pieces) == 3
@@ -569,8 +569,8 @@ def test_an_update_keeps_what_root_wrote_and_root_can_go_on(path, run_root, tmp_
     run_root(LOOK, *states, path)
     for name, values in [("ours", [1.5, 2.5, 3.5]), ("folder/ours", [1.5]), ("new/ours", [2.5])]:
         assert ak.to_list(read(path, name)["x"]) == values
-    # the class in a directory's key is another one in the file than in ROOT's memory, and ROOT's own small reader of
-    # files, which opens ntuples by their paths, knows only that
+    # the class name in a directory's key differs from that in ROOT's memory, and ROOT's minimal file reader, which
+    # opens ntuples by path, knows only the former
     run_root(IN_DIRECTORIES, path)
     with fb.update(path) as file:
         assert "by" in file.keys()  # noqa: SIM118
@@ -608,7 +608,7 @@ os._exit(0)
 @pytest.mark.oracle
 @pytest.mark.parametrize("size", [1_999_999_500, 2_200_000_000, 5_000_000_000])
 def test_positions_beyond_2_gb_are_read_by_root(path, run_root, size):
-    # what a writer that was killed left behind a file's end is not written over: here it is a hole
+    # leftovers of a killed writer after the file's end are not overwritten: here it is a hole
     run_root(HISTOGRAM, path)
     os.truncate(path, size)
     with fb.update(path) as file:
@@ -691,7 +691,7 @@ def test_memory_stays_below_the_limit(path, kind):
 
 
 def test_missing_integers_of_tables_stay_integers(path, need):
-    """Series once went through NumPy, which makes reals of integers where one is missing."""
+    """Series went through NumPy, which converts integers with missing values to floats."""
     pandas, polars = need("pandas"), need("polars")
     for series in (
         pandas.Series([2**53 + 1, None], dtype="Int64"),
@@ -706,7 +706,7 @@ def test_missing_integers_of_tables_stay_integers(path, need):
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f8", "?"])
 def test_masked_values_are_missing(path, dtype):
-    """What a mask hides was once written as if it were there."""
+    """Masked values were written as if they were not masked."""
     values = np.ma.array(np.array([1, 0, 1], dtype), mask=[False, True, False])
     fb.write(path, {"a": values})
     assert read(path, "Events")["a"].to_list() == [1, None, 1]
@@ -734,7 +734,7 @@ def test_doubles_are_rounded_to_single_precision(path):
 
 
 def test_sets_and_maps_come_out_as_cpp_holds_them(path):
-    """Sets were once written as they were given: unsorted, and with values twice."""
+    """Sets were written as given: unsorted, and with duplicates."""
     spec = {
         "set": "std::set<float>",
         "multiset": "std::multiset<std::string>",
@@ -781,14 +781,12 @@ def test_sets_and_maps_come_out_as_cpp_holds_them(path):
 def test_values_that_a_set_has_once_are_not_given_twice(path, typename, entry, what):
     with fb.recreate(path) as f:
         ntuple = f.mkrntuple("Events", {"x": typename})
-        with pytest.raises(
-            fb.UsageError, match=f'"x" cannot be written: in entry 2 of the batch, {what} is given twice'
-        ):
+        with pytest.raises(fb.UsageError, match=f'"x" cannot be written: entry 2 of the batch has {what} twice'):
             ntuple.extend({"x": [[], [], entry, []]} if "variant" not in typename else {"x": [True, True, entry]})
         assert ntuple.num_entries == 0
 
 
-# Arguments: a file with an ntuple "Events" of sets and maps, and the file for what is found
+# Arguments: a file with an ntuple "Events" of sets and maps, and the file for the result
 SETS = """
 import json, os, pathlib, sys
 import ROOT
@@ -820,7 +818,7 @@ def test_root_reads_sets_and_maps(path, run_root, tmp_path):
     assert [list(entry) for entry in fb.open(path)["set"].array().tolist()] == [[1, 2, 3], []]
 
 
-# -- what is said to users
+# -- messages
 
 
 @pytest.mark.parametrize("function", [fb.recreate, fb.create, fb.write, fb.convert])
@@ -852,7 +850,7 @@ def test_what_pandas_has_is_told_by_name(path, need):
     ("typename", "message"),
     [
         ("flaot", "did you mean float"),
-        ("std::vector<int", "brackets that do not fit"),
+        ("std::vector<int", "unmatched brackets"),
         ("var * foo", r"is not a C\+\+, NumPy or Awkward type$"),
     ],
 )
@@ -869,7 +867,7 @@ def test_lists_of_several_types_are_variants(path):
 
 
 def test_clusters_have_their_size_however_the_entries_come(tmp_path):
-    x = np.random.default_rng(0).normal(size=100_000)  # which hardly shrinks
+    x = np.random.default_rng(0).normal(size=100_000)  # hardly compressible
     batches = {
         "one": {"x": x},
         "some": ({"x": x[i : i + 7000]} for i in range(0, len(x), 7000)),
@@ -878,6 +876,6 @@ def test_clusters_have_their_size_however_the_entries_come(tmp_path):
     for name, data in batches.items():
         fb.write(tmp_path / name, data, cluster_size="64 kB")
         first, *others, _ = [cluster.bytes_on_disk for cluster in fb.open(tmp_path / name).clusters]
-        assert first < 2 * 64_000  # nobody knows yet how it shrinks
+        assert first < 2 * 64_000  # the compression ratio is not known yet
         assert len(others) > 8
         assert all(62_000 < size < 65_000 for size in others)

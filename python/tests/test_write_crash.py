@@ -1,4 +1,4 @@
-"""What is written appears as a whole or not at all: killed processes, full disks, writes that fail."""
+"""Files appear completely or not at all: killed processes, full disks, failing writes."""
 
 import os
 import random
@@ -13,7 +13,7 @@ import pytest
 
 import femtobarn as fb
 
-# Arguments: the file, "recreate" or "update". Writes without end; says when it begins.
+# Arguments: the file, "recreate" or "update". Writes endlessly; prints a line when it begins.
 ENDLESS = """
 import sys
 import numpy as np
@@ -49,7 +49,7 @@ def assert_old_is_readable(path):
 
 
 def killed(path, way, seconds):
-    """Runs the endless writer and kills it so many seconds after its first ntuple."""
+    """Run the endless writer, and kill it some seconds after its first ntuple."""
     command = [sys.executable, "-c", ENDLESS, path, way]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline()
@@ -67,9 +67,9 @@ def test_a_killed_recreate_leaves_the_old_file_or_a_new_one(tmp_path, attempt):
         assert fb.open({path: "folder/two"}).num_entries == 4000
     else:
         assert_old_is_readable(path)
-    # what was written aside is left, for nobody was there to remove it; it is no file of anybody's
+    # the temporary file is left, as nobody was there to remove it
     assert all(name == "file.root" or name.startswith(".file.root.partial-") for name in files(tmp_path))
-    # the next one that writes the file removes it
+    # the next writer of the file removes it
     fb.write(path, {"n": [1]})
     assert files(tmp_path) == ["file.root"]
 
@@ -104,7 +104,7 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next(dimuon, tmp_path, 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline()
         assert len(is_left()) == 1
-        # it is alive: what is its own stays
+        # the process is alive, so its file stays
         fb.convert(dimuon, output)
         assert len(is_left()) == 1
         process.send_signal(signal.SIGKILL)
@@ -139,7 +139,7 @@ def test_a_killed_update_leaves_everything_readable(tmp_path, attempt):
     assert fb.open({path: "after"}).num_entries == 2
 
 
-# Arguments: the file, "recreate" or "update", the largest size of a file
+# Arguments: the file, "recreate" or "update", the maximum size of a file
 LIMITED = """
 import resource, signal, sys
 import numpy as np
@@ -183,7 +183,7 @@ def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path):
     folder.chmod(0o500)
     script = "import sys, femtobarn as fb; fb.write(sys.argv[1], {'x': [1]})"
     command = [sys.executable, "-c", script, folder / "new.root"]
-    if os.geteuid() == 0:  # to whom nothing is forbidden
+    if os.geteuid() == 0:  # root has all permissions
         command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
         for above in [tmp_path, *tmp_path.parents[:2]]:
             above.chmod(0o755)

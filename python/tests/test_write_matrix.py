@@ -1,5 +1,6 @@
-"""Every type that can be written, by every way of writing it, with every codec: ROOT, RDataFrame, uproot and femtobarn
-read the values that were given.
+"""Every type that can be written, by every way of writing it, with every codec.
+
+ROOT, RDataFrame, uproot and femtobarn read the values that were given.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ CODECS = ["zstd:5", "lz4:4", "zlib:6", "lzma:7", "none"]
 N_ENTRIES = 24
 TINY = {"page_size": 64, "cluster_size": 2000, "clusters_per_group": 3}
 
-# Arguments: the oracle's folder, the file with the classes, then ROOT files. Beside each it puts what ROOT reads.
+# Arguments: the oracle's directory, the file with the classes, then ROOT files. Writes what ROOT reads beside each.
 DUMP = """
 import os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -40,7 +41,7 @@ os._exit(0)
 
 
 def batches(values, lengths):
-    """The entries, cut into batches of these lengths, over and over."""
+    """Return the entries in batches of these lengths, repeatedly."""
     start = 0
     for length in itertools.cycle(lengths):
         if start >= N_ENTRIES:
@@ -67,7 +68,7 @@ def write_tiny(path, codec, values):
 
 
 def write_late(path, codec, values):
-    """Half of the fields are added when a third of the entries is there: until then they are zero, empty or missing."""
+    """Write half of the fields after a third of the entries: until then they are zero, empty or missing."""
     names = list(CASES)
     early, late = names[::2], names[1::2]
     n_early = N_ENTRIES // 3
@@ -80,7 +81,7 @@ def write_late(path, codec, values):
 
 
 def write_from_arrow(path, codec, values):
-    """As record batches, from a file that has been read."""
+    """Write record batches from a file that has been read."""
     source = path.with_suffix(".source.root")
     write_at_once(source, "none", values)
     nt = fb.open(source)
@@ -100,7 +101,7 @@ def values():
 
 @pytest.fixture(scope="module")
 def files(values, run_root, tmp_path_factory):
-    """All files, written and read by ROOT."""
+    """Return all files, written and read by ROOT."""
     folder = tmp_path_factory.mktemp("matrix")
     made = {}
     for (way, write), codec in itertools.product(WAYS.items(), CODECS):
@@ -136,8 +137,8 @@ def test_root_reads_the_same(files, way, codec):
     assert 0 < int(compressed) <= int(uncompressed)
 
 
-# What uproot 5.7 gives of a file with several clusters is wrong: it takes the places in a variant's alternatives, which
-# count from the cluster's beginning, as those in the whole column
+# What uproot 5.7 reads wrongly in a file with several clusters: it takes the positions in a variant's alternatives,
+# which count from the beginning of the cluster, as those in the whole column
 UPROOT_IS_WRONG = {"variant", "variants"}
 
 
@@ -148,7 +149,7 @@ def test_uproot_reads_the_same(files, need, way, codec):
     ours = fb.open(path).arrays()
     theirs = need("uproot").open(f"{path}:Events").arrays()
     differ = {name for name in CASES if ak.to_list(theirs[name]) != ak.to_list(ours[name])}
-    # and to uproot a char has no sign
+    # and uproot treats char as unsigned
     assert differ <= {"char"} | (set() if way == "once" else UPROOT_IS_WRONG)
 
 
@@ -234,7 +235,7 @@ def test_root_merges_files_of_femtobarn_and_root(codec, run_root, need, tmp_path
     assert ak.to_list(need("uproot").open(f"{merged}:Events").arrays()) == ak.to_list(arrays)
 
 
-# Arguments: a file, the oracle's folder. Beside it puts what ROOT reads: a digest of each field's bytes.
+# Arguments: a file, the oracle's directory. Writes what ROOT reads beside it: a digest of each field's bytes.
 DIGESTS = """
 import hashlib, json, pathlib, sys
 sys.path.insert(0, sys.argv[2])
@@ -250,8 +251,8 @@ pathlib.Path(sys.argv[1] + ".json").write_text(json.dumps(digests))
 
 @pytest.mark.parametrize("codec", ["zstd:1", "zstd:5", "zstd:9"])
 def test_root_and_uproot_read_pages_of_byte_planes(codec, run_root, need, tmp_path):
-    # Planes of noise, of zeros, of few different bytes, of what repeats, and of two of them in one page: noise is what
-    # must not become a record of its own, at which ROOT would stop.
+    # Planes of noise, of zeros, of few different bytes, of repetitions, and of two of them in one page: noise must not
+    # become a separate record, at which ROOT would stop.
     random = np.random.default_rng(1)
     n = 30_000
     measured = random.exponential(30, n).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Any Awkward Array of a type that RNTuple has is read as it was written, in any batches and with any options."""
+"""Any Awkward Array of a supported type is read as it was written, in any batches and with any options."""
 
 import itertools
 
@@ -32,13 +32,13 @@ def containers(inner):
 
 
 def unions(inner):
-    """Alternatives of kinds that Awkward keeps apart."""
+    """Return alternatives of kinds that Awkward keeps apart."""
     kinds = st.lists(inner.filter(has_type_name), min_size=2, max_size=3, unique_by=lambda kind: kind[0])
     return kinds.filter(lambda kinds: not {"union", "option"} & {kind[0] for kind in kinds})
 
 
 def has_type_name(kind):
-    """Whether C++ has a name for it: records without a class have none, and with them what they are in."""
+    """Return whether a type has a C++ name: records without a class have none, nor have types that contain them."""
     if kind[0] == "record":
         return False
     below = kind[-1] if isinstance(kind[-1], list) else [kind[-1]]
@@ -49,7 +49,7 @@ KINDS = st.recursive(leaves() | st.just(("string",)) | st.just(("bytes",)), cont
 
 
 def values_of(kind, draw, n):
-    """A layout of n values."""
+    """Return a layout of n values."""
     from awkward import contents, index
 
     if kind[0] == "number":
@@ -121,13 +121,13 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def plain_type(array):
-    """The type as text: unions are read with what has no value first, and optional alternatives."""
+    """Return the type as a string: unions are read with missing values first, and optional alternatives."""
     text = str(array.type.content).replace("?bytes", "option[var * uint8]").replace("bytes", "var * uint8")
     return text.replace("?unknown, ", "") if "union" not in text else None
 
 
 def values_as_read(values):
-    """Python objects; bytes are lists of numbers."""
+    """Return Python objects; bytes are lists of numbers."""
     if isinstance(values, bytes):
         return list(values)
     if isinstance(values, dict):

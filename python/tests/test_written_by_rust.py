@@ -1,4 +1,4 @@
-"""What the Rust interface writes is read by ROOT, RDataFrame, uproot and femtobarn."""
+"""Files written by the Rust interface are read by ROOT, RDataFrame, uproot and femtobarn."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ os._exit(0)
 
 @pytest.fixture(scope="module")
 def written(cargo, tmp_path_factory):
-    """The file that the example writes."""
+    """Return the file that the example writes."""
     path = tmp_path_factory.mktemp("written") / "written.root"
     command = [cargo, "run", "--release", "--locked", "--quiet", "-p", "femtobarn", "--example", "write", "--", path]
     subprocess.run(command, cwd=CHECKOUT, check=True)

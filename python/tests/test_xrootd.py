@@ -1,4 +1,4 @@
-"""Files of XRootD servers: as those of this machine, by real servers."""
+"""Files of XRootD servers, with the same results as local files; with real servers."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ TREES = ["hzz_zlib", "nanoaod_v5_1000", "edm4hep", "tree_with_doubly_jagged"]
 
 @pytest.fixture(scope="module")
 def server(testdata, need_program):
-    """A server of the project's own files."""
+    """Return a server with the project's files."""
     need_program("xrootd")
     server = servers.Xrootd()
     for path in [testdata / "dimuon.root", *sorted((testdata / "rntuple").glob("*.root"))]:
@@ -72,14 +72,14 @@ def test_trees_are_as_on_disk(server, shared, name):
 
 
 def large(path):
-    """Write a file that is longer than what is read to open it."""
+    """Write a file that is larger than what is read at opening."""
     values = np.random.default_rng(1).random(100_000)
     fb.write(path, dict.fromkeys("xyz", values), compression=None)
     return path.read_bytes()
 
 
 def test_few_requests_are_made(server, tmp_path):
-    """Reading is one vector read, with the ranges and bytes that `explain` says."""
+    """Reading is one vector read, with the ranges and bytes that `explain` reports."""
     server.put("large.root", large(tmp_path / "large.root"))
     nt = fb.open(f"{server.url}/large.root")
     plan = nt.explain(["x", "z"])
@@ -121,7 +121,7 @@ def _sum(nt, queue):
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_what_is_open_can_be_read_after_a_fork(server):
-    """Connections belong to the process that has made them."""
+    """Connections belong to the process that made them."""
     nt = fb.open(f"{server.url}/dimuon.root")
     expected = int(np.sum(nt.arrays(["nMuon"], library="np")["nMuon"]))
     context = multiprocessing.get_context("fork")
@@ -148,7 +148,7 @@ def test_what_is_not_there_is_told(server):
 
 
 def test_a_server_that_is_away_is_no_damage(capfd):
-    """The program said that the file was corrupt."""
+    """The program reported that the file was corrupt."""
     url = f"root://127.0.0.1:{servers.free_port()}//a.root"
     for verb in ("ls", "info", "verify"):
         assert fb._core.cli_main([verb, "--json", f"{url}:Events" if verb != "ls" else url]) == 3
@@ -219,7 +219,7 @@ def test_a_server_that_comes_back_is_read_on(need_program, tmp_path):
         nt = fb.open(f"{server.url}/large.root")
         server.restart()
         assert len(nt.arrays(["x"])) == 100_000
-        # another file in its place is no continuation
+        # another file of the same name cannot be continued
         time.sleep(1.1)
         server.put("large.root", content)
         server.restart()
@@ -241,7 +241,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_waiting(tmp_path):
-    """A server that says nothing was waited for to the end."""
+    """A silent server was waited for until the timeout."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -253,7 +253,7 @@ def test_ctrl_c_ends_waiting(tmp_path):
 
 
 def test_files_are_written_to_servers(server, tmp_path):
-    """Complete under their name or not at all; ROOT's own client gets what was written."""
+    """Files appear completely or not at all; ROOT's own client reads what was written."""
     url = f"{server.url}/written/new.root"
     columns = {"n": np.arange(300_000), "x": np.random.default_rng(1).random(300_000)}
     with fb.recreate(url) as file:
@@ -286,7 +286,7 @@ def test_files_are_written_to_servers(server, tmp_path):
 
 
 def busy_server():
-    """Listen on a port; who logs in there is asked to come back in five seconds, and then refused."""
+    """Listen on a port; clients that log in are asked to come back in five seconds, and then refused."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -308,7 +308,7 @@ def busy_server():
 
 
 def test_a_long_wait_is_told():
-    """It was waited for in silence, for up to ten minutes."""
+    """It was waited for silently, for up to ten minutes."""
     with busy_server() as listener:
         port = listener.getsockname()[1]
         with (
@@ -322,7 +322,7 @@ def test_a_long_wait_is_told():
 
 
 def test_a_long_wait_is_told_by_the_program():
-    """While others hold the lock of standard error, too."""
+    """This holds while others hold the lock of standard error, too."""
     with busy_server() as listener:
         port = listener.getsockname()[1]
         command = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]

@@ -1,4 +1,4 @@
-"""What test_write_matrix.py writes: a field of every type, and its values as Python has them."""
+"""The data of test_write_matrix.py: a field of every type, and its values in Python."""
 
 import itertools
 import math
@@ -64,7 +64,7 @@ def reals(dtype):
 
 
 def lists(values, lengths=(2, 0, 1, 3)):
-    """Lists of values, of these lengths in turn."""
+    """Return lists of values, of these lengths in turn."""
     values = itertools.cycle(values)
     return [[next(values) for _ in range(length)] for length in lengths]
 
@@ -73,7 +73,7 @@ def points(n):
     return [{"x": i + 0.5, "y": -float(i)} for i in range(n)]
 
 
-# Field: its type, and values that are taken in turn
+# Field: its type, and values that are used in turn
 TABLE = {
     "bool": ("bool", [True, False, False]),
     **{name: (f"std::{name}_t", integers(name)) for name in ("int8", "int16", "int32", "int64")},
@@ -162,18 +162,18 @@ PROJECTED = {
 
 
 def entries(n):
-    """So many values of each field."""
+    """Return so many values of each field."""
     return {name: list(itertools.islice(itertools.cycle(values), n)) for name, (_, values) in TABLE.items()}
 
 
 def given(name, values):
-    """The values as they come back."""
+    """Return the values as they are read."""
     if name == "derived":
         return [{**{k: v for k, v in value.items() if k != ":_0"}, **value[":_0"]} for value in values]
     return values
 
 
-# Fields that RDataFrame reads as columns of their own, with a type that the script below can print
+# Fields that RDataFrame reads as separate columns, with a type that the script below can print
 FRAMED = [
     "bool", "int8", "uint16", "int32", "uint64", "float", "double", "string", "bools", "strings",
     "nested", "rvec", "array", "c_array", "pair", "tuple", "variant", "colors",
@@ -249,5 +249,5 @@ os._exit(0)
 
 
 def of_rdataframe():
-    """A script that reads with RDataFrame, and the names of what it reads."""
+    """Return a script that reads with RDataFrame, and the names of what it reads."""
     return FRAME.replace("CLASSES", CLASSES).replace("NAMES", repr(FRAMED)), FRAMED

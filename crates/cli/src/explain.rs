@@ -43,18 +43,6 @@ fn entry(number: i64, n_entries: u64) -> u64 {
     }
 }
 
-/// Notes on the numbers.
-fn notes(plan: &Plan) -> Vec<String> {
-    if plan.exact {
-        return Vec::new();
-    }
-    vec![format!(
-        "upper bound: below collections of partly read clusters, pages are chosen when the offsets are known; at most \
-         {} rounds of reading",
-        plan.rounds
-    )]
-}
-
 fn document(opened: &Opened, plan: &Plan, entries: std::ops::Range<u64>) -> Value {
     let columns = plan.columns.iter().map(|column| {
         json!({
@@ -84,7 +72,7 @@ fn document(opened: &Opened, plan: &Plan, entries: std::ops::Range<u64>) -> Valu
         "exact": plan.exact,
         "fetched_by": plan.cutting(),
         "per_column": columns.collect::<Vec<_>>(),
-        "notes": notes(plan),
+        "notes": plan.notes(),
     })
 }
 
@@ -102,7 +90,7 @@ fn write(
         entries.end,
         plural(plan.clusters, "cluster"),
         plural(plan.pages, "page"),
-        plural(plan.ranges, "range"),
+        plural(plan.ranges, "page range"),
         plural(plan.requests, "request"),
     );
     writeln!(out, "{}", printable(&title))?;
@@ -121,7 +109,7 @@ fn write(
         writeln!(out)?;
         table.write(layout::width(), out)?;
     }
-    for note in notes(plan) {
+    for note in plan.notes() {
         writeln!(out, "note: {note}")?;
     }
     Ok(())

@@ -188,7 +188,7 @@ fn next_record(bytes: &[u8], offset: usize) -> Result<(RecordHeader, &[u8], &[u8
 fn deflate_error(error: DecompressionError, algorithm: Algorithm, offset: usize) -> CodecError {
     let reason = match error {
         DecompressionError::BadData => "invalid deflate data or checksum",
-        DecompressionError::InsufficientSpace => "more data than the record's header says",
+        DecompressionError::InsufficientSpace => "more data than the record header states",
     };
     CodecError::Corrupt {
         offset,

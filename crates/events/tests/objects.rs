@@ -1,4 +1,4 @@
-//! Large products as objects beside a store, over each backend, in a folder and in a bucket.
+//! Large products as objects beside a store, for each backend, in a directory and in a bucket.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,14 +38,14 @@ fn options(base: &str) -> ObjectOptions {
 
 const MARKER: &str = "femtobarn-store.json";
 
-/// The objects of a folder, in their order.
+/// The objects in a directory, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => found.extend(files(&path)),
-            // It says whose the folder is.
+            // the marker names the owner of the directory
             false if path.ends_with(MARKER) => {}
             false => found.push(path),
         }
@@ -54,7 +54,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Where in a place the objects of a store are.
+/// The location of a store's objects.
 fn own(store: &DataStore, base: &Path) -> PathBuf {
     let id = store.backend().noted("id").unwrap().unwrap();
     match store.backend().is_kept() {
@@ -63,7 +63,8 @@ fn own(store: &DataStore, base: &Path) -> PathBuf {
     }
 }
 
-/// Is given a new store with its objects in a folder, and a way to connect to it again that says nothing of objects.
+/// Receives a new store with its objects in a directory, and a function that connects to it again without naming the
+/// directory.
 type Test = fn(&DataStore, &Path, &dyn Fn() -> DataStore);
 
 const TESTS: [(&str, Test); 8] = [
@@ -77,7 +78,7 @@ const TESTS: [(&str, Test); 8] = [
     ("moving", objects_that_were_moved_are_found),
 ];
 
-/// A new store, and a way to open it again.
+/// A new store, and a function that opens it again.
 type Made = (Arc<dyn Backend>, Box<dyn Fn() -> Arc<dyn Backend>>);
 
 fn all(make: &dyn Fn() -> Made) {
@@ -154,7 +155,7 @@ fn large_products_come_back_from_whoever_connects(
     let other = again();
     assert_eq!(other.objects_over(), Some(OVER));
     assert_eq!(other.objects(), store.objects());
-    // One that was opened before anybody had said so.
+    // one that was opened before the location was set
     let late = DataStore::new(Arc::new(Delegate(again(), Flush::Works)));
     for store in [store, &other, &late] {
         for item in [&*dataset, &run, &subrun, &event] {
@@ -166,7 +167,7 @@ fn large_products_come_back_from_whoever_connects(
             assert_eq!(item.load(&name("none")).unwrap(), None);
         }
     }
-    // Another place is an error, the same is not.
+    // another location is an error, the same is not
     let base = base.to_str().unwrap();
     let backend = || Arc::new(Delegate(again(), Flush::Works));
     DataStore::with_objects(backend(), options(&format!("{base}/"))).unwrap();
@@ -178,7 +179,7 @@ fn large_products_come_back_from_whoever_connects(
     );
     let error = DataStore::with_objects(backend(), options("root://h//f")).unwrap_err();
     assert_eq!(error.kind(), "usage", "{error}");
-    // Others may write other sizes beside the store.
+    // others may use other sizes beside the store
     let more = ObjectOptions {
         base: None,
         over: Some(1 << 20),
@@ -207,7 +208,7 @@ fn batches_and_loaders_have_large_products(
             for event in 0..50u64 {
                 let event = subrun.child(event).unwrap().descriptor();
                 batch.create(event).unwrap();
-                // Of one name, some are large.
+                // of one name, some are large
                 let size = usize::try_from(event.event * 50).unwrap();
                 batch.store(event, &name("x"), &content(size)).unwrap();
                 batch.store(event, &name("y"), b"small").unwrap();
@@ -252,13 +253,13 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     let first = put(store, 5000);
     let second = put(store, 6000);
     assert!(first.len() == 1 && second.len() == 1 && first != second);
-    // By one who does not know yet that it was large.
+    // by a writer that does not know yet that it was large
     assert!(put(&again(), 10).is_empty());
     assert_eq!(put(store, 5000).len(), 1);
     let kept = run.store(&name("x"), &content(2000), Overwrite::Keep);
     assert!(matches!(kept.unwrap_err(), EventsError::Exists { .. }));
     assert!(run.load(&name("x")).unwrap().unwrap() == content(5000));
-    // Of several in one batch the last counts.
+    // of several in one batch, the last counts
     let mut batch = Batch::default();
     for size in [1500, 10, 2500] {
         batch.store(
@@ -271,7 +272,7 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     store.write(&batch).unwrap();
     assert!(run.load(&name("x")).unwrap().unwrap() == content(2500));
     assert_eq!(files(base).len(), 1);
-    // As long as a crash might bring the old value back, it has its object.
+    // as long as a crash could restore the old value, its object stays
     let careful = Arc::new(Delegate(again(), Flush::Fails));
     let careful = DataStore::with_objects(careful, ObjectOptions::default()).unwrap();
     assert_eq!(put(&careful, 3000).len(), 2);
@@ -281,7 +282,7 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     assert_eq!(files(base).len(), 1);
     put(store, 2500);
     store.sweep(Duration::ZERO).unwrap();
-    // Who reads while others write over it gets one of the values.
+    // readers get one of the values while others overwrite it
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for n in 0..100 {
@@ -313,7 +314,7 @@ fn what_is_kept_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -> D
     batch.store(parent, ABSENT, &name("x"), &content(3000));
     assert_eq!(store.write(&batch).unwrap().kept, [id("x"), id("x")]);
     assert_eq!(files(base), before);
-    // Of two the first counts, and the second is told.
+    // of two the first counts, and the second is reported
     for (label, sizes) in [("y", [4000, 10]), ("z", [10, 4000]), ("w", [4000, 5000])] {
         let mut batch = Batch::new(Overwrite::Keep);
         for size in sizes {
@@ -355,18 +356,18 @@ fn what_is_removed_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -
     assert_eq!(files(base).len(), all - 2);
     subrun.get(1).unwrap().remove().unwrap();
     assert_eq!(files(base).len(), all - 4);
-    // Of the events that are left, one product; those of the runs and subruns have the same name.
+    // of the remaining events, one product; those of runs and subruns have the same name
     let removed = dataset.remove_event_products("x", None).unwrap();
     assert_eq!(removed.n(), 2);
     assert_eq!(files(base).len(), all - 6);
     assert!(run.get(2).unwrap().load(&name("x")).unwrap().is_some());
-    // A file that a crash has left goes along.
+    // a file that a crash has left is removed as well
     let left = own(store, base)
         .join(dataset.uuid().to_string())
         .join("1/2/1");
     fs::write(left.join(format!("{}.part", "0".repeat(32))), "half").unwrap();
     run.remove().unwrap();
-    // Those of the dataset, and all of the one in it.
+    // those of the dataset, and all of the nested one
     assert_eq!(files(base).len(), 2 + all / 2);
     assert!(dataset.load(&name("x")).unwrap().is_some());
     dataset.remove().unwrap();
@@ -408,11 +409,11 @@ fn damaged_and_missing_objects_are_errors(
     fails();
     fs::remove_file(&file).unwrap();
     fails();
-    // It can be written anew, and removed.
+    // it can be replaced and removed
     run.store(&name("x"), &content(6000), Overwrite::Replace)
         .unwrap();
     assert!(run.load(&name("x")).unwrap().unwrap() == content(6000));
-    // No folder where there was one is an error of writing, and the product stays.
+    // a missing directory is a write error, and the product stays
     let away = base.with_file_name("away");
     fs::rename(base, &away).unwrap();
     fs::write(base, "in the way").unwrap();
@@ -517,7 +518,7 @@ fn what_is_damaged_in_a_store_is_told() {
     );
     assert_eq!(counts, (7, 7, 3, 3 * 2005 + 1));
     assert_eq!((whole.n_damaged, whole.damaged.len()), (0, 0));
-    // Objects that are gone or cut, a value that is none, and one that was changed.
+    // missing or truncated objects, an invalid reference, and a changed object
     let objects = files(&base);
     fs::remove_file(&objects[0]).unwrap();
     fs::write(&objects[1], b"cut").unwrap();
@@ -549,7 +550,7 @@ fn what_is_damaged_in_a_store_is_told() {
     }
 }
 
-/// Two stores in one folder would sweep each other's objects; a copy of a store would delete the original's.
+/// Two stores in one directory would sweep each other's objects; a copy of a store would delete the original's.
 #[test]
 fn a_place_of_objects_belongs_to_one_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -572,7 +573,7 @@ fn a_place_of_objects_belongs_to_one_store() {
         .unwrap();
     drop(store);
     others(open(&second, Mode::Append, base_options()), &first);
-    // Nothing was noted: it may have another place.
+    // nothing was recorded: it may have another location
     drop(
         open(
             &second,
@@ -582,7 +583,7 @@ fn a_place_of_objects_belongs_to_one_store() {
         .unwrap(),
     );
 
-    // A copy may be read, and nothing else until it is told where its own are.
+    // a copy may be read, but nothing else until it has its own location
     let copy = folder.path().join("copy");
     copy_folder(&first, &copy);
     others(write(&copy), &first);
@@ -599,7 +600,7 @@ fn a_place_of_objects_belongs_to_one_store() {
     assert_eq!((files(&base).len(), files(&copied).len()), (1, 0));
     drop(store);
 
-    // The original is the same wherever it is moved, and who has it from a backup says so.
+    // the original stays the same if it is moved; for a backup the user must say so
     let moved = folder.path().join("moved");
     fs::rename(&first, &moved).unwrap();
     drop(write(&moved).unwrap());
@@ -613,7 +614,7 @@ fn a_place_of_objects_belongs_to_one_store() {
     drop(store);
     others(write(&moved), &first);
 
-    // A place that does not say any more whose it is may be another disk.
+    // a location without a marker may be another disk
     fs::remove_file(base.join(MARKER)).unwrap();
     assert_eq!(write(&moved).unwrap_err().kind(), "objects-gone");
     let backend = open_dir(&moved, Mode::Append).unwrap();
@@ -695,7 +696,7 @@ fn objects_may_be_in_a_bucket() {
         batch.store(event, &name("x"), &content(size)).unwrap();
     }
     batch.finish().unwrap();
-    // In parts, and fetched in pieces.
+    // in parts, and fetched in pieces
     let large = content((20 << 20) + 1);
     run.store(&name("x"), &large, Overwrite::Keep).unwrap();
     let store = open(None).unwrap();
@@ -717,7 +718,7 @@ fn objects_may_be_in_a_bucket() {
     run.store(&name("x"), b"small now", Overwrite::Replace)
         .unwrap();
     assert_eq!(store.sweep(Duration::ZERO).unwrap().n_used, 20);
-    // What others have put there is an error, and so is a server that is gone; the store is as it was then.
+    // objects that others have changed are an error, and so is a lost server; the store stays as it was
     let event = subrun.get(3).unwrap();
     let event = Container::new(store.clone(), event.descriptor());
     let objects = objects_of(&server, "large");
@@ -741,13 +742,13 @@ fn objects_may_be_in_a_bucket() {
     let error = run.remove().unwrap_err();
     assert_eq!(error.kind(), "remote-failed", "{error}");
     server.restart();
-    // Objects that could not be deleted are found by doing it again.
+    // objects that could not be deleted are found by repeating it
     run.remove().unwrap();
     assert!(objects_of(&server, "large").is_empty());
     assert_eq!(store.sweep(Duration::ZERO).unwrap(), Default::default());
 }
 
-/// Of Google there is no server here that takes uploads in the way that is used.
+/// There is no server here for Google's way of uploading.
 #[test]
 fn objects_may_be_in_a_container_of_azure() {
     if !can_store("azurite-blob") {
@@ -786,7 +787,7 @@ fn objects_may_be_in_a_container_of_azure() {
     assert_eq!(again.sweep(Duration::ZERO).unwrap(), Default::default());
 }
 
-/// The keys of a bucket that begin with a folder: `MinIO` has a folder for each.
+/// The keys of a bucket that begin with a directory name; `MinIO` has a directory for each.
 fn objects_of(server: &Servers, prefix: &str) -> Vec<String> {
     let bucket = server.data[0].join("private");
     let found = files(&bucket.join(prefix)).into_iter();
@@ -805,7 +806,7 @@ fn objects_of(server: &Servers, prefix: &str) -> Vec<String> {
     found.filter_map(key).collect()
 }
 
-/// A process is killed between object and reference: what it leaves is an orphan, and nothing else.
+/// A process is killed between object and reference: it leaves an orphan, and nothing else.
 #[test]
 fn a_process_that_is_killed_leaves_no_reference_to_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -830,7 +831,7 @@ fn a_process_that_is_killed_leaves_no_reference_to_nothing() {
         for name in names {
             assert!(run.load(&name).unwrap().unwrap() == content(5000));
         }
-        // The one whose reference was to be written.
+        // the object whose reference was about to be written
         assert_eq!(files(&base).len(), n_writes + 1);
         let swept = store.sweep(Duration::ZERO).unwrap();
         assert_eq!((swept.n_used, swept.n_deleted), (n_writes as u64, 1));
@@ -868,7 +869,7 @@ fn dies_at_a_write() {
     panic!("it should have ended");
 }
 
-/// A backend that does what another does, but does not survive a write where that is asked for.
+/// A backend that delegates to another, but ends the process in a given write if requested.
 #[derive(Debug)]
 struct Delegate(DataStore, Flush);
 
@@ -993,7 +994,7 @@ impl Backend for Delegate {
     }
 }
 
-/// A folder whose disk was not mounted was made anew and claimed, and filled beside the objects that were elsewhere.
+/// A directory whose disk was not mounted was created again and claimed, and filled, while the objects were elsewhere.
 #[test]
 fn a_place_that_is_gone_is_not_made_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -1003,7 +1004,7 @@ fn a_place_that_is_gone_is_not_made_anew() {
         DataStore::with_objects(open_dir(&path, mode).unwrap(), options)
     };
     let write = || open(Mode::Append, ObjectOptions::default());
-    // One that nobody has used may be made by another hand.
+    // an unused directory may be created by other means
     drop(open(Mode::Append, options(base.to_str().unwrap())).unwrap());
     let store = write().unwrap();
     run(&store)
@@ -1029,7 +1030,7 @@ fn a_place_that_is_gone_is_not_made_anew() {
     fs::remove_dir_all(&base).unwrap();
     fs::rename(&away, &base).unwrap();
     drop(write().unwrap());
-    // What is lost is lost, when somebody says so.
+    // lost objects are only accepted if the user says so
     fs::remove_dir_all(&base).unwrap();
     let backend = open_dir(&path, Mode::Append).unwrap();
     objects_moved(&*backend, base.to_str().unwrap()).unwrap();
@@ -1040,7 +1041,7 @@ fn a_place_that_is_gone_is_not_made_anew() {
     assert_eq!(files(&base).len(), 1);
 }
 
-/// A folder was left with an empty store in it, which the next try took for one that has its large products in itself.
+/// An empty store was left in a directory, and the next attempt took it for one that keeps large products itself.
 #[test]
 fn a_store_whose_place_is_another_s_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -1094,7 +1095,7 @@ fn stores_in_memory_have_folders_of_their_own() {
     }
 }
 
-/// A file was noted for good as the place of large products, and storing one failed from then on.
+/// A file was recorded permanently as the location of large products, and storing failed from then on.
 #[test]
 fn a_file_is_no_place_for_large_products() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What users of a store may rely on, over each embedded backend.
+//! Guarantees for users of a store, for each embedded backend.
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
@@ -25,7 +25,7 @@ fn name(label: &str) -> ProductName {
     ProductName::new(label, "T").unwrap()
 }
 
-/// A dataset with some runs, subruns and events, and what `events` must give.
+/// Creates a dataset with some runs, subruns and events; returns what `events` must return.
 fn fill(store: &DataStore, dataset: &str, sizes: &[(u64, u64, u64)]) -> Vec<(u64, u64, u64)> {
     let dataset = store.root().create_dataset(dataset).unwrap();
     let mut batch = WriteBatch::new(store, BatchOptions::default());
@@ -90,7 +90,7 @@ fn the_first_session_of_the_readme_works() {
             event.exists().unwrap() && subruns[0].exists().unwrap() && dataset.exists().unwrap()
         );
         assert!(!subruns[0].child(7).unwrap().exists().unwrap());
-        // Nothing is made twice.
+        // nothing is created twice
         assert_eq!(
             store.root().create_dataset("/fermilab/nova/").unwrap(),
             dataset
@@ -204,7 +204,7 @@ fn all_events_come_in_their_order_from_anywhere() {
         assert_eq!(numbers(run.events()), of_run);
         let event = run.get(1).unwrap().get(4).unwrap();
         assert_eq!(numbers(event.events()), [(3, 1, 4)]);
-        // Whoever has seen some goes on behind them.
+        // iteration can continue after any event
         for &(r, s, e) in all.iter().step_by(997) {
             let seen = Parent::subrun(dataset.uuid(), r, s).child(e);
             let rest =
@@ -259,7 +259,7 @@ fn what_is_removed_takes_everything_in_it_along() {
         a.remove().unwrap();
         assert!(store.root().find_dataset("a").unwrap().is_none());
         assert!(store.root().find_dataset("a/b").unwrap().is_none());
-        // What is made anew has nothing of the old one.
+        // a new dataset has nothing of the old one
         let a = store.root().create_dataset("a/b").unwrap();
         assert_ne!(a.uuid(), uuid);
         assert_eq!(numbers(a.events()), []);
@@ -291,7 +291,7 @@ fn whoever_deletes_and_creates_at_once_loses_nothing_that_is_new() {
                 }
             }
         });
-        // What is there can be reached.
+        // existing datasets can be reached
         if root.find_dataset("a/b/c").unwrap().is_some() {
             assert!(root.find_dataset("a/b").unwrap().is_some());
             root.delete_dataset("a").unwrap();
@@ -328,7 +328,7 @@ fn what_is_removed_takes_the_notes_of_files_along() {
     });
 }
 
-/// A stage that ran again with another cut left what it had stored before of events that did not pass any more.
+/// A stage that ran again with another cut left old products of events that did not pass any more.
 #[test]
 fn a_product_is_removed_of_all_events() {
     over_each(|store| {
@@ -363,7 +363,7 @@ fn a_product_is_removed_of_all_events() {
             }
         };
         refill();
-        // Nothing is done if none has it.
+        // nothing is done if no event has it
         let none = dataset.remove_event_products("cat", None).unwrap();
         assert_eq!(none.n(), 0);
         assert!(none.others.contains(&float) && none.others.contains(&name("other")));
@@ -433,7 +433,7 @@ fn nothing_is_written_to_or_read_of_a_dataset_that_was_deleted() {
     });
 }
 
-/// Two who are connected to the same store, as two processes are: neither hears of what the other deletes.
+/// Two connections to the same store, like two processes: neither hears of the other's deletions.
 fn over_each_twice(test: impl Fn(DataStore, DataStore)) {
     let memory = Arc::new(MemoryBackend::new("memory:"));
     test(DataStore::new(memory.clone()), DataStore::new(memory));
@@ -603,7 +603,7 @@ fn batches_write_all_there_is_at_once_or_in_the_background() {
     });
 }
 
-/// Values of a kind that is compressed, of one that is not, and short ones.
+/// Values of a kind that compresses well, of one that does not, and short ones.
 fn values_of(event: u64) -> [(ProductName, Vec<u8>); 3] {
     let mut state = event + 1;
     let noise = (0..300).map(|_| {
@@ -643,7 +643,7 @@ fn products_that_become_smaller_are_compressed_and_come_back() {
             }
         }
         batch.finish().unwrap();
-        // Of 1400 bytes of an event, 1000 become few, and there are its keys.
+        // of 1400 bytes of an event, 1000 compress well; then there are its keys
         let bytes = stored();
         assert!((200 * 550..200 * 650).contains(&bytes), "{bytes} bytes");
     }
@@ -684,7 +684,7 @@ fn a_store_in_a_folder_is_there_when_it_is_opened_again() {
     let store = dir(&path);
     let dataset = store.root().dataset("a").unwrap();
     assert_eq!(numbers(dataset.events()), all);
-    // Opened twice by one process, it is one.
+    // if a process opens it twice, it is one store
     let other = dir(&path);
     other.root().create_dataset("b").unwrap();
     assert!(store.root().find_dataset("b").unwrap().is_some());
@@ -775,7 +775,7 @@ fn events_come_with_their_products_in_pieces_of_the_size_asked_for() {
             }
             assert_eq!(seen, all);
         }
-        // One that is given up does not go on.
+        // an abandoned loader does not continue
         let mut loader = Loader::start(&store, dataset.events(), LoadOptions::default());
         loader.next();
         drop(loader);
@@ -849,7 +849,7 @@ fn a_folder_that_was_removed_is_not_taken_for_the_one_made_anew() {
         let shown = format!("{error:?}");
         assert!(shown.contains("was removed"), "{shown}");
     }
-    // A new one, while the old one is open, also once more.
+    // a new one while the old one is open, also once more
     for label in ["b", "c"] {
         let new = dir(&path);
         assert!(new.root().datasets(None).next().is_none());
@@ -873,7 +873,7 @@ fn a_folder_that_was_moved_is_the_same_store_under_its_new_name() {
     let old = dir(&here);
     fill(&old, "old", &[(1, 2, 3)]);
     std::fs::rename(&here, &there).unwrap();
-    // What is written goes with it, and so does whoever opens it there.
+    // data written to it are lost with it, also by others who opened it
     fill(&old, "more", &[(1, 2, 3)]);
     let moved = dir(&there);
     assert_eq!(moved, old);

@@ -1,4 +1,4 @@
-//! Converting: what comes out is what went in, for every file under testdata/.
+//! Converting: the output equals the input, for every file in testdata/.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -95,7 +95,8 @@ fn every_ntuple_becomes_one_with_the_same_values() {
             let fields: Vec<String> = top_level(&made);
             let of = |ntuple: &NTuple| read(ntuple, Some(&fields), 0, ntuple.n_entries());
             let (found, given) = (of(&made), of(&ntuple));
-            // unions are equal in their certificate: here, what no entry refers to would be compared as well
+            // unions are compared by their certificate: here, values that no entry refers to would be
+            // compared as well
             if !format!("{:?}", given.schema()).contains("Union") {
                 assert!(found == given, "{}:{name}", file.display());
             }
@@ -110,7 +111,7 @@ fn every_tree_becomes_an_ntuple_that_is_proven() {
     let folder = tempfile::tempdir().unwrap();
     for (n, file) in trees().iter().enumerate() {
         let output = folder.path().join(format!("{n}.root"));
-        // nothing tells damage from objects of another version there, as baskets have no checksum
+        // baskets there have no checksum, so damage looks like objects of another version
         let name = file.file_name().unwrap().to_str().unwrap();
         let has_odd = name == "versions_none.root" || name == "versions_zstd.root";
         let options = ConvertOptions {
@@ -307,7 +308,7 @@ fn damage_in_the_input_is_an_error_and_leaves_nothing() {
     let error = converted(input(&damaged, None), &output, &verified()).unwrap_err();
     assert_eq!(error.kind(), "page-checksum");
     assert!(!output.exists());
-    // what is not damaged can be converted
+    // undamaged files can be converted
     let options = ConvertOptions {
         fields: vec!["event".into()],
         ..verified()
@@ -329,7 +330,7 @@ fn an_output_is_neither_its_input_nor_another_file() {
     assert_eq!(std::fs::read(&text).unwrap(), b"not a conversion");
 }
 
-/// Writes a file of ntuples under paths, all of one batch.
+/// Writes a file of ntuples at these paths, all with the same batch.
 fn written(output: &Path, paths: &[&str], batch: &RecordBatch) {
     let schema = batch.schema();
     let fields = schema.fields().iter();
@@ -361,7 +362,7 @@ fn list(item: ArrayRef, lengths: [usize; 4]) -> ArrayRef {
     Arc::new(LargeListArray::new(field, offsets, item, None))
 }
 
-/// Pairs and tuples by themselves, in lists, in a map and in a record. The members are 100 apart.
+/// Pairs and tuples: alone, in lists, in a map and in a record. The members differ by 100.
 fn tuples() -> RecordBatch {
     let pair = || {
         record(vec![
@@ -438,7 +439,7 @@ fn conditions_take_any_member_of_a_tuple() {
         ("r.p.1 == 101", vec![1]),
         ("r._1 == 8", vec![1]),
         ("r.p.1 == 101 and r._1 == 8", vec![1]),
-        // as C++ and trees call the members of pairs
+        // the names of pair members in C++ and in trees
         ("p.second == 102", vec![2]),
         ("p.first == 1 || p.second == 103", vec![1, 3]),
         ("r.p.second == 101 and any(m.second > 0)", vec![1]),
@@ -446,7 +447,7 @@ fn conditions_take_any_member_of_a_tuple() {
     ] {
         assert_eq!(chosen(condition), expected, "{condition}");
     }
-    // only pairs have these
+    // only pairs have these names
     let of_tuple = MergeOptions {
         entries: Entries::Where(Expression::parse("t.first == 1").unwrap()),
         ..MergeOptions::default()
@@ -476,7 +477,7 @@ fn an_ntuple_keeps_its_path_also_alone() {
         _ = std::fs::remove_file(place("out.root"));
         _ = std::fs::remove_file(place("again.root"));
         let done = convert(inputs, &place("out.root"), &options, &|_| true).unwrap();
-        // the output's path is that, too
+        // the same holds for the path of the output
         let again = convert(
             &[input(&place("out.root"), None)],
             &place("again.root"),

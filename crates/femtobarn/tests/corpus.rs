@@ -1,4 +1,4 @@
-//! Inputs that fuzzing found worth keeping, run through the bodies of the fuzz targets: none may panic.
+//! Inputs that fuzzing found, run through the bodies of the fuzz targets: none may panic.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;

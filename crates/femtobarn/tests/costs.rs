@@ -1,4 +1,4 @@
-//! What opening and reading cost, in requests and bytes.
+//! The cost of opening and reading, in requests and bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -44,7 +44,7 @@ fn opening_costs_at_most_two_reads() {
         // names and number of entries cost nothing more
         let _ = (ntuple.n_entries(), common::top_level(&ntuple));
         assert!(source.log().len() <= 2);
-        // page lists: one more read at most, and a second where one is split over several keys
+        // page lists: at most one more read, and a second one if a list is split over several keys
         source.clear();
         ntuple
             .explain(&ntuple.select(None).unwrap(), 0..ntuple.n_entries())
@@ -182,7 +182,7 @@ fn a_plan_says_what_opening_has_cost() {
         (opening.vectors, opening.ranges, opening.bytes),
         (1, 1, size)
     );
-    // what is read then is no opening
+    // later reads do not count as opening
     let selection = ntuple.select(None).unwrap();
     let options = ReadOptions::default();
     ntuple.read(&selection, 0..10, &options).unwrap();

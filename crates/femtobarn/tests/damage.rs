@@ -1,4 +1,4 @@
-//! Damaged files: every read is an error or gives the true values.
+//! Damaged files: every read fails, or returns the true values.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -27,7 +27,7 @@ fn read_all(bytes: Vec<u8>, path: Option<&str>) -> Result<RecordBatch, Error> {
     Ok(arrays.to_arrow().unwrap())
 }
 
-/// A file to damage: its name, what it holds, and what an intact one reads as.
+/// A file to damage: its name, its content, and the values of the intact file.
 struct Subject {
     name: String,
     ntuple: Option<&'static str>,
@@ -48,7 +48,7 @@ impl Subject {
         }
     }
 
-    /// Whether a damaged copy is noticed; if not, its values must be the true ones.
+    /// Whether the damage is noticed; if not, the values must be the true ones.
     fn is_noticed(&self, change: &str, damaged: Vec<u8>) -> bool {
         match read_all(damaged, self.ntuple) {
             Ok(batch) => {
@@ -67,7 +67,7 @@ impl Subject {
     }
 }
 
-/// Our own files, one a codec, and the real ones where they are.
+/// Our own files, one per codec, and real ones if available.
 fn subjects() -> Vec<Subject> {
     let own = ["zstd", "lz4", "zlib", "lzma", "none"].map(|codec| {
         let file = root().join(format!("testdata/rntuple/mixed_{codec}.root"));
@@ -98,7 +98,8 @@ fn flipped_bytes_give_an_error_or_the_true_values() {
             let change = format!("bit {bit:#x} at {at}");
             noticed += u32::from(subject.is_noticed(&change, damaged));
         }
-        // most of a file is checksummed data and metadata; the rest are keys' headers, gaps, streamer information
+        // most of a file is data and metadata with checksums; the rest are key headers, gaps, and streamer
+        // information
         let name = &subject.name;
         assert!(
             noticed > trials / 8,
@@ -155,7 +156,7 @@ fn errors_name_file_offset_expected_and_found() {
     ] {
         assert!(text.contains(part), "{part:?} is not in {text:?}");
     }
-    // verification finds it too, and goes on
+    // verification finds it as well, and continues
     let ntuple = NTuple::open_source(
         MemorySource::new("damaged.root", bytes),
         Some("mixed"),

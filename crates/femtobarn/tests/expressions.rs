@@ -1,4 +1,4 @@
-//! Expressions give what evaluating them entry by entry gives: random ones, on random columns.
+//! Random expressions on random columns give the results of an evaluation entry by entry.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use femtobarn::ReadOptions;
 use femtobarn::expression::Expression;
 use proptest::prelude::*;
 
-/// A number, if there is one.
+/// A number, or a missing value.
 type Value = Option<Number>;
 
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ enum Number {
     Float(f64),
 }
 
-/// An integer that is too large somewhere.
+/// An integer exceeds its range.
 struct TooLarge;
 
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ struct Entry {
     l: Vec<(Option<f64>, i64)>,
 }
 
-/// One number an entry.
+/// One number per entry.
 #[derive(Debug, Clone)]
 enum One {
     Column(&'static str),
@@ -56,7 +56,7 @@ enum One {
     Count(Box<Truths>),
 }
 
-/// A list an entry.
+/// A list per entry.
 #[derive(Debug, Clone)]
 enum Many {
     Column(&'static str),
@@ -86,7 +86,7 @@ enum Truth {
     Not(Box<Truth>),
 }
 
-// how they are written
+// notation
 
 impl fmt::Display for One {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +145,7 @@ impl fmt::Display for Truth {
     }
 }
 
-// what they mean
+// meaning
 
 use Number::{Float, Int};
 
@@ -378,7 +378,7 @@ impl Entry {
             Truth::Has(it) => self.one(it)?.is_some(),
             Truth::Any(it) => self.truths(it)?.contains(&true),
             Truth::All(it) => !self.truths(it)?.contains(&false),
-            // both sides are evaluated, as the columns are
+            // both sides are evaluated, as columns are
             Truth::And(it) => self.truth(&it[0])? & self.truth(&it[1])?,
             Truth::Or(it) => self.truth(&it[0])? | self.truth(&it[1])?,
             Truth::Not(it) => !self.truth(it)?,
@@ -386,7 +386,7 @@ impl Entry {
     }
 }
 
-// random ones
+// random expressions
 
 fn integer() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -5i64..6, 1 => Just(i64::MAX), 1 => Just(i64::MIN), 1 => Just((1 << 53) + 1)]
@@ -596,7 +596,7 @@ proptest! {
                 prop_assert!(error.to_string().contains("more than 128 bits"), "{}", error);
             }
             (Err(error), Ok(_)) => prop_assert!(false, "{}", error),
-            // a column may be wide enough for what is then missing
+            // a column may be wide enough for a number that is masked later
             (Ok(_), Err(TooLarge)) => prop_assert!(false, "{} has too large numbers", text),
         }
     }

@@ -1,4 +1,5 @@
-//! Files of later formats, made by patching files of today: what is unknown is named, the rest is read.
+//! Files of later format versions, made by patching current files: unknown features are named, the rest
+//! is read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -57,7 +58,7 @@ impl Patched {
         )
     }
 
-    /// Mends all checksums after the header was changed.
+    /// Corrects all checksums after the header was changed.
     fn mend(&mut self) {
         let checksum = seal(self.header());
         let footer = self.anchor.footer.locator.stored().range();
@@ -107,7 +108,7 @@ fn seal(envelope: &mut [u8]) -> u64 {
     checksum
 }
 
-/// Reads everything of the patched file and of the original: fields that are left are equal.
+/// Reads everything in the patched file and in the original: the remaining fields are equal.
 fn check(patched: Patched, field: &str, reason: &str) {
     let path = patched.path.clone();
     let original = NTuple::open_source(
@@ -148,7 +149,7 @@ fn check(patched: Patched, field: &str, reason: &str) {
     assert!(error.to_string().contains(reason), "{error}");
 }
 
-/// A top-level field with one column of its own, and its id.
+/// A top-level field with one column of its own, and its ID.
 fn plain_field(patched: &Patched) -> (String, u32) {
     let source = MemorySource::new("now.root", patched.bytes.clone());
     let ntuple = NTuple::open_source(source, Some(&patched.path), OpenOptions::default()).unwrap();
@@ -190,7 +191,7 @@ fn a_field_of_an_unknown_column_type_is_skipped_by_name() {
 fn a_field_whose_representations_are_not_numbered_from_0_is_skipped_by_name() {
     let mut patched = Patched::new("mixed_none.root", "mixed");
     let (name, id) = plain_field(&patched);
-    // behind type, bits, field and flags
+    // after type, bits, field and flags
     let at = patched.column_of(id) + 10;
     patched.header()[at..at + 2].copy_from_slice(&128u16.to_le_bytes());
     check(
@@ -204,7 +205,7 @@ fn a_field_whose_representations_are_not_numbered_from_0_is_skipped_by_name() {
 fn a_number_that_has_subfields_is_skipped_by_name() {
     let mut patched = Patched::new("mixed_none.root", "mixed");
     let (name, id) = plain_field(&patched);
-    // a float of a record moves below it; its parent stands in front of its role
+    // moves a float of a record below itself; the parent ID precedes the role
     let at = patched.role_of("y") - 4;
     patched.header()[at..at + 4].copy_from_slice(&id.to_le_bytes());
     patched.mend();
@@ -213,7 +214,7 @@ fn a_number_that_has_subfields_is_skipped_by_name() {
     let reason = skipped.iter().find(|field| field.name == name);
     let reason = reason.map(|field| field.reason.as_str());
     assert!(
-        reason.is_some_and(|reason| reason.contains("columns, and subfields as well")),
+        reason.is_some_and(|reason| reason.contains("both columns and subfields")),
         "{skipped:?}"
     );
 }
@@ -221,7 +222,7 @@ fn a_number_that_has_subfields_is_skipped_by_name() {
 #[test]
 fn a_record_whose_members_share_a_name_is_skipped_by_name() {
     let mut patched = Patched::new("mixed_none.root", "mixed");
-    // "y" is called as the member before it
+    // gives "y" the name of the preceding member
     let at = patched.role_of("y") + 8;
     patched.header()[at..at + 1].copy_from_slice(b"x");
     patched.mend();

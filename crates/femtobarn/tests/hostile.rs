@@ -1,8 +1,8 @@
-//! Hostile files: values of metadata and data are changed and the checksums mended. Whatever is done with such a file ends
-//! soon, in bounded memory, with a result or an error; what verification calls good can be read.
+//! Malicious files: values of metadata and data are changed and checksums corrected. Any operation on such a file ends
+//! soon, in bounded memory, with a result or an error; a file that verification calls good can be read.
 //!
-//! `FEMTOBARN_HOSTILE` says how many files are tried (2000 unless it does), `FEMTOBARN_HOSTILE_FIRST` which is the first: it is
-//! the seed of its changes. The last one that was tried is `hostile/current.*` below the directory of temporary files of Cargo.
+//! `FEMTOBARN_HOSTILE` sets the number of files (2000 by default), `FEMTOBARN_HOSTILE_FIRST` the first one, which is the
+//! seed of its changes. The last file tried is `hostile/current.*` in Cargo's directory of temporary files.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,7 +40,7 @@ fn changed_files_give_errors_or_values_in_bounded_time_and_memory() {
         number("FEMTOBARN_HOSTILE_FIRST", 0),
         number("FEMTOBARN_HOSTILE", 2000),
     );
-    // one minute by default; FEMTOBARN_HOSTILE asks for a number of seeds
+    // one minute by default; FEMTOBARN_HOSTILE sets a number of seeds
     let is_asked = std::env::var_os("FEMTOBARN_HOSTILE").is_some();
     let (start, mut tried) = (Instant::now(), 0);
     for seed in first..first + n {
@@ -59,7 +59,7 @@ fn changed_files_give_errors_or_values_in_bounded_time_and_memory() {
 
 #[test]
 fn objects_that_were_moved_behind_a_file_are_read_as_before() {
-    // what the changes of trees build upon
+    // files that changes of trees are based on
     for file in ["objects_split99", "leaves_many_baskets", "counted"] {
         let file = fs::read(root().join(format!("testdata/ttree/{file}.root"))).unwrap();
         let moved = inflated(&file);
@@ -74,7 +74,7 @@ fn objects_that_were_moved_behind_a_file_are_read_as_before() {
     }
 }
 
-/// Replaces bytes that are there just once.
+/// Replaces bytes that occur exactly once.
 fn replace(bytes: &mut [u8], was: &[u8], is: &[u8]) {
     let places = bytes.windows(was.len()).enumerate();
     let places: Vec<usize> = places
@@ -92,7 +92,7 @@ fn words(values: &[u64]) -> Vec<u8> {
         .collect()
 }
 
-/// Insists that verification, reading, converting, merging and rebuilding refuse a file alike.
+/// Checks that verifying, reading, converting, merging and rebuilding reject a file in the same way.
 fn is_refused(changed: &[u8], kind: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hostile.root");
@@ -149,7 +149,7 @@ fn clusters_and_pages_that_contradict_each_other_are_refused_by_all() {
         let changed = edited(&file, 0, |list| replace(list, &was, &is), |_| {});
         is_refused(&changed, kind);
     }
-    // the group agrees, and the pages do not
+    // the cluster group agrees, the pages do not
     let column = list.column(0, 0).unwrap();
     let page = list.pages(column)[0];
     let size = u32::try_from(page.locator.size).unwrap().to_le_bytes();
@@ -185,7 +185,7 @@ fn pages_of_unknown_compression_settings_are_copied_and_made_anew() {
     let list = ntuple.readers()[0].page_list(0).unwrap().unwrap();
     let column = list.column(0, 0).unwrap();
     let page = list.pages(column)[0];
-    // the settings stand behind the last page of a column, and the number of the first element
+    // the settings follow the last page of a column, and the index of the first element
     let end = |settings: u32| {
         let offset = page.locator.address.offset().to_le_bytes();
         [
@@ -221,7 +221,7 @@ fn pages_of_unknown_compression_settings_are_copied_and_made_anew() {
 
 #[test]
 fn elements_that_a_page_list_counts_wrongly_are_told_by_verification() {
-    // ROOT finds elements by these numbers; a reader that adds up pages does not see them
+    // ROOT finds elements by these numbers; a reader that counts pages does not notice them
     let file = fs::read(root().join("testdata/rntuple/clusters.root")).unwrap();
     let ntuple = open(&file).unwrap();
     let list = ntuple.readers()[0].page_list(0).unwrap().unwrap();
@@ -250,7 +250,7 @@ fn elements_that_a_page_list_counts_wrongly_are_told_by_verification() {
 
 #[test]
 fn zeros_that_no_page_holds_are_in_proportion_to_what_pages_hold() {
-    // fields were added late: clusters before have zeros for them, as many as the length of the array says
+    // fields were added late: earlier clusters have zeros for them, as many as the array length says
     let file = fs::read(root().join("testdata/rntuple/extension_late.root")).unwrap();
     let sized = |n: u64| [b"std::array<float,2>", &[0; 8][..], &n.to_le_bytes()].concat();
     for n in [1 << 27, 1 << 50, 1 << 58, u64::MAX] {
@@ -276,7 +276,7 @@ fn arrow_files_that_claim_more_than_is_there_are_errors_that_name_them() {
     let intact = fs::read(&table).unwrap();
     let end = intact.len() - 10;
     let mut refused = 0;
-    // each aligned word of the footer and of the first messages becomes what no file can hold
+    // each aligned word of the footer and of the first messages is set to impossible values
     let places = (8..intact.len().min(4096))
         .step_by(8)
         .chain((end - end % 8 - 2048..end).step_by(8));
@@ -299,7 +299,7 @@ fn arrow_files_that_claim_more_than_is_there_are_errors_that_name_them() {
     assert!(refused > 50, "{refused}");
 }
 
-/// A file with an uncompressed tree, and where bytes stand that are in it just once.
+/// A file with an uncompressed tree, and the position of bytes that occur exactly once in it.
 fn with_tree(name: &str, bytes: &[u8]) -> (Vec<u8>, usize) {
     let path = root().join(format!("testdata/ttree/{name}.root"));
     let file = inflated(&fs::read(path).unwrap());
@@ -312,9 +312,9 @@ fn with_tree(name: &str, bytes: &[u8]) -> (Vec<u8>, usize) {
     (file, places[0])
 }
 
-/// A file whose tree says that it has so many entries.
+/// A file whose tree states this number of entries.
 fn tree_of(n_entries: u64) -> Vec<u8> {
-    // behind five counters: fWeight, fTimerInterval, fScanField, fUpdate, fDefaultEntryOffsetLen
+    // after five counters: fWeight, fTimerInterval, fScanField, fUpdate, fDefaultEntryOffsetLen
     let mut rest = 1f64.to_be_bytes().to_vec();
     rest.extend([0, 25, 0, 1000u32].map(u32::to_be_bytes).concat());
     let (mut file, at) = with_tree("objects_split0", &rest);
@@ -328,7 +328,7 @@ fn trees_with_more_entries_than_their_files_can_hold_are_refused() {
     let intact = open(&tree_of(30)).unwrap();
     assert_eq!(intact.n_entries(), 30);
     assert!(intact.verify(1, None).unwrap()[0].is_good());
-    // what no branch has takes no bytes: as many as an ntuple without fields may have
+    // entries of no branch take no bytes: as many as an ntuple without fields may have
     for n in [
         (1 << 24) + 1,
         1 << 32,
@@ -359,7 +359,7 @@ fn a_tree_of_which_no_field_can_be_checked_is_not_good() {
 fn what_cannot_be_read_without_a_damaged_counter_is_left_out() {
     let lengths = b"\x08counts.m\nm[counts_]\x40\0\0\x06";
     let (intact, at) = with_tree("arrays_split1", lengths);
-    // behind it: version and members of TAttFill, fCompress, fBasketSize, fEntryOffsetLen, fWriteBasket
+    // then: version and members of TAttFill, fCompress, fBasketSize, fEntryOffsetLen, fWriteBasket
     let at = at + lengths.len() + 6 + 12;
     assert_eq!(intact[at..at + 4], 1u32.to_be_bytes());
     let mut changed = intact.clone();
@@ -376,13 +376,13 @@ fn what_cannot_be_read_without_a_damaged_counter_is_left_out() {
     assert!(
         skipped("counts.p")
             .reason
-            .contains("its lengths are in a branch")
+            .contains("its lengths are in branch")
     );
     let report = &changed.verify(1, None).unwrap()[0];
     assert_eq!(report.damages.len(), 1);
     assert_eq!(report.damages[0].field, "counts.m");
     assert!(!report.is_good());
-    // the rest is as it was
+    // the rest is unchanged
     let n = changed.n_entries();
     let (was, is) = (read(&intact, 0, n).unwrap(), read(&changed, 0, n).unwrap());
     let (was, is) = (was.unwrap(), is.unwrap());

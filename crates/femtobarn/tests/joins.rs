@@ -1,4 +1,4 @@
-//! What belongs to the ntuples that are joined beside their fields.
+//! Data of joined ntuples besides their fields.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -15,7 +15,7 @@ fn open(path: &Path) -> NTuple {
     NTuple::open(&files, OpenOptions::default()).unwrap()
 }
 
-/// Joined ntuples had lost what describes the classes of streamed objects, without which ROOT cannot read them.
+/// Joined ntuples lost the descriptions of streamed objects' classes, without which ROOT cannot read them.
 #[test]
 fn classes_of_streamed_objects_are_described_in_what_is_joined() {
     let folder = tempfile::tempdir().unwrap();

@@ -48,7 +48,7 @@ fn files_are_read_one_after_another_whatever_their_encodings() {
             names[i as usize]
         );
     }
-    // over the borders: the parts of each file
+    // across file boundaries: the parts of each file
     let across = read(&together, None, n / 2, 2 * n + n / 3);
     let whole = read(&together, None, 0, 5 * n);
     assert_eq!(
@@ -179,7 +179,8 @@ fn what_is_made_and_held_does_not_grow_with_the_files() {
         read(&many, None, 500 * n - n / 2, 500 * n + n / 3),
         read_around(&few, n)
     );
-    // other fields are another selection, and so are the same ones where one turned out to be unreadable
+    // other fields are another selection, and so are the same fields after one turned out to be
+    // unreadable
     let field = [top_level(&many)[0].clone()];
     many.select(Some(&field)).unwrap();
     many.select(Some(&field)).unwrap();
@@ -195,7 +196,7 @@ fn trees_of_files_that_were_written_alike_share_what_their_branches_are() {
     let many = open(&files);
     assert_eq!(many.n_schemas(), few.n_schemas());
     assert_eq!(many.page_list_bytes(), 0);
-    // another opening of one of them, too, as long as they are open
+    // another reader of one of the files shares them as well, while they are open
     let alone = open(&all[..1]);
     let schema = |ntuple: &NTuple| std::sync::Arc::as_ptr(&ntuple.readers()[0].descriptor().schema);
     assert_eq!(schema(&alone), schema(&many));
@@ -204,7 +205,7 @@ fn trees_of_files_that_were_written_alike_share_what_their_branches_are() {
     assert_eq!(read(&many, None, all - n, all), read(&few, None, 0, n));
 }
 
-/// The end of the last of five files, and the beginning of the first.
+/// The end of the second file, and the beginning of the third.
 fn read_around(few: &NTuple, n: u64) -> arrow_array::RecordBatch {
     let (end, begin) = (
         read(few, None, 5 * n - n / 2, 5 * n),

@@ -1,4 +1,4 @@
-//! Merging, joining and proving: the output has the entries of the inputs, whatever is done with the pages.
+//! Merging, joining and proving: the output has the entries of the inputs, whatever happens to the pages.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Merging trees: what they become is paired by the names that their branches have, in whatever order the files have them.
+//! Merging trees: branches are matched by name, in any order.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,7 +26,7 @@ fn named(name: &str) -> Input {
     input(&root().join("testdata/names").join(format!("{name}.root")))
 }
 
-/// Insists on the values of a field of integers.
+/// Checks the values of an integer field.
 fn has_values(output: &Path, ntuple: &str, field: &str, expected: &[i64]) {
     let (all, newest) = (ntuples_in(output), format!("{ntuple};1"));
     let found = all.iter().find(|(path, _)| *path == newest);
@@ -62,7 +62,7 @@ fn branches_are_paired_by_their_own_names() {
         has_values(&output, "E", "a_b", &[1, 10]);
         has_values(&output, "E", "a_b_2", &[2, 20]);
     }
-    // as converting pairs them
+    // matched as in conversions
     let options = femtobarn::convert::ConvertOptions::default();
     let converted = folder.path().join("converted.root");
     femtobarn::convert::convert(&inputs, &converted, &options, &|_| true).unwrap();
@@ -72,14 +72,14 @@ fn branches_are_paired_by_their_own_names() {
     merged(&inputs, &output, &with(Mode::Strict)).unwrap();
     has_values(&output, "E", "a_b", &[20, 2, 2]);
     has_values(&output, "E", "a_b_2", &[10, 1, 1]);
-    // two branches that would have one name are not one field
+    // two branches that would have the same name are not one field
     let apart = [named("plain"), named("only_dotted")];
     let error = merged(&apart, &output, &with(Mode::Filter)).unwrap_err();
     assert_eq!(error.kind(), "schema-mismatch", "{error}");
     merged(&apart, &output, &with(Mode::Union)).unwrap();
     has_values(&output, "E", "a_b", &[200, 0]);
     has_values(&output, "E", "a_b_2", &[0, 100]);
-    // entries are chosen
+    // with selected entries
     let chosen = MergeOptions {
         entries: Entries::Where(Expression::parse("a_b < 15").unwrap()),
         ..with(Mode::Filter)
@@ -158,7 +158,7 @@ fn arrays_are_paired_by_their_counters() {
     for inputs in [inputs.clone(), [inputs[1].clone(), inputs[0].clone()]] {
         let report = merged(&inputs, &output, &all).unwrap();
         has_values(&output, "E", "nJet", &[2, 2]);
-        // what an input does not have is told, whichever comes first
+        // fields that an input lacks are reported, whichever input is first
         let lacks = |input: usize| report.inputs[input].ntuples[0].1.missing.to_vec();
         let one = usize::from(inputs[0] == named("counted_two"));
         let mut missing = lacks(one);
@@ -199,7 +199,7 @@ fn older_cycles_are_told_as_left_behind() {
         left.contains(&older("t;1")) && left.contains(&older("h;1")),
         "{left:?}"
     );
-    // one that is named, with a cycle or without
+    // named, with or without a cycle
     let of = |path: &str| Input {
         path: Some(path.to_owned()),
         ..named("cycles")

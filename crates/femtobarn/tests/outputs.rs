@@ -1,4 +1,4 @@
-//! How outputs appear: what others made in the meantime stays, and links that lead to nothing yet are followed.
+//! How outputs appear: files that others made in the meantime stay, and links to missing files are refused.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -42,10 +42,10 @@ fn n_entries(path: &Path) -> u64 {
     ntuple.n_entries()
 }
 
-/// What makes an output: calls what is given while it is being made.
+/// Makes an output, and calls the given function meanwhile.
 type Maker<'m> = &'m dyn Fn(&Path, &(dyn Fn() + Sync)) -> Result<(), Error>;
 
-/// Everything that makes outputs; `overwrite` says whether they replace what is there.
+/// All operations that make outputs; `overwrite` says whether they replace existing files.
 fn with_all(folder: &Path, overwrite: bool, check: &dyn Fn(&str, Maker<'_>)) {
     let (one, two) = (ten("double32.root", folder), ten("clusters.root", folder));
     let merging = |append: bool| {
@@ -106,7 +106,7 @@ fn partial(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Outputs that were not to replace anything replaced what others had made since it was looked whether there is something.
+/// Outputs that were not allowed to replace files replaced those that others had made after the check.
 #[test]
 fn what_others_made_in_the_meantime_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn what_others_made_in_the_meantime_is_not_replaced() {
     });
 }
 
-/// A link to nothing, which anybody may have left in a folder for all, would choose where the output goes.
+/// A link to a missing file, which any user can leave in a shared directory, would decide where the output goes.
 #[test]
 fn links_to_what_is_not_there_are_refused() {
     let folder = tempfile::tempdir().unwrap();

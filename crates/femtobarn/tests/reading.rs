@@ -1,4 +1,4 @@
-//! A read of a part is a part of the read of the whole, however it is done.
+//! A read of a part equals that part of a read of the whole, however it is done.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -85,7 +85,7 @@ fn any_number_of_threads_gives_the_same_arrays() {
     }
 }
 
-/// A source that is worth waiting for: small requests, several at once.
+/// A source with latency: small requests, several at once.
 #[derive(Debug)]
 struct Distant(Arc<MemorySource>);
 
@@ -198,7 +198,7 @@ fn an_iteration_decompresses_no_page_twice_while_the_cache_has_room() {
         .find(|(name, _)| *name == "pages")
         .unwrap()
         .1;
-    // the last offset of a page that ends with a step is looked up again
+    // the last offset of a page that ends with a step is read again
     assert!(
         decoded <= pages + pages / 4,
         "{decoded} pages decoded of {pages}"

@@ -1,4 +1,4 @@
-//! Branches of trees of which only reading tells that they cannot be read.
+//! Branches of trees that turn out to be unreadable only when they are read.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::root;
 use femtobarn::{Error, NTuple, OpenOptions, ReadOptions, Steps, StepsOptions};
 
-/// 400 entries; objects in branch "thing" are of another version from entry 200 on, and do not say so.
+/// 400 entries; objects in branch "thing" have another version from entry 200 on, and do not state it.
 fn versions() -> Arc<NTuple> {
     let path = root().join("testdata/ttree/versions.root");
     let files = [(path.to_str().unwrap().to_owned(), None)];
@@ -43,7 +43,7 @@ fn a_named_field_that_is_not_understood_is_an_error() {
     assert!(matches!(&error, Error::Unsupported { name, .. } if name == "thing"));
     assert!(error.to_string().contains("by selecting fields"), "{error}");
     assert!(ntuple.left_out().is_empty());
-    // but not of fields that were only chosen
+    // but not of fields that were selected by a pattern
     let arrays = ntuple
         .read(&selection.leaving_out(), 0..400, &ReadOptions::default())
         .unwrap();

@@ -99,14 +99,14 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
                 nodes: Some(1),
                 ..options.clone()
             },
-            "--nodes 3 --replicas 1, and not 1 and 1",
+            "--nodes 3 --replicas 1, not 1 and 1",
         ),
         (
             LocalOptions {
                 replicas: Some(0),
                 ..LocalOptions::default()
             },
-            "--nodes 3 --replicas 1, and not 3 and 0",
+            "--nodes 3 --replicas 1, not 3 and 0",
         ),
         (
             LocalOptions {
@@ -114,7 +114,7 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
                 fsync: Some("always".into()),
                 ..LocalOptions::default()
             },
-            "--memory 0, and not 5, --fsync everysec, and not always",
+            "--memory 0, not 5, --fsync everysec, not always",
         ),
     ] {
         let error = up(&path, &options).unwrap_err();
@@ -341,7 +341,7 @@ fn what_cannot_become_a_cluster_is_said() {
     fs::write(&file, "").unwrap();
     let error = up(&file, &LocalOptions::default()).unwrap_err();
     assert_eq!(error.kind(), "usage");
-    assert!(error.to_string().contains("this is a file"), "{error}");
+    assert!(error.to_string().contains("is a file"), "{error}");
     fs::remove_file(&file).unwrap();
     assert_eq!(status(folder.path()).unwrap_err().kind(), "not-in-store");
     assert_eq!(down(folder.path()).unwrap_err().kind(), "not-in-store");

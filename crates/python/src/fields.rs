@@ -77,8 +77,8 @@ impl Fields {
 }
 
 impl Fields {
-    /// The fields. Views that have only a source and a type get their subfields. Views can refer to these fields and to
-    /// the existing fields `there`.
+    /// The fields. Projected fields that have only a source and a type get their subfields. Their sources can be these
+    /// fields and the existing fields `there`.
     pub fn models(&self, there: &[FieldModel]) -> PyResult<Vec<FieldModel>> {
         let all: Vec<&FieldModel> = there.iter().chain(&self.fields).collect();
         let mut classes = [false, true]
@@ -86,13 +86,13 @@ impl Fields {
             .into();
         all.iter()
             .for_each(|field| add_classes(field, &mut classes));
-        let view = |field: &FieldModel| match &field.kind {
+        let completed = |field: &FieldModel| match &field.kind {
             FieldKind::Projected { source, subfields } if subfields.is_empty() => {
                 Ok(shown(&all, &classes, field, source)?.unwrap_or_else(|| field.clone()))
             }
             _ => Ok(field.clone()),
         };
-        let models = self.fields.iter().map(view);
+        let models = self.fields.iter().map(completed);
         models.collect::<Result<_, Error>>().map_err(to_python)
     }
 
@@ -126,7 +126,7 @@ fn add_classes(field: &FieldModel, classes: &mut Vec<FieldModel>) {
     below.for_each(|field| add_classes(field, classes));
 }
 
-/// A field above the source of a view, with a variable number of values per entry, by its path.
+/// An ancestor of a projected field's source with a variable number of values per entry, by its path.
 enum Layer {
     Collection(String),
     Optional(String),
@@ -142,8 +142,8 @@ impl Layer {
     }
 }
 
-/// The view of the field at a path, in which `_0` may be left out, with a view of each collection and optional value in
-/// between; None if there is no such field.
+/// The projected field for the field at a path, in which `_0` may be left out, with a projected field for each
+/// collection and optional value in between; None if there is no such field.
 fn shown(
     all: &[&FieldModel],
     classes: &[FieldModel],
@@ -200,10 +200,10 @@ fn find_shown<'a>(
     Some((path, layers, seen))
 }
 
-/// The view of the field at `path`, with the type of `shown`, inside these layers.
+/// The projected field for the field at `path`, with the type of `shown`, inside these layers.
 fn below(shown: &FieldModel, layers: &[Layer], path: &str, seen: &FieldModel) -> FieldModel {
     use FieldKind as K;
-    let view = |source: &str, subfields| FieldModel {
+    let projected = |source: &str, subfields| FieldModel {
         type_version: shown.type_version,
         type_checksum: shown.type_checksum,
         ..FieldModel::projected(
@@ -217,23 +217,23 @@ fn below(shown: &FieldModel, layers: &[Layer], path: &str, seen: &FieldModel) ->
     match (&shown.kind, layers.split_first(), &seen.kind) {
         (K::Collection(item), Some((Layer::Collection(first), rest)), _)
         | (K::Optional(item), Some((Layer::Optional(first), rest)), _) => {
-            view(first, vec![below(item, rest, path, seen)])
+            projected(first, vec![below(item, rest, path, seen)])
         }
         (K::Collection(item), None, K::Collection(of))
         | (K::Optional(item), None, K::Optional(of))
         | (K::Wrapper(item), None, K::Wrapper(of)) => {
-            view(path, vec![below(item, &[], &member("_0"), of)])
+            projected(path, vec![below(item, &[], &member("_0"), of)])
         }
-        // the subfields of the view have the columns
+        // the subfields of the projected field have the columns
         (K::Leaf(_), None, K::Wrapper(of)) => below(shown, &[], &member("_0"), of),
         (K::Record(wanted), None, K::Record(members)) => {
             let pairs = wanted.iter().filter_map(|wanted| {
                 let found = members.iter().find(|found| found.name == wanted.name)?;
                 Some(below(wanted, &[], &member(&found.name), found))
             });
-            view(path, pairs.collect())
+            projected(path, pairs.collect())
         }
-        _ => view(path, Vec::new()),
+        _ => projected(path, Vec::new()),
     }
 }
 

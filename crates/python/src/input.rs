@@ -1,5 +1,5 @@
-//! Conversion of Python arrays to Arrow arrays: from the nodes that Python makes of Awkward and NumPy arrays, and from
-//Arrow ! capsules. Nothing is copied.
+//! Converts Python arrays to Arrow arrays: from the nodes that Python makes of Awkward and NumPy arrays, and from
+//! Arrow capsules. Nothing is copied.
 #![expect(unsafe_code, reason = "Python buffers are accessed through pointers")]
 
 use std::ptr::NonNull;

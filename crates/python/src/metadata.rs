@@ -70,7 +70,7 @@ pub fn fields<'py>(
     result.map(|()| list)
 }
 
-/// Fields that have no columns of their own, but can be requested: they show the columns of several fields together.
+/// Fields that have no columns of their own, but can be requested: they project the columns of several fields.
 fn groups(reader: &Reader) -> Vec<u32> {
     let descriptor = reader.descriptor();
     let mut ids: Vec<u32> = reader.aliases().values().copied().collect();
@@ -215,7 +215,7 @@ pub fn sizes<'py>(py: Python<'py>, sizes: &ColumnSizes) -> PyResult<Bound<'py, P
 }
 
 /// A plan.
-pub fn explanation<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
+pub fn plan_of<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let numbers = [
         ("num_entries", plan.n_entries),
@@ -246,15 +246,7 @@ pub fn explanation<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyD
         list.append(entry)?;
     }
     dict.set_item("per_column", list)?;
-    let mut notes = Vec::new();
-    if !plan.exact {
-        notes.push(format!(
-            "bytes and pages are upper bounds: below collections in partly read clusters, pages are chosen once the \
-             offsets are known; up to {} rounds of reading, each with its own requests",
-            plan.rounds
-        ));
-    }
-    dict.set_item("notes", notes)?;
+    dict.set_item("notes", plan.notes())?;
     Ok(dict)
 }
 

@@ -137,8 +137,8 @@ impl NTuple {
     }
 
     /// For each top-level field: name, description, and its type in an event store with the classes in the type, or the
-    /// reason why it has none. Fields without a class get a class named after them. Fields that only serve as source of
-    /// the importer's views are left out.
+    /// reason why it has none. Fields without a class get a class named after them. Hidden sources of projected fields
+    /// are left out.
     fn described(&self) -> PyResult<Vec<DescribedField>> {
         let left_out = self.inner.left_out();
         let descriptor = self.first()?.descriptor();
@@ -148,7 +148,7 @@ impl NTuple {
             let Some(field) = descriptor.field(id) else {
                 continue;
             };
-            if descriptor.is_behind_views(id) || left_out.reason(name).is_some() {
+            if descriptor.is_hidden_source(id) || left_out.reason(name).is_some() {
                 continue;
             }
             let about = (name.to_owned(), field.record.description.clone());
@@ -280,7 +280,7 @@ impl NTuple {
             let selection = self.inner.select(paths.as_deref())?;
             self.inner.explain(&selection, entry_start..entry_stop)
         };
-        metadata::explanation(py, &py.detach(compute).map_err(to_python)?)
+        metadata::plan_of(py, &py.detach(compute).map_err(to_python)?)
     }
 
     /// What was read of all files, also as a summary of several lines; wall time and CPU time in seconds.

@@ -199,7 +199,7 @@ pub struct NTupleWriter {
     url: String,
     name: String,
     writer: Arc<Mutex<Option<write::NTupleWriter>>>,
-    /// The fields that views can refer to if they are added later.
+    /// The possible sources of projected fields that are added later.
     fields: Mutex<Vec<FieldModel>>,
 }
 

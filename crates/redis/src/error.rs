@@ -27,7 +27,7 @@ pub enum RedisError {
         said: String,
     },
     /// A server refused a command, and would refuse it again.
-    #[error("{url}: cannot {doing}: {node} says {said:?}")]
+    #[error("{url}: cannot {doing}: {node} answered {said:?}")]
     Refused {
         /// The URL.
         url: String,

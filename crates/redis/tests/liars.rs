@@ -307,7 +307,7 @@ fn a_full_server_says_how_full_it_is() {
     assert_eq!(
         error.to_string(),
         format!(
-            "redis://liars/: cannot try: {} says \"OOM no (5M used, maxmemory is 4M)\"",
+            "redis://liars/: cannot try: {} answered \"OOM no (5M used, maxmemory is 4M)\"",
             server.address
         )
     );
@@ -438,5 +438,5 @@ fn a_guard_is_asked_before_servers_are_used_and_told_of_replicas() {
     guard.refuses.store(1, SeqCst);
     let error = run(&mut Flow::new(&client), &["GET a"], false).unwrap_err();
     let said = error.to_string();
-    assert!(said.ends_with("says \"NOT OK\""), "{said}");
+    assert!(said.ends_with("answered \"NOT OK\""), "{said}");
 }

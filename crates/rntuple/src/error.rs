@@ -1,4 +1,4 @@
-//! Errors of reading RNTuples.
+//! The error of this crate.
 
 use femtobarn_codec::CodecError;
 use femtobarn_io::IoError;
@@ -6,7 +6,7 @@ use femtobarn_rootfile::RootFileError;
 
 use crate::spec::{PageAddress, SpecError};
 
-/// What can go wrong in reading an RNTuple.
+/// An error in reading or writing an RNTuple.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "members are named by the messages")]
@@ -15,7 +15,7 @@ pub enum RNTupleError {
     Io(#[from] IoError),
     #[error(transparent)]
     RootFile(#[from] RootFileError),
-    /// An envelope or the anchor is broken or not supported.
+    /// An envelope or the anchor is damaged or not supported.
     #[error("{url}: {structure} of {ntuple:?} at {at} is not readable")]
     Spec {
         url: String,
@@ -24,8 +24,8 @@ pub enum RNTupleError {
         at: PageAddress,
         source: SpecError,
     },
-    /// Bytes that do not decompress.
-    #[error("{url}: {structure} of {ntuple:?} at {at} does not decompress")]
+    /// Compressed bytes cannot be decompressed.
+    #[error("{url}: {structure} of {ntuple:?} at {at} cannot be decompressed")]
     Codec {
         url: String,
         ntuple: String,
@@ -33,7 +33,7 @@ pub enum RNTupleError {
         at: PageAddress,
         source: CodecError,
     },
-    /// An object of a file that is not understood.
+    /// An object of the file is damaged or not supported.
     #[error("{url}: {structure} of {ntuple:?} at {at} is not readable")]
     Object {
         url: String,
@@ -42,7 +42,7 @@ pub enum RNTupleError {
         at: PageAddress,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A page whose checksum does not fit.
+    /// The checksum of a page does not match.
     #[error(
         "page checksum mismatch in {url} at {at} (column {column} of field {field:?}, cluster {cluster}): expected {expected:#018x}, found {found:#018x}"
     )]
@@ -64,7 +64,7 @@ pub enum RNTupleError {
         expected: String,
         found: String,
     },
-    /// The object is none.
+    /// The object is not an ntuple or tree.
     #[error("{url}: {path:?} is a {class_name}, not a ROOT::RNTuple or TTree{hint}")]
     NotAnRNTuple {
         url: String,
@@ -72,15 +72,15 @@ pub enum RNTupleError {
         class_name: String,
         hint: String,
     },
-    /// A file in which the ntuple must be named.
-    #[error("{url}: holds {count} {kind}{hint}")]
+    /// The file has several ntuples, so one must be named.
+    #[error("{url} has {count} {kind}{hint}")]
     AmbiguousNTuple {
         url: String,
         count: usize,
         kind: &'static str,
         hint: String,
     },
-    /// A field that the ntuple does not have.
+    /// The ntuple does not have this field.
     #[error("{} has no field {name:?}{hint}", place(url, ntuple))]
     NoSuchField {
         url: String,
@@ -88,18 +88,18 @@ pub enum RNTupleError {
         name: String,
         hint: String,
     },
-    /// A field that cannot be read.
+    /// The field cannot be read.
     #[error("{url}: field {name:?} of {ntuple:?} cannot be read: {reason}{hint}")]
     Unsupported {
         url: String,
         ntuple: String,
         name: String,
         reason: String,
-        /// What to do, behind a "; ", or nothing.
+        /// What to do, after a "; "; or nothing.
         hint: String,
     },
-    /// Files that do not belong together.
-    #[error("{url}: field {name:?} of {ntuple:?} does not fit {other}: {reason}")]
+    /// A field differs between files that are read together.
+    #[error("{url}: field {name:?} of {ntuple:?} does not match {other}: {reason}")]
     SchemaMismatch {
         url: String,
         other: String,
@@ -107,9 +107,9 @@ pub enum RNTupleError {
         name: String,
         reason: String,
     },
-    /// A field whose values cannot be brought together as they are encoded.
+    /// Fields with different encodings cannot be merged.
     #[error(
-        "field {name:?} of {url} cannot join that of {other} as they are encoded: {reason}; converting the files together takes them apart to their values"
+        "field {name:?} of {url} cannot be merged with that of {other}: {reason}; convert the files together instead"
     )]
     NeedsRebuild {
         url: String,
@@ -117,23 +117,23 @@ pub enum RNTupleError {
         name: String,
         reason: String,
     },
-    /// A field or an ntuple that cannot be written.
+    /// The field or ntuple cannot be written.
     #[error("{name:?} cannot be written: {reason}")]
     Unwritable { name: String, reason: String },
-    /// A table that cannot be read.
+    /// The table cannot be read.
     #[error("{url} cannot be read: {reason}")]
     Table { url: String, reason: String },
-    /// What was asked for does not go together.
+    /// The request is not possible.
     #[error("{what}")]
     Usage { what: String },
-    /// Files that nobody would take for one ntuple.
-    #[error("{url} and {other} cannot be read as one ntuple: {reason}")]
+    /// Files that cannot be read as one ntuple.
+    #[error("{url} and {other} cannot be opened as one ntuple: {reason}")]
     Unrelated {
         url: String,
         other: String,
         reason: String,
     },
-    /// A range outside the ntuple.
+    /// The range is outside the ntuple.
     #[error("entries {start}..{stop} are outside the {n_entries} entries of {ntuple:?}")]
     EntryRange {
         ntuple: String,
@@ -141,10 +141,10 @@ pub enum RNTupleError {
         stop: u64,
         n_entries: u64,
     },
-    /// More memory than there is or than is allowed.
-    #[error("reading needs {bytes} bytes of memory, which cannot be had: {reason}")]
+    /// More memory than is available or allowed.
+    #[error("cannot allocate {bytes} bytes of memory to read: {reason}")]
     Memory { bytes: u64, reason: String },
-    /// Something that cannot be, unless femtobarn itself is wrong.
+    /// A state that is only possible if femtobarn has a bug.
     #[error("internal error: {what}; please report this")]
     Internal { what: String },
     /// The caller stopped the read.
@@ -163,24 +163,24 @@ impl femtobarn_io::MayInterrupt for RNTupleError {
 }
 
 impl RNTupleError {
-    /// Whether somebody wanted it to end.
+    /// Whether the caller stopped the operation.
     pub fn is_interrupted(&self) -> bool {
         self.kind() == "interrupted"
     }
 
-    /// The error of what cannot be.
+    /// The error for an impossible state.
     pub fn internal(what: impl ToString) -> Self {
         Self::Internal {
             what: what.to_string(),
         }
     }
 
-    /// The message with those of all causes.
+    /// The message, followed by those of all causes.
     pub fn with_causes(&self) -> String {
         femtobarn_io::with_causes(self)
     }
 
-    /// A stable name of the kind of error.
+    /// The stable name of the error's kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Io(error) => error.kind(),
@@ -219,7 +219,7 @@ impl RNTupleError {
     }
 }
 
-/// A file, or an ntuple in it.
+/// Names a file, or an ntuple in it.
 fn place(url: &str, ntuple: &str) -> String {
     match ntuple {
         "" => url.to_owned(),

@@ -1,4 +1,4 @@
-//! Bodies of the fuzz targets: they may fail, but never panic, hang or allocate without bound.
+//! Bodies of the fuzz targets. They may return errors, but must not panic, hang or allocate without limit.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::spec::{
     SchemaDescription,
 };
 
-/// Parses bytes as each of the metadata structures, the checksum mended so that parsing goes on behind it.
+/// Parses bytes as each of the metadata structures, with a corrected checksum, so that parsing continues
+/// after it.
 pub fn envelopes(data: &[u8]) {
     let _ = Anchor::parse(data);
     let _ = SchemaDescription::parse(&mut Cursor::new(data));
@@ -56,7 +57,7 @@ pub fn page(data: &[u8]) {
         None if column_type.is_index() => Target::Index,
         None => Target::Switch,
     };
-    // 8-byte aligned, as the buffers of results are
+    // aligned to 8 bytes, like the buffers of results
     let mut out = vec![0u64; (n * target.size()).div_ceil(8)];
     let out = bytemuck::cast_slice_mut(&mut out)
         .get_mut(..n * target.size())

@@ -228,7 +228,7 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
             Some(end) if end != self.at => {
                 let written = end.saturating_sub(header.start);
                 let read = self.at.saturating_sub(header.start);
-                let expected = format_args!("{written} bytes, as its byte count says");
+                let expected = format_args!("{written} bytes according to its byte count");
                 Err(self.corrupt(what, expected, format_args!("{read} bytes")))
             }
             _ => Ok(()),

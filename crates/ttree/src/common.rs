@@ -1,4 +1,4 @@
-//! What trees that were written alike share.
+//! What trees with the same branches share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::descriptor::{Described, describe, descriptor};
 use crate::model::{Filling, TreeModel};
 use crate::object::Infos;
 
-/// What trees of files that were written alike have in common.
+/// The common parts of trees with the same branches.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub infos: Arc<Infos>,
@@ -20,11 +20,12 @@ pub(crate) struct Common {
     pub header: KnownHeader,
 }
 
-/// Those of files that are open.
+/// The common parts of open files.
 pub(crate) static COMMON: Known<Common> = Known::new();
 
 impl Common {
-    /// Of a tree that `writer` wrote; if a file that is open has the same, it is shared.
+    /// The common parts of a tree written by `writer`. If an open file has the same, they are
+    /// shared.
     pub fn of(model: TreeModel, infos: Arc<Infos>, writer: &str, filling: &Filling) -> Arc<Self> {
         let is_same = |known: &Self, model: &TreeModel| {
             Arc::ptr_eq(&known.infos, &infos)

@@ -1,4 +1,4 @@
-//! Reading what ROOT has streamed.
+//! A cursor for streamed objects.
 
 use femtobarn_rootfile::{StreamedCursor, StreamedError};
 

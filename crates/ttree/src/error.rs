@@ -1,51 +1,51 @@
-//! What can be wrong in the bytes of a tree.
+//! Errors in the bytes of a tree.
 
-/// An error in the bytes of an object or of a basket. Offsets count from the first byte of what is read.
+/// An error in the bytes of an object or of a basket. Offsets count from the first byte of that object or basket.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// The bytes end too early.
+    /// The bytes are truncated.
     #[error("{what} at byte {offset}: expected {expected} bytes, found {found}")]
     Truncated {
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
-        /// Where.
+        /// Its offset.
         offset: usize,
-        /// Bytes needed.
+        /// Number of bytes needed.
         expected: u64,
-        /// Bytes there.
+        /// Number of bytes available.
         found: u64,
     },
-    /// A value that no intact file has.
+    /// A value that is invalid.
     #[error("{what} at byte {offset}: expected {expected}, found {found}")]
     Corrupt {
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
-        /// Where.
+        /// Its offset.
         offset: usize,
-        /// What would be right, in words.
+        /// Description of valid values.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
-    /// What is wrong in one entry of a tree.
+    /// An error in one entry of a tree.
     #[error("entry {entry}: {source}")]
     Entry {
-        /// Its number: in the basket while that is decoded, in the tree once the basket is known.
+        /// The entry number: in the basket while that is decoded, in the tree once the basket is known.
         entry: u64,
-        /// What is wrong, with offsets from the first byte of the entry.
+        /// The error, with offsets from the first byte of the entry.
         source: Box<TreeError>,
     },
-    /// Something that is not read.
+    /// A structure that is not supported.
     #[error("{0}")]
     Unsupported(String),
-    /// Something that is not read if the bytes are intact: nothing in the file speaks of it.
+    /// A structure that is not supported, provided that the bytes are intact: the file has no description of it.
     #[error("{0}")]
     Undescribed(String),
 }
 
 impl TreeError {
-    /// The error of bytes in an entry.
+    /// Adds the entry number to an error.
     pub(crate) fn in_entry(self, entry: u64) -> Self {
         match self {
             Self::Truncated { .. } | Self::Corrupt { .. } => Self::Entry {
@@ -56,7 +56,7 @@ impl TreeError {
         }
     }
 
-    /// Counts the entry from the first one of the tree and not from that of a basket, whose first entry is `first`.
+    /// Converts entry numbers in the basket, whose first entry is `first`, to entry numbers in the tree.
     pub(crate) fn counted_from(self, first: u64) -> Self {
         match self {
             Self::Entry { entry, source } => Self::Entry {
@@ -68,7 +68,7 @@ impl TreeError {
     }
 }
 
-/// Why a branch cannot be read, in words.
+/// The error that a branch cannot be read, with a reason.
 pub(crate) fn unsupported<T>(reason: impl Into<String>) -> Result<T, TreeError> {
     Err(TreeError::Unsupported(reason.into()))
 }

@@ -1,4 +1,5 @@
-//! Bodies of the fuzz targets: they may fail, but never panic, hang or allocate without bound.
+//! Bodies of the fuzz targets. They may return errors, but must not panic, hang or allocate without
+//! limit.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use crate::interp::{Cpp, Shape, Shapes, rest};
 use crate::object::Infos;
 use crate::read::{Op, Sink, decode_entries};
 
-/// Entries that are read at most.
+/// The most entries that are read.
 const MOST_ENTRIES: u64 = 1000;
 
-/// Opens bytes as a ROOT file, and reads every branch of every tree in it.
+/// Opens bytes as a ROOT file, and reads every branch of every tree.
 pub fn tree(data: &[u8]) {
     let source: Arc<dyn ByteSource> = MemorySource::new("memory:fuzz", data.to_vec());
     let Ok(file) = RootFile::open(source.clone()) else {
@@ -32,7 +33,7 @@ pub fn tree(data: &[u8]) {
     }
 }
 
-/// Reads a tree branch by branch: a range is the part of the whole.
+/// Reads a tree branch by branch, and checks that a range equals that part of the whole.
 fn everything(reader: &Arc<Reader>) {
     let stop = reader.n_entries().min(MOST_ENTRIES);
     let (from, to) = (stop / 3, stop - stop / 5);
@@ -59,7 +60,7 @@ fn everything(reader: &Arc<Reader>) {
     }
 }
 
-/// The first column of a branch, if all entries are of the same size.
+/// The first column of a branch, if all entries have the same size.
 fn fixed(reader: &Arc<Reader>, name: &str, start: u64, stop: u64) -> Option<Vec<u8>> {
     let names = [name.to_owned()];
     let (schema, mut bindings) =
@@ -94,7 +95,7 @@ const TYPES: [&str; 12] = [
     "TArrayD",
 ];
 
-/// Decodes bytes as a basket of each of some types.
+/// Decodes bytes as baskets of several types.
 pub fn basket(data: &[u8]) {
     let Some((&[kind, n, flags], values)) = data.split_first_chunk::<3>() else {
         return;
@@ -128,7 +129,7 @@ pub fn basket(data: &[u8]) {
     let _ = crate::read::parse_embedded(&mut Cursor::new(values));
 }
 
-/// Offsets of `n` entries of about the same size.
+/// Offsets of `n` entries of nearly equal size.
 fn even(length: usize, n: usize) -> Vec<u32> {
     let each = length.checked_div(n).unwrap_or(0);
     (0..n)
@@ -136,7 +137,7 @@ fn even(length: usize, n: usize) -> Vec<u32> {
         .collect()
 }
 
-/// What was decoded has as many values in every column as the lists above say.
+/// Checks that every decoded column has the number of values that its lists state.
 fn complete(shape: &Shape, n: usize, sinks: &mut std::slice::Iter<'_, Sink>) {
     let lengths = |sinks: &mut std::slice::Iter<'_, Sink>| {
         let bytes = sinks.next().map_or(&[][..], |sink| sink.bytes.as_slice());

@@ -1,16 +1,16 @@
-//! Reading TTree: the model of a tree, the meaning of its branches, and their baskets as columns.
+//! Reads TTree: the model of a tree, the meaning of its branches, and baskets as columns.
 //!
-//! A tree presents itself as an ntuple does: [`open`] gives a [`Reader`](femtobarn_rntuple::read::Reader) whose
-//! descriptor has a field for every branch that has data, and whose columns come from baskets. So everything above
-//! works for both.
+//! A tree is presented like an ntuple: [`open`] returns a [`Reader`](femtobarn_rntuple::read::Reader) whose
+//! descriptor has a field for every branch with data, and whose columns come from baskets. So all code above works
+//! for both.
 //!
-//! - `object`: objects of a file, read by the streamer infos in it, as far as they are needed to know a tree;
+//! - `object`: reads objects by the streamer infos of the file, as far as a tree needs them;
 //! - [`model`]: the tree: branches, leaves, baskets, clusters;
-//! - `interp`: from a branch to what its bytes mean;
-//! - `read`: baskets to buffers.
+//! - `interp`: interprets branches: what their bytes mean;
+//! - `read`: decodes baskets into buffers.
 //!
-//! Described by ROOT's reference guide (`TTree`, `TBranch`, `TBranchElement`, `TBasket`, `TLeaf`, `TBufferFile`,
-//! `TStreamerInfo`) and its sources.
+//! References: ROOT's reference guide (`TTree`, `TBranch`, `TBranchElement`, `TBasket`, `TLeaf`, `TBufferFile`,
+//! `TStreamerInfo`), and its sources.
 
 mod common;
 mod cursor;

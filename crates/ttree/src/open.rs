@@ -1,4 +1,4 @@
-//! Opening a tree.
+//! Opens a tree.
 
 use std::sync::Arc;
 
@@ -21,39 +21,39 @@ use crate::read::TreeStorage;
 /// Classes of trees.
 pub const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
 
-/// Whether a class is one of trees.
+/// Whether a class is a tree class.
 pub fn is_tree(class_name: &str) -> bool {
     TREE_CLASSES.contains(&class_name)
 }
 
-/// A tree behind a reader.
+/// Access to the tree of a reader.
 pub struct Tree;
 
 impl Tree {
-    /// The model of the tree that a reader reads; none if it reads something else.
+    /// The model of the tree; none if the reader does not read a tree.
     pub fn model(reader: &Reader) -> Option<&TreeModel> {
         Some(storage(reader)?.model())
     }
 
-    /// What is in its branches.
+    /// The contents of the branches.
     pub fn filling(reader: &Reader) -> Option<&Filling> {
         Some(storage(reader)?.filling())
     }
 
-    /// The top-level field that shows the values of a branch; none if it has none of its own, or they cannot be read.
+    /// The top-level field with the values of a branch; none if the branch has no values, or they cannot be read.
     pub fn field(reader: &Reader, branch: BranchId) -> Option<FieldId> {
         storage(reader)?.data(branch).map(|data| data.field)
     }
 
-    /// The branch that a column is read from, or whose values are its lengths.
+    /// The branch that a column is read from, or whose values are the lengths in the column.
     pub fn branch(reader: &Reader, column: u32) -> Option<BranchId> {
         storage(reader)?.owner(column).map(|owner| match owner {
             Owner::Branch { branch, .. } | Owner::Counter(branch) => branch,
         })
     }
 
-    /// For each member of a record, the bases that it is of, the outermost first; none if no two members have one name, as
-    /// those of a class with a base by two ways.
+    /// The path of base classes for each member of a record, outermost first. None if all member names are different;
+    /// they are not if a class inherits a base twice.
     pub fn bases(reader: &Reader, record: FieldId) -> Option<&[Vec<String>]> {
         storage(reader)?.bases(record)
     }
@@ -63,10 +63,10 @@ fn storage(reader: &Reader) -> Option<&TreeStorage> {
     reader.storage()?.as_any().downcast_ref()
 }
 
-/// The streamer infos of files that are open, with the hash of their stored bytes.
+/// The streamer infos of open files, by the hash of their stored bytes.
 static INFOS: Known<Infos> = Known::new();
 
-/// The streamer infos of a file; if a file that is open has the same, they are shared.
+/// The streamer infos of a file. If an open file has the same, they are shared.
 fn infos_of(file: &RootFile) -> Result<Arc<Infos>, RNTupleError> {
     let hash = file.streamer_info_hash()?;
     let is_same = |known: &Infos| known.hash == hash;
@@ -79,24 +79,25 @@ fn infos_of(file: &RootFile) -> Result<Arc<Infos>, RNTupleError> {
     }
 }
 
-/// Insists that a tree has no more entries than a file of this size can hold. If branches are there, none of which has as
-/// many, the entries take no bytes.
+/// Checks that a tree has no more entries than a file of this size can hold. Entries may take no bytes, if no branch has
+/// as many.
 fn check_entries(filling: &Filling, file_size: u64) -> Result<(), (String, u64)> {
     let found = filling.n_entries;
     let most = most_entries(file_size);
     if found > most {
-        let expected = format!("at most {most}, which a file of {file_size} bytes can hold");
+        let expected = format!("at most {most} in a file of {file_size} bytes");
         return Err((expected, found));
     }
     match filling.most_of_a_branch() {
-        Some(own) if found > own.max(ENTRIES_OF_ANY_FILE) => {
-            Err((format!("{own}, as many as a branch has"), found))
-        }
+        Some(own) if found > own.max(ENTRIES_OF_ANY_FILE) => Err((
+            format!("at most {own}, the number in the largest branch"),
+            found,
+        )),
         _ => Ok(()),
     }
 }
 
-/// Opens the tree of a key; `source` is where its baskets are read from.
+/// Opens the tree of a key. Its baskets are read from `source`.
 pub fn open(
     source: Arc<dyn ByteSource>,
     file: &RootFile,
@@ -145,7 +146,7 @@ pub fn open(
     let storage: Arc<dyn Storage> = Arc::new(TreeStorage::new(common, filling, object));
     let store = Arc::new(FileStore::new(source, path, 0));
     let reader = Reader::of_storage(store, path, descriptor, header, storage, aliases, options);
-    // it says where the baskets are, as header, footer and page lists do of an RNTuple
+    // the tree's record has the positions of baskets, like header, footer and page lists of an RNTuple
     let record = key.record();
     reader.note_metadata(record.end.saturating_sub(record.start));
     Ok(reader)

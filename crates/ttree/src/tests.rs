@@ -1,4 +1,4 @@
-//! Trees that ROOT wrote, whole and damaged, read without Python.
+//! Trees that ROOT wrote, intact and damaged, read without Python.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn a_truncated_file_is_an_error() {
     }
 }
 
-/// Libraries other than ROOT write trees without describing their classes; leaves always have the same members.
+/// Other writers than ROOT write trees without descriptions of their classes; leaves always have the same members.
 #[test]
 fn leaves_need_no_description() {
     let bytes = bytes_of("leaves_many_baskets");
@@ -105,7 +105,7 @@ fn leaves_need_no_description() {
     assert!(model("TBranch").is_err());
 }
 
-/// What is as in a tree that was opened before is not made again; what differs is, wherever it stands.
+/// Parts that equal those of a tree opened before are reused; differing parts, wherever they are, are not.
 #[test]
 fn a_tree_is_the_same_whatever_tree_it_is_compared_with() {
     let source = MemorySource::new("mem:tree", Bytes::from(bytes_of("leaves_many_baskets")));
@@ -154,7 +154,7 @@ fn a_damaged_basket_is_named() {
     assert!(arrays(&reader, "int32", 0, 60).is_ok());
 }
 
-/// Every byte of an uncompressed basket's key is changed: the read is an error, or gives what it gave.
+/// Every byte of an uncompressed basket's key is changed: the read fails, or returns the same values.
 #[test]
 fn keys_of_baskets_are_compared_with_their_records() {
     let whole = bytes_of("leaves_none");
@@ -178,7 +178,7 @@ fn keys_of_baskets_are_compared_with_their_records() {
     }
 }
 
-/// Bytes all over a file are changed, and everything is read: what does not fail has ranges that fit the whole.
+/// Bytes all over a file are changed, and everything is read: if the read succeeds, ranges equal parts of the whole.
 #[test]
 fn damaged_files_are_read_without_panics() {
     for (name, steps) in [("leaves_none", 23), ("objects_split0", 41)] {
@@ -193,7 +193,7 @@ fn damaged_files_are_read_without_panics() {
 
 #[test]
 fn types_that_ask_for_values_without_bytes_are_refused() {
-    // texts in arrays: an entry without bytes has none of them
+    // strings in arrays: an entry without bytes has no strings
     crate::fuzz::basket(&[6, 3, 0]);
     let shape = crate::interp::Shapes::new(&crate::object::Infos::default())
         .of_type(
@@ -206,9 +206,9 @@ fn types_that_ask_for_values_without_bytes_are_refused() {
     assert!(crate::read::decode_entries(&op, &mut sinks, &[], Some(&[0]), 1).is_err());
 }
 
-/// Objects of a branch that are not what the file says are no damage where the bytes were checked: then the file says wrong,
-/// and the branch is left out. A record of zstd has no checksum, nor have bytes that are not compressed: a bit that had
-/// flipped in one made its branch vanish with a warning.
+/// If objects of a branch do not match their description although the bytes were verified, the description is wrong, and
+/// the branch is left out. zstd records and uncompressed bytes have no checksum: a flipped bit in one made its branch
+/// disappear with a warning.
 #[test]
 fn objects_in_bytes_that_nothing_checked_are_damaged_but_for_the_first() {
     let is_foreign = |bytes: Vec<u8>, field: &str| {
@@ -237,7 +237,7 @@ fn objects_in_bytes_that_nothing_checked_are_damaged_but_for_the_first() {
             assert_eq!(is_foreign(bytes, "holder"), expected, "{at}, {basket}");
         }
     }
-    // if nothing is as described, no basket is damaged for that
+    // if nothing matches the description, no basket counts as damaged
     let mut bytes = bytes_of("versions_none");
     let keys = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name));
     for key in keys.map(|at| at - 35).collect::<Vec<_>>() {
@@ -249,7 +249,7 @@ fn objects_in_bytes_that_nothing_checked_are_damaged_but_for_the_first() {
         let error = arrays(&reader, "holder", start, 400).err().unwrap();
         assert!(matches!(error, RNTupleError::Unsupported { .. }), "{error}");
     }
-    // versions that the file describes are no damage
+    // versions that the file describes are not damage
     let whole = opened(bytes_of("versions_none"), "versions").unwrap();
     assert!(arrays(&whole, "holder", 0, whole.n_entries()).is_ok());
 }

@@ -186,18 +186,12 @@ class VerifyReport(Value):
 
     def _text(self) -> str:
         """Return the text above the tables."""
-        state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else self._good
-        if self.nothing_checked and not self.damages:
-            n = len(self.nothing_checked)
-            state = "nothing could be checked" + (f" in {n} files" if n > 1 else "")
-        if n := len(self.not_checked):
-            state += ", and " if self.damages else ": " if self.nothing_checked else ", but for "
-            state += "a field that cannot be read" if n == 1 else f"{n} fields that cannot be read"
-        unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
         lines = [
-            f"VerifyReport: {state}; {plural(self.clusters, 'cluster')}, {plural(self.pages, 'page')} "
-            f"({format_bytes(self.bytes)}) checked{unchecked}"
+            f"VerifyReport: {self._state}; {plural(self.clusters, 'cluster')}, {plural(self.pages, 'page')} "
+            f"({format_bytes(self.bytes)}) checked"
         ]
+        if n := self.pages_without_checksum:
+            lines.append(f"{plural(n, 'page')} without checksum: verified only size and compression")
         lines += [f"not checked: {field['field']}: {field['reason']}" for field in self.not_checked]
         if self.against is not None:
             lines.append(self._compared(self.against))
@@ -210,14 +204,22 @@ class VerifyReport(Value):
         return "\n".join([self._text(), *tables])
 
     @property
-    def _good(self) -> str:
-        """Return the state if no page is damaged."""
-        if self.ok:
-            return "all is good"
-        return "not as in the inputs, and no page damaged" if self.differences else "not all compared, no page damaged"
+    def _state(self) -> str:
+        """Return the result in a few words, as `fb verify` prints it."""
+        if self.damages:
+            are_pages = all(damage["bytes"] for damage in self.damages)
+            return f"DAMAGED: {plural(len(self.damages), 'damaged page' if are_pages else 'fault')}"
+        if n := len(self.nothing_checked):
+            whose = "its fields" if n == 1 else f"the fields of {n} files"
+            return f"NOT CHECKED: none of {whose} can be read"
+        if not self.ok:
+            state = "NOT AS IN THE INPUTS" if self.differences else "NOT COMPLETELY COMPARED"
+            return f"{state}, but no page is damaged"
+        n = len(self.not_checked)
+        return "good" + (f", except for {'a field' if n == 1 else f'{n} fields'} that cannot be read" if n else "")
 
     def _compared(self, against: Mapping[str, Any]) -> str:
-        state = "as in the inputs" if against["equal"] else "not as in the inputs"
+        state = "as in the inputs" if against["equal"] else "NOT AS IN THE INPUTS"
         line = f"{state}: {plural(against['pages_equal'], 'page')} ({format_bytes(against['bytes_equal'])}) the same"
         n = len(against["by_value"])
         return line + (f", {plural(n, 'field')} compared by value" if n else "")
@@ -235,7 +237,7 @@ def _count(difference: Mapping[str, Any]) -> str:
     """Describe a difference that is not about a field: the number of entries, or a whole ntuple."""
     found, expected, where = difference["found"], difference["expected"], difference["input"]
     return (
-        f"differs: {found}, and {where} has {expected}"
+        f"differs: {found}, but {where} has {expected}"
         if where
         else f"differs: {found} entries, but {expected} in the inputs"
     )

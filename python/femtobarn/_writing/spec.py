@@ -119,7 +119,7 @@ class Cardinality:
 
 @dataclass(frozen=True)
 class Projected:
-    """A projected field: a view of another field, which needs no storage.
+    """A projected field, which has the data of another field and needs no storage.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Projected:
         The path of the source: names with dots between them. Items of collections and of optional values are named
         "_0", which may be left out.
     subfields : dict, optional
-        The subfields of the view, if they do not follow from its type and source: for a collection its item, as in
+        The subfields, if they do not follow from its type and source: for a collection its item, as in
         ``fb.Projected("std::vector<float>", "Muon", {"_0": fb.Projected("float", "Muon._0.pt")})``.
 
     Examples
@@ -239,15 +239,16 @@ def _seen_as(kind: Projected, path: str) -> str:
     if isinstance(seen, Class | Enum | Type):
         return seen.name
     if isinstance(seen, Mapping | Cardinality | Projected) or not _is_type(seen):
-        raise UsageError(f'field {path!r}: the type of a view must have a name, as "std::vector<float>", not {seen!r}')
+        message = f'the type of a projected field must have a name, such as "std::vector<float>", not {seen!r}'
+        raise UsageError(f"field {path!r}: {message}")
     if not isinstance(kind.source, str):
-        raise UsageError(f"field {path!r}: the source of a view must be the path of a field, not {kind.source!r}")
+        raise UsageError(f"field {path!r}: the source must be the path of a field, not {kind.source!r}")
     field = _field(path, seen, path)
     if field[0] == "type":
         return str(field[2])
     typename = _core.Fields.of_specs([field]).types()[0][1]
     if not typename:
-        raise UsageError(f"field {path!r}: {seen!r} has no name in C++; the type of a view needs one")
+        raise UsageError(f"field {path!r}: {seen!r} has no name in C++; the type of a projected field needs one")
     return typename
 
 

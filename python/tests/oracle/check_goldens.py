@@ -20,7 +20,7 @@ INTEGERS = {f"std::{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 
 
 
 class Schema:
-    """The fields of one golden, by id, with their children in order."""
+    """The fields of one golden file, by ID, with their children in order."""
 
     def __init__(self, golden: dict) -> None:
         self.top = {}
@@ -41,7 +41,7 @@ def as_float(bits: str) -> float:
 
 
 def stored(type_name: str, got: int) -> int:
-    """What a golden has of an integer that uproot gives: uproot knows no sign of a char, and one of a byte."""
+    """Convert an integer of uproot to that of a golden file: uproot treats char as unsigned, and byte as signed."""
     if type_name == "char":
         return got - 256 if got > 127 else got
     return got & 0xFF if type_name == "std::byte" else got
@@ -54,9 +54,9 @@ def same_float(a: float, b: float) -> bool:
 
 
 def member(value, position: int, name: str, bases: tuple[str, ...]):
-    """A member of a record of uproot's: a dict, or a tuple where the names are numbers.
+    """Return a member of an uproot record: a dict, or a tuple if the names are numbers.
 
-    uproot puts the members of base classes beside the class's own, with the base's name in front where they collide.
+    uproot puts the members of base classes beside the class's own, prefixed by the base's name if they collide.
     """
     if not isinstance(value, dict):
         return value[position]
@@ -65,7 +65,7 @@ def member(value, position: int, name: str, bases: tuple[str, ...]):
 
 
 class Comparison:
-    """Walks a golden value and uproot's along the schema; raises at the first difference."""
+    """Walk a golden value and uproot's along the schema; raise at the first difference."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -155,7 +155,7 @@ def with_uproot(golden_path: Path, golden: dict, problems: list[str]) -> None:
 
 
 def sorted_unordered(schema: Schema, field: dict, value):
-    """The order in unordered containers means nothing: make it the same."""
+    """Sort unordered containers, whose order has no meaning."""
     below = schema.below(field)
     if value is None or not below:
         return value

@@ -31,7 +31,7 @@ def load_root():
 
 
 def dump(path, ntuple: str, fields: list[str] | None = None, mode: str = "auto") -> str:
-    """The JSON text for one ntuple. mode: auto, structural, native or metadata (no values)."""
+    """Return the JSON text for one ntuple. mode: auto, structural, native or metadata (no values)."""
     root = load_root()
     names = root.std.vector["std::string"]()
     for field in fields or []:
@@ -63,4 +63,4 @@ def main() -> int:
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(status)  # ROOT's teardown is of no interest here
+    os._exit(status)  # ROOT's teardown is not needed here

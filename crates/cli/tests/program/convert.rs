@@ -1,4 +1,4 @@
-//! Converting: what is refused before anything is done, and the exit codes.
+//! Converting: errors before anything is done, and exit codes.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn outputs_that_make_no_sense_are_wrong_usage() {
 
 #[test]
 fn a_pattern_is_no_output() {
-    // `--fields nJet 'Jet_*'` made a folder called Jet_* of the file that was meant to be the output
+    // `--fields nJet 'Jet_*'` made a directory named Jet_* of the file that was meant to be the output
     let (_folder, path) = folder();
     let copy = path("copy.root");
     std::fs::copy(root().join(DIMUON), &copy).unwrap();
@@ -66,7 +66,8 @@ fn a_pattern_is_no_output() {
 
 #[test]
 fn tables_are_told_from_root_files() {
-    // a name in a table was ignored, a ROOT file beside one a corrupt table, and `fb ls` knew no way on
+    // a name in a table was ignored, a ROOT file beside one was a corrupt table, and `fb ls` gave no
+    // advice
     let (_folder, path) = folder();
     let (table, out) = (path("t.parquet"), path("out.root"));
     good(&["convert", DIMUON, &table]);
@@ -114,7 +115,7 @@ fn a_folder_that_stops_says_how_to_go_on() {
     let error = failure(&["convert", bad.path(), &path("x.root")], 4);
     assert!(error["next"].as_str().unwrap().contains("`drop`"));
     good(&["convert", bad.path(), &path("x.root"), "--drop", "event"]);
-    // what is wrong with a file as a whole no field is to blame for
+    // an error of the whole file is not blamed on a field
     std::fs::write(path("no.root"), "no root file").unwrap();
     let done = fb(&["convert", &path("no.root"), &path("out/")]);
     assert!(!done.err.contains("drop") && !done.err.contains("--skip"));
@@ -122,7 +123,7 @@ fn a_folder_that_stops_says_how_to_go_on() {
 
 #[test]
 fn a_report_that_cannot_be_written_is_told_before_anything_is_converted() {
-    // it was told at the end, after hours
+    // it was reported at the end, after hours
     let (_folder, path) = folder();
     let (out, report) = (path("out/"), path("no/report.json"));
     let error = failure(&["convert", DIMUON, &out, "--skip-bad-files", &report], 2);
@@ -160,10 +161,10 @@ fn nothing_is_replaced_unless_told_to() {
         std::fs::copy(root().join(DIMUON), copy).unwrap();
     }
     let before = std::fs::read(&two).unwrap();
-    // a pattern without an output, of which the shell makes an output
+    // a glob without an output: the shell makes the last file an output
     let error = failure(&["convert", &one, &two], 2);
     assert!(error["message"].as_str().unwrap().contains("--force"));
-    // and the report, which is an input
+    // the same with a report, which is an input
     let error = failure(&["convert", "--skip-bad-files", &two, &one, &path("o/")], 2);
     assert!(error["message"].as_str().unwrap().contains("report.json"));
     assert!(std::fs::read(&two).unwrap() == before);
@@ -174,7 +175,7 @@ fn nothing_is_replaced_unless_told_to() {
             .unwrap()
             .contains("output missing")
     );
-    // options may stand between
+    // options may be in between
     good(&["convert", &one, "--no-verify", &out]);
     good(&["convert", &one, &out, "--force", "--no-verify"]);
     let folder = path("o/");

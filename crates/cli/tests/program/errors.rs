@@ -2,7 +2,7 @@
 
 use crate::support::{Copy, DIMUON, OBJECTS, failure, fb, good, page, with_bad_page};
 
-/// The message for people: all of standard error.
+/// The message for users: all of standard error.
 fn told(args: &[&str], code: i32) -> String {
     let done = fb(args);
     assert_eq!(
@@ -75,7 +75,7 @@ fn a_tree_is_opened_and_a_histogram_is_not() {
     let error = failure(&["info", &format!("{OBJECTS}:h1")], 3);
     assert_eq!(error["kind"], "not-an-rntuple");
     assert!(error["message"].as_str().unwrap().contains("TH1D"));
-    // "h1" was suggested, which is none either
+    // "h1" was suggested, which is not an ntuple either
     let error = failure(&["info", &format!("{OBJECTS}:h1x")], 3);
     let message = error["message"].as_str().unwrap();
     assert!(message.ends_with("did you mean \"tree\"?"), "{message}");

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::{DIMUON, MIXED, fb, good, root};
 
-/// Whether a number is the one with these bits. The last bit may differ, as serde_json reads quickly and not exactly; a
-/// double that is stored with 32 or fewer bits is read as such.
+/// Whether a number is the one with these bits. The last bit may differ, as serde_json parses fast rather than exactly;
+/// a double that is stored with 32 or fewer bits is read as such.
 fn same_number(found: &Value, bits: &str) -> bool {
     let number = match found.as_str() {
         Some("NaN") => f64::NAN,
@@ -24,7 +24,7 @@ fn same_number(found: &Value, bits: &str) -> bool {
     (number.is_nan() && wanted.is_nan()) || as_f32 || (same && bits.len() == 18)
 }
 
-/// Whether a value of `fb head --json` is the golden one: numbers by their bits, base classes flattened.
+/// Whether a value of `fb head --json` equals the expected one: numbers by their bits, base classes flattened.
 fn equal(found: &Value, golden: &Value) -> bool {
     match (found, golden) {
         (Value::Number(_) | Value::String(_), Value::String(bits)) if is_bits(bits) => {
@@ -37,7 +37,7 @@ fn equal(found: &Value, golden: &Value) -> bool {
         (Value::Object(object), Value::Object(golden)) if golden.contains_key("bytes") => {
             Value::from(hex(object)) == golden["bytes"]
         }
-        // a unique_ptr is a list of none or one
+        // a unique_ptr is a list of zero or one item
         (Value::Array(found), Value::Null) if found.is_empty() => true,
         (Value::Array(found), golden) if found.len() == 1 && equal(&found[0], golden) => true,
         (Value::Array(found), Value::Array(golden)) => {
@@ -51,7 +51,7 @@ fn equal(found: &Value, golden: &Value) -> bool {
             flatten(golden, &mut members);
             found.len() == members.len()
                 && members.iter().all(|(name, value)| {
-                    // members that meet in base classes have their class in front
+                    // members with equal names in base classes have their class prepended
                     let suffix = format!("::{name}");
                     found
                         .iter()
@@ -86,7 +86,7 @@ fn values_are_those_that_root_read() {
     let folder = "testdata/rntuple";
     let names = std::fs::read_dir(root().join(folder)).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    // the "blocks" are megabytes of the same, to be compressed in several records
+    // the "blocks" are megabytes of repetitions, to be compressed in several records
     let wanted = |name: &String| name.ends_with(".json") && !name.starts_with("blocks");
     let goldens: Vec<String> = names.filter(wanted).collect();
     assert!(goldens.len() >= 6, "{goldens:?}");

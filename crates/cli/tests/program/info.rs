@@ -31,7 +31,7 @@ fn the_schema_has_types_columns_and_sizes() {
 
 #[test]
 fn sizes_in_trees_are_those_that_are_known() {
-    // arrays with the counter of another had no size, and the last member of a list of leaves had that of all
+    // arrays with a counter in another leaf had no size, and the last member of a leaf list had that of all
     let tree = "testdata/ttree/leaves_zlib.root:leaves";
     let value = document(&["info", tree]);
     assert!(field(&value, "pair.first")["bytes_on_disk"].is_null());

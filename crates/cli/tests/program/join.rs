@@ -1,4 +1,4 @@
-//! Joining: what comes out, what is refused.
+//! Joining: outputs and errors.
 
 use crate::support::{DIMUON, document, failure, good};
 

@@ -1,4 +1,4 @@
-//! The program as its users run it: on the files of `testdata`, and on damaged copies of them.
+//! The program as users run it: on the files of `testdata`, and on damaged copies.
 
 #![expect(
     clippy::unwrap_used,

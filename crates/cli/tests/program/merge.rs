@@ -1,4 +1,4 @@
-//! Merging: what is printed, what is refused, and the exit codes.
+//! Merging: output, errors and exit codes.
 
 use crate::support::{DIMUON, OBJECTS, document, failure, good};
 
@@ -83,7 +83,8 @@ fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
     assert!(!std::path::Path::new(&new).exists());
 }
 
-/// 4 stood for files that are fine and do not go together: who fetches again what is corrupt did so for nothing.
+/// The exit code 4 was also used for intact files that do not match: scripts that download corrupt files again
+/// did so in vain.
 #[test]
 fn files_that_do_not_go_together_are_wrong_usage_and_corrupt_ones_are_not() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +161,7 @@ fn reports_say_what_was_done_and_no_more() {
     assert!(text.contains(" histograms, added up\n"), "{text}");
     let text = good(&["reshape", "-f", DIMUON, &out, "--precision", "Muon_*=12"]);
     assert!(
-        text.contains("L3: another encoding or precision was asked for: "),
+        text.contains("L3: other encoding or precision was requested: "),
         "{text}"
     );
     let text = good(&["reshape", "-f", DIMUON, &out, "--encoding", "plain"]);

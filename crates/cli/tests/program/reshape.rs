@@ -1,4 +1,4 @@
-//! Cloning, reshaping and skimming: what comes out, what is printed, what is refused.
+//! Cloning, reshaping and skimming: outputs, messages and errors.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{DIMUON, OBJECTS, document, failure, good};
 
-/// A folder, and names in it.
+/// A directory, and names in it.
 struct Names(tempfile::TempDir);
 
 impl Names {
@@ -19,7 +19,7 @@ impl Names {
     }
 }
 
-/// What `fb info` says of the clusters: their first entries and numbers of entries.
+/// The clusters reported by `fb info`: first entry and number of entries.
 fn clusters(file: &str) -> Vec<(u64, u64)> {
     let info = document(&["info", file]);
     let all = info["clusters"].as_array().unwrap().iter();
@@ -32,7 +32,7 @@ fn clusters(file: &str) -> Vec<(u64, u64)> {
     .collect()
 }
 
-/// The column of a field, of its first representation.
+/// The column of a field, in its first representation.
 fn column(file: &str, path: &str) -> Value {
     let info = document(&["info", file]);
     let fields = info["fields"].as_array().unwrap();
@@ -82,7 +82,7 @@ fn a_clone_has_its_entries_and_only_clusters_that_are_cut_are_rebuilt() {
     }
     let text = good(&["clone", "-f", DIMUON, &out, "--entries=-10:"]);
     assert!(
-        text.contains("  L4: clusters of which not all entries are taken\n"),
+        text.contains("  L4: only some entries of the clusters are selected\n"),
         "{text}"
     );
 }
@@ -184,7 +184,7 @@ fn a_skim_has_the_entries_of_which_the_condition_is_true() {
     let report = document(&["skim", DIMUON, &one, "--where", &condition]);
     assert_eq!(report["ntuples"]["Events"]["entries"], wanted.len());
     assert!(head(&one, 12000, &[]).lines().eq(wanted.iter().copied()));
-    // the columns of the condition need not be among those that are taken
+    // the columns of the condition need not be among the selected ones
     let text = good(&[
         "skim",
         DIMUON,
@@ -222,7 +222,7 @@ fn small_clusters_are_merged_into_large_ones() {
     ];
     let text = good(&args);
     assert!(
-        text.contains("L4: pages or clusters get the size that was asked for\n"),
+        text.contains("L4: pages or clusters get the requested size\n"),
         "{text}"
     );
     assert_eq!(clusters(&out), [(0, 24000)]);
@@ -236,7 +236,7 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
     std::fs::copy(crate::support::root().join(DIMUON), &mine).unwrap();
     let before = std::fs::read(&mine).unwrap();
     for (args, says) in [
-        // the names in another order, or without the output
+        // names in the wrong order, or without the output
         (vec!["clone", &new, &mine], "already exists"),
         (
             vec!["skim", DIMUON, &mine, "--where", "nMuon > 2"],
@@ -282,7 +282,7 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
         ),
         (
             vec!["reshape", DIMUON, &new, "--precision", "run=16"],
-            "it has no reals",
+            "it has no floats",
         ),
         (
             vec!["reshape", DIMUON, &new, "--precision", "Muon_eta=12:-1:1"],

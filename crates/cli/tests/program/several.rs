@@ -1,4 +1,4 @@
-//! Verbs over several files.
+//! Subcommands with several files.
 
 use serde_json::Value;
 

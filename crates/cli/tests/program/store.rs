@@ -1,4 +1,4 @@
-//! `fb store`: servers that go on when the program has ended.
+//! `fb store`, with servers that outlive the program.
 
 use femtobarn_testkit::can_start_redis;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{document, failure, fb, good};
 
-/// LMDB trusts its pages: a size that is none leads out of the file, and the process that reads there gets a signal.
+/// LMDB trusts its pages: an invalid size leads out of the file, and the process that reads there gets a signal.
 #[test]
 fn a_store_is_verified_whatever_its_damage_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn a_store_is_verified_whatever_its_damage_does() {
     let overwrite = femtobarn::events::Overwrite::default();
     for (label, size) in [("large", 100_000), ("small", 50)] {
         let name = ProductName::new(label, "bytes").unwrap();
-        // Bytes that do not compress, so that the large ones have pages of their own.
+        // bytes that do not compress, so that large values have their own pages
         run.store(&name, &femtobarn_testkit::content(size), overwrite)
             .unwrap();
     }
@@ -50,7 +50,7 @@ fn a_store_is_verified_whatever_its_damage_does() {
         (&found["products"], &found["damaged"]),
         (&json!(2), &json!(1))
     );
-    // The size of the value stands in 4 bytes before what else a node has, and the key.
+    // the size of the value is in 4 bytes before the rest of the node and the key
     damaged(b"large#bytes", -48, &[0xff, 0xff, 0xff, 0x7f]);
     let done = fb(&["store", "verify", &url]);
     assert_eq!(done.code, 1, "{} {}", done.out, done.err);
@@ -92,7 +92,7 @@ fn what_is_in_a_store_is_listed() {
     for file in ["ingested/a.h5/1", "ingested/b.h5/2"] {
         put(nova.descriptor(), &name(file, "std::string"));
     }
-    // read, whoever writes
+    // reading, while others write
     let all = good(&["store", "ls", &url]);
     assert_eq!(
         all.lines().skip(2).map(str::trim_end).collect::<Vec<_>>(),
@@ -181,7 +181,7 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
         ),
         "{message}"
     );
-    // Of two types of a label, one.
+    // of two types of a label, one
     let inner =
         |more: &[&'static str]| [&["store", "rm", &url, "fermilab/nova/inner"], more].concat();
     let x = ["--product", "x", "--type"];
@@ -254,7 +254,7 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     assert_eq!(told, all);
     let left = document(&["store", "ls", &url]);
     assert_eq!(left["datasets"].as_array().unwrap().len(), 1);
-    // nothing is made by looking for it
+    // a lookup creates nothing
     let other = format!("dir:{}", folder.path().join("other").display());
     failure(&["store", "rm", &other, "x"], 3);
     failure(&["store", "sweep", &other], 3);
@@ -308,7 +308,7 @@ fn a_redis_does_not_become_a_store_by_being_looked_at() {
     assert_eq!(good(&["store", "ls", &url]), "no datasets\n");
 }
 
-/// What the error of a full server advises could not be done, as connecting was a write.
+/// The advice of a full server's error could not be followed, as connecting was a write.
 #[test]
 fn a_full_redis_is_emptied_by_rm() {
     if !can_start_redis() {

@@ -10,12 +10,12 @@ pub const DIMUON: &str = "testdata/dimuon.root";
 pub const MIXED: &str = "testdata/rntuple/mixed_zstd.root";
 pub const OBJECTS: &str = "testdata/container/objects_zstd.root";
 
-/// The folder in which `testdata` is.
+/// The directory that contains `testdata`.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Done {
     pub code: i32,
     pub out: String,
@@ -41,25 +41,26 @@ pub fn finish(mut command: Command) -> Done {
     }
 }
 
-/// Runs `fb` in the project's folder.
+/// Runs `fb` in the project's directory.
 pub fn fb(args: &[&str]) -> Done {
     finish(command(args))
 }
 
-/// Runs `fb`, which must succeed silently; gives its output.
+/// Runs `fb`, which must succeed without messages; returns its output.
 pub fn good(args: &[&str]) -> String {
     let done = fb(args);
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{args:?}");
     done.out
 }
 
-/// Runs `fb … --json`, which must succeed; gives the document.
+/// Runs `fb … --json`, which must succeed; returns the document.
 pub fn document(args: &[&str]) -> Value {
     let text = good(&[args, &["--json"]].concat());
     serde_json::from_str(&text).unwrap()
 }
 
-/// Runs `fb … --json`, which must fail with `code`; gives the error. Only `head` may have printed something before.
+/// Runs `fb … --json`, which must fail with `code`; returns the error. Only `head` may have printed something
+/// before.
 pub fn failure(args: &[&str], code: i32) -> Value {
     let done = fb(&[args, &["--json"]].concat());
     assert_eq!(done.code, code, "{args:?}: {}", done.err);
@@ -72,7 +73,7 @@ pub fn failure(args: &[&str], code: i32) -> Value {
     document["error"].clone()
 }
 
-/// A copy of a file with other bytes, in a folder that lives as long as it.
+/// A changed copy of a file, in a directory that lives as long as it.
 pub struct Copy {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -128,7 +129,7 @@ pub fn with_bad_page(page: &PageOf) -> Copy {
     Copy::of(DIMUON, |bytes| bytes[at] ^= 1)
 }
 
-/// Where the header envelope of a file's only ntuple is.
+/// Position of the header envelope of a file's only ntuple.
 pub fn header_offset(file: &str) -> usize {
     let url = root().join(file).to_str().unwrap().to_owned();
     let ntuple = NTuple::open(&[(url, None)], OpenOptions::default()).unwrap();

@@ -72,7 +72,7 @@ fn verbs_that_run_in_python_say_where_they_are_to_be_had() {
         let next = told["next"].as_str().unwrap();
         assert!(next.contains("pip install 'femtobarn[hdf5]'"), "{next}");
     }
-    // what is wrong on the command line is told by either program
+    // errors in the command line are reported by either program
     let told = failure(&["ingest", "a.h5", "--into", "dir:store"], 2);
     assert!(told["message"].as_str().unwrap().contains("--dataset"));
     let how = ["ingest", "a", "--into", "b", "--dataset", "c"];
@@ -85,7 +85,7 @@ fn verbs_that_run_in_python_say_where_they_are_to_be_had() {
     );
 }
 
-/// The variable was not heeded, and nothing said so.
+/// The variable was ignored without a message.
 #[test]
 fn a_misspelt_variable_is_told() {
     let mut command = command(&["info", DIMUON]);

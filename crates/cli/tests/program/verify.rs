@@ -166,7 +166,7 @@ fn a_file_without_ntuples_cannot_be_verified() {
     assert!(done.err.contains("no RNTuple or TTree"), "{}", done.err);
 }
 
-/// A branch that nobody can interpret was passed over in silence, and the tree said to be good.
+/// A branch that could not be interpreted was ignored silently, and the tree reported as good.
 #[test]
 fn branches_that_cannot_be_interpreted_are_listed() {
     let versions = "testdata/ttree/versions.root";

@@ -1,4 +1,4 @@
-//! What every backend promises, as tests: [`all`] runs them over empty stores that a function makes.
+//! The promises of every backend, as tests: [`all`] runs them with empty stores that a function creates.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use crate::{
     Popped, ProductId, ProductName, Scan, Uuid, Wanted,
 };
 
-/// Runs all of them; `make` gives a new, empty store each time.
+/// Runs all tests; `make` creates a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
     let tests: [(&str, Test); 18] = [
         ("datasets", datasets_are_there_once_and_in_order),
@@ -161,7 +161,7 @@ fn a_name_leads_where_it_was_expected_to(backend: &Arc<dyn Backend>) {
     let leads_to = |entry| assert_eq!(find(&**backend, ["x"]), [entry]);
     let replace = |from, to| backend.replace_dataset(&x, from, to).unwrap();
     let (live, deleting) = (DataSetEntry::live(a), DataSetEntry::deleting(a));
-    // What is not there is not made.
+    // a missing dataset is not created
     replace(live, Some(deleting));
     leads_to(None);
     backend.create_dataset(&x, a).unwrap();
@@ -172,7 +172,7 @@ fn a_name_leads_where_it_was_expected_to(backend: &Arc<dyn Backend>) {
     }
     replace(live, Some(deleting));
     leads_to(Some(deleting));
-    // It is listed, and its name is not free.
+    // it is listed, and its name is taken
     let listed = backend.datasets(&path(""), None, 10).unwrap();
     assert_eq!(listed, [("x".to_owned(), deleting)]);
     assert_eq!(backend.create_dataset(&x, b).unwrap(), deleting);
@@ -184,7 +184,7 @@ fn a_name_leads_where_it_was_expected_to(backend: &Arc<dyn Backend>) {
         backend.create_dataset(&x, b).unwrap(),
         DataSetEntry::live(b)
     );
-    // Who ends the deletion of the old one late does nothing to the new one.
+    // ending the deletion of the old one late does not affect the new one
     replace(deleting, None);
     let listed = backend.datasets(&path(""), None, 10).unwrap();
     assert_eq!(listed, [("x".to_owned(), DataSetEntry::live(b))]);
@@ -199,7 +199,7 @@ fn a_dataset_that_is_being_deleted_is_not_there(backend: &Arc<dyn Backend>) {
     let event = event.unwrap();
     event.store(&name("x"), b"x", Overwrite::Replace).unwrap();
     root.create_dataset("other").unwrap();
-    // As a deletion leaves it that ended before anything was removed.
+    // the state after a deletion that ended before anything was removed
     let [live, deleting] = [
         DataSetEntry::live(old.uuid()),
         DataSetEntry::deleting(old.uuid()),
@@ -237,7 +237,7 @@ fn a_dataset_that_is_being_deleted_is_not_there(backend: &Arc<dyn Backend>) {
     assert_eq!(error.kind(), "not-in-store", "{error}");
     let error = root.delete_dataset("a").unwrap_err();
     assert_eq!(error.kind(), "not-in-store", "{error}");
-    // What has the name now is not what was deleted, also for who deletes the old one once more.
+    // the dataset that has the name now was not deleted, even if the old one is deleted once more
     let new = root.create_dataset("a/b").unwrap();
     old.remove().unwrap();
     assert_eq!(names(&root), ["a", "other"]);
@@ -298,7 +298,7 @@ fn containers_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
 
 fn products_come_back(backend: &Arc<dyn Backend>) {
     let dataset = Uuid([4; 16]);
-    // Of each of the four kinds of containers, and of two types of one label.
+    // of each of the four kinds of containers, with two types of one label
     let containers = [
         (Parent::dataset(dataset), ABSENT),
         (Parent::run(dataset, 7), ABSENT),
@@ -327,13 +327,13 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
         sorted.sort_unstable();
         assert_eq!(backend.names(parent, *event, None).unwrap(), sorted);
     }
-    // In any order, twice, and with gaps.
+    // in any order, twice, and with gaps
     let parent = containers[3].0;
     let events = [10, 11, 9, 8, 9, 10, ABSENT];
     let expected = [Some(4), None, Some(3), None, Some(3), Some(4), Some(2)];
     let expected = expected.map(|c| c.map(|c| value(c, 0)));
     assert_eq!(load(&**backend, parent, &names[0], &events), expected);
-    // Of several places and names at once, with some that ask for nothing.
+    // of several parents and names at once, some of which request nothing
     let wanted = containers.map(|(parent, _)| Wanted {
         parent,
         name: &names[1],
@@ -365,7 +365,7 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
             .load(&[], &mut |_, _, _| panic!("nothing was wanted"))
             .is_ok()
     );
-    // Who is visited may stop it.
+    // the visitor may stop it
     let stopped = backend.load(&wanted, &mut |_, _, _| {
         let what = "stop".into();
         Err(crate::EventsError::Usage { what })
@@ -412,10 +412,10 @@ fn values_of_all_sizes_and_names_come_back(backend: &Arc<dyn Backend>) {
     assert_eq!(backend.names(&parent, 100, None).unwrap(), sorted);
 }
 
-/// Names that are easily taken for each other, or for something else.
+/// Names that are easily confused.
 fn odd_names() -> Vec<String> {
     let odd = [
-        "\u{e9}",   // one letter,
+        "\u{e9}",   // one character,
         "e\u{301}", // and the same as a letter and an accent: names are bytes
         "\u{212b}",
         "\u{c5}",
@@ -443,7 +443,7 @@ fn odd_names() -> Vec<String> {
 fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
     let parent = Parent::subrun(Uuid([11; 16]), 0, 0);
     let longest = crate::LONGEST_NAME;
-    // Labels: anything but what ends them. Types: anything.
+    // labels: any characters except those that end them; types: any
     let mut labels = odd_names();
     labels.extend(["", "a/b", "/", "//", ".."].map(str::to_owned));
     let mut names: Vec<_> = labels.iter().map(|label| name(label)).collect();
@@ -476,7 +476,7 @@ fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
     for bad in ["#", "a#b", &"l".repeat(longest)] {
         assert_eq!(ProductName::new(bad, "T").unwrap_err().kind(), "bad-name");
     }
-    // Datasets: anything between slashes.
+    // datasets: any characters between slashes
     let mut names = odd_names();
     names.extend(["#".into(), "..".into(), "d".repeat(longest - 2)]);
     for (name, n) in names.iter().zip(1..) {
@@ -501,7 +501,7 @@ fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
     ] {
         assert_eq!(DataSetPath::new(bad).unwrap_err().kind(), "bad-name");
     }
-    // Queues and notes: anything.
+    // queues and notes: any characters
     let queues = backend.queues();
     let mut names = odd_names();
     names.extend(["".into(), "/".into(), "a#b".into(), "q".repeat(longest)]);
@@ -686,7 +686,7 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     assert!(numbers(&**backend, run, 0, 9).is_empty());
     assert_eq!(load(&**backend, run, &name("x"), &[ABSENT]), [None]);
     assert_eq!(there(b, "x"), [true; 4]);
-    // What was removed may come again.
+    // removed products may be stored again
     fill();
     assert_eq!(there(a, "y"), [true; 4]);
     assert_eq!(backend.names(&a, 2, None).unwrap(), [name("x"), name("y")]);
@@ -695,7 +695,7 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
 fn a_name_is_removed_of_all_events_and_of_nothing_else(backend: &Arc<dyn Backend>) {
     let dataset = Uuid([12; 16]);
     let [a, b] = [Parent::subrun(dataset, 1, 1), Parent::subrun(dataset, 1, 2)];
-    // More than one command takes, and labels of which one begins with another.
+    // more than one command takes, and labels that are prefixes of others
     let events: Vec<u64> = (0..2500).map(|n| 7 * n).chain([ABSENT]).collect();
     let labels = ["x", "x2", "y", "x\0"];
     let mut batch = Batch::default();
@@ -718,7 +718,7 @@ fn a_name_is_removed_of_all_events_and_of_nothing_else(backend: &Arc<dyn Backend
     for (parent, label) in [(a, "x2"), (a, "y"), (a, "x\0"), (b, "x"), (b, "y")] {
         assert_eq!(there(parent, label), 2501, "{label}");
     }
-    // Again, and of what is not there.
+    // again, and for missing products
     for (parent, label) in [(a, "x"), (a, "z"), (Parent::subrun(dataset, 3, 3), "x")] {
         assert_eq!(backend.remove_named(&parent, &name(label)).unwrap(), 0);
     }
@@ -732,7 +732,7 @@ fn a_name_is_removed_of_all_events_and_of_nothing_else(backend: &Arc<dyn Backend
         counts.iter().all(|count| count.name != name("y")),
         "{counts:?}"
     );
-    // What was removed may come again.
+    // removed products may be stored again
     store(&**backend, a, 7, "x", b"again");
     assert_eq!(
         load(&**backend, a, &name("x"), &[0, 7]),
@@ -762,7 +762,7 @@ fn what_has_no_name_is_removed(backend: &Arc<dyn Backend>) {
     [live, deleting].into_iter().for_each(fill);
     assert!(backend.remove_nameless().unwrap().is_empty());
     [first, last].into_iter().for_each(fill);
-    // Not all that whoever deletes finds was there when it looked.
+    // a deletion may find more than there was when it began
     let late = Uuid([7; 16]);
     create(&**backend, Parent::subrun(late, 1, 2), &[3]);
     let only_product = Uuid([8; 16]);
@@ -869,7 +869,7 @@ fn threads_write_and_read_at_once(backend: &Arc<dyn Backend>) {
         scope.spawn(move || {
             let started = Instant::now();
             loop {
-                // Who finds an event finds its product.
+                // if an event is found, its product is found as well
                 let events = numbers(&**backend, parent, 0, usize::MAX);
                 for (event, value) in
                     events
@@ -893,12 +893,12 @@ fn the_first_note_counts(backend: &Arc<dyn Backend>) {
     assert_eq!(backend.note("a", b"2").unwrap(), b"1");
     assert_eq!(backend.noted("a").unwrap(), Some(b"1".to_vec()));
     assert_eq!(backend.noted("b").unwrap(), None);
-    // But for what is meant to be replaced.
+    // unless it is meant to be replaced
     backend.replace_note("a", b"3").unwrap();
     backend.replace_note("c", b"4").unwrap();
     assert_eq!(backend.noted("a").unwrap(), Some(b"3".to_vec()));
     assert_eq!(backend.note("c", b"5").unwrap(), b"4");
-    // Or is forgotten: then the next is the first.
+    // or is removed: then the next is the first
     backend.remove_note("a").unwrap();
     backend.remove_note("a").unwrap();
     assert_eq!(backend.noted("a").unwrap(), None);
@@ -930,7 +930,7 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
             Popped::Value(value.to_vec())
         );
     }
-    // What was taken and put back is the next that comes, whatever was pushed meanwhile.
+    // a value that was taken and put back is the next, whatever was pushed meanwhile
     assert!(backend.queues().put_back("q", b"three").unwrap());
     assert_eq!(backend.queues().n_values("q").unwrap(), Some(1));
     assert!(backend.queues().push("q", b"four").unwrap());
@@ -947,7 +947,8 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
         Popped::Nothing
     );
     assert!(!backend.queues().put_back("none", b"x").unwrap());
-    // Two take what two push, who begin before the first producer ends: the queue has not ended in between.
+    // two consumers take what two producers push, all of which begin before the first producer ends: the
+    // queue does not end in between
     let (begun, all_begun) = channel();
     let taken = thread::scope(|scope| {
         let takers: Vec<_> = (0..2)
@@ -989,7 +990,7 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
     let mut sorted = taken;
     sorted.sort_unstable();
     assert_eq!(sorted, (0..100).collect::<Vec<_>>());
-    // One name is the beginning of another.
+    // one name is a prefix of another
     assert!(backend.queues().create("qq").unwrap());
     assert!(backend.queues().push("qq", b"other").unwrap());
     assert!(backend.queues().push("q", b"mine").unwrap());

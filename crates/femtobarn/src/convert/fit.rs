@@ -109,7 +109,7 @@ impl Fit {
                 subfields: members, ..
             } => {
                 let is_changed = self.members(descriptor, children, members);
-                // a view of a collection that becomes a vector
+                // projected from a collection that becomes a vector
                 let is_loose = self.is_loose(descriptor, id, &model.type_name);
                 match members.as_slice() {
                     [item] if is_loose => {

@@ -95,20 +95,20 @@ impl Source {
         if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
             (chosen, skipped, unmatched) = choose(&ntuple, &reader, options)?;
         }
-        // a table has no views: the field that they show becomes a column; a field that only they show does not
+        // tables have no projected fields: their sources become columns, except hidden ones
         if output != Format::Root {
-            chosen.retain(|&id| !descriptor.is_behind_views(id));
+            chosen.retain(|&id| !descriptor.is_hidden_source(id));
         }
         let fit = Fit::new(
             &ntuple,
             &reader,
             &ntuple.select(Some(&paths(&reader, &chosen)))?,
         );
-        let is_view = |&id: &FieldId| {
-            output == Format::Root && shows_what_is_there(&ntuple, &reader, id, &chosen, &fit)
+        let is_projected = |&id: &FieldId| {
+            output == Format::Root && stays_projected(&ntuple, &reader, id, &chosen, &fit)
         };
         let field = |id: &FieldId| {
-            let model = if is_view(id) {
+            let model = if is_projected(id) {
                 FieldModel::from_descriptor(descriptor, &[*id])?.pop()
             } else {
                 Some(FieldModel::with_data(descriptor, *id)?)
@@ -122,7 +122,7 @@ impl Source {
         let meant = meant.filter(|(field, _)| has_data(field));
         let meant = meant.map(|(field, &id)| (field.name.clone(), Origin::Field(id)));
         let meant: Vec<(String, Origin)> = meant.collect();
-        leave_out_odd_views(&mut fields, &mut skipped);
+        leave_out_odd_projected(&mut fields, &mut skipped);
         let read: Vec<String> = meant.iter().map(|(name, _)| name.clone()).collect();
         let selection = ntuple.select(Some(&read))?.telling();
         let (attributes, left_behind) = attributes::find(&ntuple, output);
@@ -259,8 +259,8 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     }
 }
 
-/// Leaves out views with a type other than their source, which ROOT can create: a value that may be missing of a list.
-fn leave_out_odd_views(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(String, String)>) {
+/// Leaves out projected fields with another type than their source, which ROOT can create: an optional value of a list.
+fn leave_out_odd_projected(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(String, String)>) {
     while let Err(RNTupleError::Unwritable { name, reason }) = Digest::new(fields) {
         let is_odd = |field: &FieldModel| field.name == name && !has_data(field);
         let Some(at) = fields.iter().position(is_odd) else {
@@ -346,8 +346,8 @@ fn paths(reader: &Reader, fields: &[FieldId]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Whether a field is a view that stays one: its source is converted, too, and is the same in all files.
-fn shows_what_is_there(
+/// Whether a projected field stays one: its source is converted as well, and is the same in all files.
+fn stays_projected(
     ntuple: &NTuple,
     first: &Reader,
     id: FieldId,

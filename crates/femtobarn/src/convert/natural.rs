@@ -5,8 +5,8 @@ use femtobarn_ttree::model::Branch;
 
 use super::reshape::Piece;
 
-/// The view of a member of a collection, as if it were a vector of its own.
-pub(super) fn view(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
+/// A member of a collection as a projected field: a vector by itself.
+pub(super) fn projected(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
     let source = format!("{collection}._0.{}", item.name);
     let below = below(item, "_0", &source);
     let type_name = match item.type_name.as_str() {

@@ -110,10 +110,10 @@ fn is_top_level(
         true => top == id,
         false => there.field_name(top) == own.field_name(id),
     };
-    let mut views = (0u32..).zip(&there.fields);
+    let mut others = (0u32..).zip(&there.fields);
     is_meant(there.top_of(field))
-        || views
-            .any(|(id, view)| view.record.source_id == Some(field) && is_meant(there.top_of(id)))
+        || others
+            .any(|(id, other)| other.record.source_id == Some(field) && is_meant(there.top_of(id)))
 }
 
 /// Whether a branch is the one that is `id` in the first file, or counts its items.

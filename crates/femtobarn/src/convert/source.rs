@@ -22,7 +22,7 @@ pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, RNTupleErr
 
 /// An input that is being read.
 pub(super) struct Source {
-    /// The fields with data, and the views of them.
+    /// The fields with data, and fields projected from them.
     pub fields: Vec<FieldModel>,
     pub type_infos: Vec<ExtraTypeInfo>,
     pub name: String,

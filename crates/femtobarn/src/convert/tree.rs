@@ -1,7 +1,7 @@
 //! Trees: the layout of ROOT's RNTupleImporter.
 //!
 //! The branches of a tree are read one by one. Arrays with one counter become an untyped collection of records
-//! (`_collection0` and so on, in the order of the counters' names). The branches are views of it, and the counter is
+//! (`_collection0` and so on, in the order of the counters' names). The branches are projected from it, and the counter is
 //! the cardinality. Lists of leaves are records, split objects records with the members that were split, and split
 //! collections, which the importer does not take, collections of such records.
 
@@ -20,7 +20,7 @@ use super::fit::Fit;
 use super::levels::Levels;
 use super::members::Members;
 use super::names::{FieldNames, Meant, common_beginning, plain_name};
-use super::natural::{flattened, map, natural, view};
+use super::natural::{flattened, map, natural, projected};
 use super::options::ConvertOptions;
 use super::reshape::Piece;
 use super::source::{elsewhere, lacking, top_branches};
@@ -97,7 +97,7 @@ struct Shaper<'a> {
     counters: HashSet<BranchId>,
     /// Of each counter, why its arrays are vectors of their own, if they are.
     apart: BTreeMap<BranchId, Option<String>>,
-    views: Vec<FieldModel>,
+    projected: Vec<FieldModel>,
 }
 
 /// The layout of a tree, without branches known as unreadable. `fit` has the differences of other files, `names` the names
@@ -129,7 +129,7 @@ pub(super) fn shape(
         counted: BTreeMap::new(),
         counters: HashSet::new(),
         apart: BTreeMap::new(),
-        views: Vec::new(),
+        projected: Vec::new(),
     };
     shaper.find_counters();
     for branch in &tree.branches {
@@ -161,8 +161,10 @@ pub(super) fn shape(
     shaper.out.skipped.extend(others);
     shaper.out.unmatched = shaper.wanted.unmatched(reader.url(), reader.path());
     shaper.collections();
-    let Shaper { mut out, views, .. } = shaper;
-    out.fields.extend(views);
+    let Shaper {
+        mut out, projected, ..
+    } = shaper;
+    out.fields.extend(projected);
     Ok(out)
 }
 
@@ -422,7 +424,7 @@ impl Shaper<'_> {
         name
     }
 
-    /// The collections of arrays with a counter, and the views of them.
+    /// The collections of arrays with a counter, and fields projected from them.
     fn collections(&mut self) {
         let mut counted = std::mem::take(&mut self.counted);
         for (_, alone) in counted.extract_if(.., |_, counted| counted.is_alone()) {
@@ -452,7 +454,7 @@ impl Shaper<'_> {
                 let item = array.model.subfields().first().cloned();
                 let item = item.unwrap_or(array.model).named(own.as_str());
                 if !is_grouped {
-                    self.views.push(view(&full, &name, &item));
+                    self.projected.push(projected(&full, &name, &item));
                 }
                 models.push(item);
                 self.out.read.push((array.column.clone(), array.branch));
@@ -472,7 +474,7 @@ impl Shaper<'_> {
             self.out.pieces.push((name.clone(), piece));
             if is_wanted {
                 let counter = self.free_name(own_counter, &counter);
-                self.views
+                self.projected
                     .push(FieldModel::cardinality(counter, name, false));
             }
         }

@@ -7,7 +7,7 @@ use femtobarn_rntuple::write::{StoredAs, StoredReals};
 use crate::pattern::Patterns;
 
 /// The fields that names stand for, as users know them or with all that is between (`jets.pt`, `jets._0.pt`). Names
-/// that no field has are left out. A view is treated as its source.
+/// that no field has are left out. A projected field stands for its source.
 pub(super) fn resolve(asked: &[(String, StoredAs)], reader: &Reader) -> Vec<StoredReals> {
     if asked.is_empty() {
         return Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn resolve(asked: &[(String, StoredAs)], reader: &Reader) -> Vec<Stor
     each.collect()
 }
 
-/// The fields that hold the values of a field: itself, or what a view and those below it show.
+/// The fields that hold the values of a field: itself, or the sources of a projected field and its subfields.
 fn shown(descriptor: &Descriptor, id: FieldId) -> Vec<FieldId> {
     let children = |id| {
         descriptor

@@ -1,4 +1,4 @@
-//! Names of types as they stand in files of several versions of ROOT.
+//! Type names as written by several versions of ROOT.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::writable::create_new_file;
 
-/// Fields, whose types are written as ROOT 6.36 normalizes them or as they stood in the code.
+/// Fields whose types are written as ROOT 6.36 normalizes them, or as they were in the source code.
 fn fields(normalized: bool) -> Vec<FieldModel> {
     let numbers = FieldModel::number("_0", DType::Int32);
     let mut lists = FieldModel::vector("lists", numbers);

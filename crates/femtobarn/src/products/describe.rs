@@ -47,7 +47,7 @@ pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, S
     let name = descriptor.field_name(field);
     let type_name = descriptor.field(field).map(|field| &field.record.type_name);
     let type_name = type_name.map_or("", String::as_str);
-    // a view that has no class in C++, but a number
+    // a projected field without a class in C++, whose values are numbers
     if let Some(number) = type_name
         .strip_prefix("ROOT::RNTupleCardinality<")
         .and_then(|rest| rest.strip_suffix('>'))

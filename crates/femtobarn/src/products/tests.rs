@@ -65,7 +65,7 @@ fn what_is_stored_by_event_is_loaded_as_columns() {
             .unwrap();
     }
     batch.flush().unwrap();
-    // Another program, which knows nothing but the store.
+    // another program, which knows only the store
     let others = Types::new(&store);
     let all: [Container; 1] = [(*dataset).clone()];
     let whole = arrays(&others, &store, &all, std::slice::from_ref(&name), true).unwrap();
@@ -79,7 +79,7 @@ fn what_is_stored_by_event_is_loaded_as_columns() {
     assert_eq!(columns, ["run", "subrun", "event", "tracks"]);
     let again = rows.encode(table.column(3)).unwrap();
     assert_eq!(again, encoded);
-    // A value that is none of its type is told with its event.
+    // the error of an invalid value names its event
     let event = dataset
         .child(1)
         .unwrap()
@@ -111,7 +111,7 @@ fn one_name_is_one_type() {
         error.contains("pt is float there and double here; only there: n; rename the class"),
         "{error}"
     );
-    // Once it is forgotten, it is what is noted next.
+    // after it was forgotten, the next definition counts
     types.of("Track", "x").unwrap();
     types.forget("Track").unwrap();
     types.note(&describe(&other, "")).unwrap();
@@ -129,12 +129,9 @@ fn one_name_is_one_type() {
         ),
         (
             "std::deque<float>",
-            "its type \"std::deque<float>\" is no type that is known",
+            "its type \"std::deque<float>\" is not a known type",
         ),
-        (
-            "flot",
-            "as columns: its type \"flot\" is no type that is known",
-        ),
+        ("flot", "as columns: its type \"flot\" is not a known type"),
         ("flot", "did you mean float?"),
         ("bytes", "load them as bytes"),
     ] {

@@ -57,7 +57,9 @@ fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), R
     let mut known: HashMap<&str, &Reader> = HashMap::new();
     for (reader, fields) in readers.iter().zip(fields) {
         let descriptor = reader.descriptor();
-        let shown = fields.iter().filter(|&&id| !descriptor.is_behind_views(id));
+        let shown = fields
+            .iter()
+            .filter(|&&id| !descriptor.is_hidden_source(id));
         for &id in shown {
             let name = descriptor.field_name(id);
             if let Some(other) = known.insert(name, reader) {
@@ -123,8 +125,8 @@ impl Job<'_> {
         let (ours, theirs) = (self.output.descriptor(), input.descriptor());
         let (own, known) = (by_name(ours), by_name(theirs));
         let mut pairs = Vec::new();
-        // sources of views may have another name, and are compared through the views
-        for &id in fields.iter().filter(|&&id| !theirs.is_behind_views(id)) {
+        // hidden sources may have another name, and are compared through their projected fields
+        for &id in fields.iter().filter(|&&id| !theirs.is_hidden_source(id)) {
             let field = theirs.field_name(id).to_owned();
             let found = own.get(field.as_str());
             let found = found.map(|&own| counterpart(&self.output, own, input, &known));
@@ -138,7 +140,7 @@ impl Job<'_> {
                 Some(Counterpart::Other(found, expected)) => {
                     differences.push(Difference::of(&field, name, found, expected));
                 }
-                Some(Counterpart::Missing | Counterpart::View(_)) | None => {
+                Some(Counterpart::Missing | Counterpart::Projected(_)) | None => {
                     differences.push(lacks(&field));
                 }
             }
@@ -158,7 +160,10 @@ impl Job<'_> {
         });
         let compared: HashSet<&str> = compared.collect();
         let own = self.output.descriptor();
-        let others = own.top_level.iter().filter(|&&id| !own.is_behind_views(id));
+        let others = own
+            .top_level
+            .iter()
+            .filter(|&&id| !own.is_hidden_source(id));
         let others = others.map(|&id| own.field_name(id));
         let others = others.filter(|name| !compared.contains(name));
         let others = others.map(|name| (name.to_owned(), "no input has it selected".to_owned()));

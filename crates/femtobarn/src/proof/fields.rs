@@ -23,8 +23,8 @@ pub(super) enum Counterpart {
     Found(FieldPair),
     /// The input does not have it.
     Missing,
-    /// The input does not have it, but it is a view of what the input has: of these top-level fields.
-    View(Vec<String>),
+    /// The input does not have it, but has its sources, these top-level fields.
+    Projected(Vec<String>),
     /// It is something else there: the existing field, and its counterpart in the input.
     Other(String, String),
 }
@@ -46,7 +46,7 @@ pub(super) fn counterpart(
     let Some(&other) = known.get(name.as_str()) else {
         let mut shown = Vec::new();
         return match shows_known(output.descriptor(), id, known, &mut shown) {
-            true => Counterpart::View(shown),
+            true => Counterpart::Projected(shown),
             false => Counterpart::Missing,
         };
     };

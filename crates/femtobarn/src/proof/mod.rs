@@ -364,11 +364,11 @@ impl<'o> Job<'o> {
                     missing.push(id);
                 }
                 // it has the values of its source, which are compared
-                Counterpart::View(shown) => {
+                Counterpart::Projected(shown) => {
                     let shown = shown.into_iter().find(|name| !self.wanted.takes(name));
                     if let Some(shown) = shown {
                         let reason = format!(
-                            "it is a view of {shown:?}, its only counterpart in {name}: compare that field, too"
+                            "it is projected from {shown:?}, its only counterpart in {name}: compare that field, too"
                         );
                         self.report.not_compared.push((field, reason));
                     }

@@ -1,4 +1,4 @@
-//! What the tests share: the test files, their ntuples, and sources to read them through.
+//! Shared parts of the tests: the test files, their ntuples, and sources to read them.
 #![allow(dead_code, reason = "each test uses its own part")]
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file, as it is given to an operation.
+/// A file as input of an operation.
 pub fn input(path: &Path) -> Input {
     Input {
         url: path.to_str().unwrap().to_owned(),
@@ -33,7 +33,7 @@ pub fn dimuon() -> Input {
     input(&root().join("testdata/dimuon.root"))
 }
 
-/// Merges without anybody who watches.
+/// Merges without progress callbacks.
 pub fn merged(
     inputs: &[Input],
     output: &Path,
@@ -42,7 +42,7 @@ pub fn merged(
     merge(inputs, output, options, &|_| true)
 }
 
-/// A merge that proves its output.
+/// Options of a merge that proves its output.
 pub fn verified() -> MergeOptions {
     MergeOptions {
         verify: true,
@@ -50,7 +50,7 @@ pub fn verified() -> MergeOptions {
     }
 }
 
-/// A file of real data beside the checkout; none, with a word on it, where there is no such folder.
+/// A file of real data beside the checkout; none, with a message, if there is no such directory.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let path = root().join("../shared/data").join(name);
     if path.exists() {
@@ -65,7 +65,7 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Every ROOT file under testdata/ that our scripts made to be read.
+/// Every readable ROOT file in testdata/ that our scripts made.
 pub fn test_files() -> Vec<PathBuf> {
     let folder = root().join("testdata/rntuple");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -155,7 +155,7 @@ pub fn recorded(file: &Path) -> Arc<RecordSource> {
     ))
 }
 
-/// Small numbers that look random and are the same each time.
+/// Small pseudo-random numbers, the same for each seed.
 pub fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {

@@ -1,5 +1,5 @@
-//! What is done with hostile files, by tests and by a fuzz target: opened, verified, read, iterated over, and made other files
-//! of. All of that ends soon, in bounded memory, with a result or an error; what verification calls good can be read.
+//! Operations on malicious files, for tests and a fuzz target: opening, verifying, reading, iterating, and making other
+//! files. They end soon, in bounded memory, with a result or an error; a file that verification calls good can be read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +25,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 const LONGEST: Duration = Duration::from_secs(5);
 const MOST_WAITING: Duration = Duration::from_secs(60);
 const MOST_KIB: u64 = 1 << 20;
-/// Steps of an iteration.
+/// The most steps of an iteration.
 const MOST_STEPS: u64 = 100;
 
 pub fn input(path: &Path) -> Input {
@@ -35,29 +35,29 @@ pub fn input(path: &Path) -> Input {
     }
 }
 
-/// A number of kB that the kernel tells of this process.
+/// A number in kB that the kernel reports for this process.
 fn kib(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Processor time of this process: what the machine does besides does not count.
+/// CPU time of this process, which does not depend on other load.
 fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // behind the name, which may have blanks: state, ten numbers, then hundredths of user's and of system's time
+    // after the name, which may contain spaces: state, ten numbers, then user and system time in hundredths
     let fields = text.rsplit(')').next().unwrap_or_default();
     let hundredths = fields.split_whitespace().skip(11).take(2);
     let hundredths = hundredths.map(|text| text.parse::<u64>().unwrap_or(0));
     Duration::from_millis(10 * hundredths.sum::<u64>())
 }
 
-/// Does something with a hostile file. It ends soon, and takes little memory.
+/// Runs an operation on a malicious file, and checks its time and memory.
 pub fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    // time and memory are those of the process
+    // time and memory are measured for the process
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock();
-    // the peak begins anew
+    // resets the peak
     let _ = fs::write("/proc/self/clear_refs", "5");
     let (start, from, before) = (Instant::now(), processor_time(), kib("VmRSS:"));
     let out = work();
@@ -76,13 +76,13 @@ pub fn open(bytes: &[u8]) -> Result<NTuple, Error> {
     NTuple::open_source(source, None, OpenOptions::default())
 }
 
-/// The entries of a range; none where Arrow cannot hold them, such as strings that are not UTF-8.
+/// The entries of a range; none if Arrow cannot represent them, such as strings that are not UTF-8.
 pub fn read(ntuple: &NTuple, from: u64, to: u64) -> Result<Option<RecordBatch>, Error> {
     let arrays = ntuple.read(&ntuple.select(None)?, from..to, &ReadOptions::default())?;
     Ok(arrays.to_arrow().ok())
 }
 
-/// What a file of an ntuple or tree must hold to, however wrong it is. Says whether verification calls it good.
+/// Checks what must hold for any ntuple or tree. Returns whether verification calls it good.
 fn check_root(bytes: &[u8], name: &str) -> bool {
     let Ok(ntuple) = bounded(&format!("{name}: opening"), || open(bytes)) else {
         return false;
@@ -103,7 +103,7 @@ fn check_root(bytes: &[u8], name: &str) -> bool {
             let at = |entry: u64| usize::try_from(entry).unwrap();
             bounded(&format!("{name}: reading in pieces"), || {
                 for (from, to) in [(0, n / 3), (n / 3, n - n / 5), (n - n / 5, n)] {
-                    // a piece of a column that was added later below a variant is refused
+                    // a part of a column that was added later below a variant is rejected
                     if let Ok(Some(piece)) = read(&ntuple, from, to) {
                         assert_eq!(piece, whole.slice(at(from), at(to - from)), "{name}");
                     }
@@ -116,18 +116,19 @@ fn check_root(bytes: &[u8], name: &str) -> bool {
     is_good
 }
 
-/// Insists that what is done with a file that verification calls good succeeds, but for what an output cannot have: variants
-/// in Parquet, names with control characters, shared blocks, pages of columns that begin late, objects of unknown classes. Attribute sets are ntuples of their own, and not verified here.
+/// Checks that operations succeed on a file that verification calls good, except if the output does not support the data:
+/// variants in Parquet, names with control characters, shared blocks, pages of columns that begin late, objects of
+/// unknown classes. Attribute sets are separate ntuples, and not verified here.
 fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
     let Err(error) = done else { return };
     let text = error.with_causes();
     let is_limit = match error.kind() {
-        "unwritable-field" => !text.contains("its structure is not written"),
+        "unwritable-field" => !text.contains("its structure is not supported for writing"),
         "usage" => {
             let limits = [
                 "attribute set",
                 "cannot share blocks",
-                "levels auto and L4 do that",
+                "use level auto or L4",
                 "select a treatment of such objects",
             ];
             limits.iter().any(|limit| text.contains(limit))
@@ -137,7 +138,7 @@ fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
     assert!(is_limit || !is_good, "{what}: {}: {text}", error.kind());
 }
 
-/// Reads in small steps, as iterations do.
+/// Reads in small steps, like an iteration.
 fn iterate(ntuple: NTuple) -> Result<(), Error> {
     let (n, selection) = (ntuple.n_entries(), ntuple.select(None)?);
     let options = StepsOptions {
@@ -148,7 +149,7 @@ fn iterate(ntuple: NTuple) -> Result<(), Error> {
     steps.into_iter().try_for_each(|step| step.map(drop))
 }
 
-/// Everything that makes another file of one. Of one that is good, it succeeds.
+/// All operations that make another file. They succeed if the file is good.
 fn check_outputs(path: &Path, folder: &Path, name: &str, is_good: bool) {
     for output in ["out.root", "out.parquet", "out.arrow"] {
         let options = ConvertOptions {
@@ -196,7 +197,7 @@ fn check_outputs(path: &Path, folder: &Path, name: &str, is_good: bool) {
 /// Files to change, with their contents.
 pub type Subjects = Vec<(PathBuf, Vec<u8>)>;
 
-/// Files to change: ntuples, trees and histograms below `testdata`, and tables that are made of ntuples in `folder`.
+/// Files to change: ntuples, trees and histograms in `testdata`, and tables made of ntuples in `folder`.
 pub fn subjects(testdata: &Path, folder: &Path) -> Subjects {
     let mut files = vec![testdata.join("histograms.root")];
     for kind in ["rntuple", "ttree"] {
@@ -215,7 +216,7 @@ pub fn subjects(testdata: &Path, folder: &Path) -> Subjects {
             })
             .is_ok()
             {
-                // tables are as many as the other files
+                // as many tables as other files
                 files.extend(std::iter::repeat_n(path, 4));
             }
         }
@@ -231,7 +232,7 @@ pub fn subjects(testdata: &Path, folder: &Path) -> Subjects {
         .collect()
 }
 
-/// Tables as others write them: pages without compression, of both versions, with and without dictionaries.
+/// Tables as other programs write them: uncompressed pages, both versions, with and without dictionaries.
 fn parquet_properties() -> [(&'static str, WriterProperties); 3] {
     let builder = || WriterProperties::builder().set_data_page_row_count_limit(7);
     let plain = builder().set_dictionary_enabled(false);
@@ -258,7 +259,7 @@ fn write_parquet(given: &Path, path: &Path, properties: WriterProperties) {
     writer.close().unwrap();
 }
 
-/// Changes one of the files, and does everything with it; its name is passed to `begins` before.
+/// Changes one of the files, and runs all operations on it; `begins` is called with its name before.
 pub fn check_one(
     mutator: &mut Mutator,
     subjects: &Subjects,

@@ -1,4 +1,4 @@
-//! What tests of sources and sinks share.
+//! Shared parts of the tests of sources and sinks.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use femtobarn_testkit::Servers;
 
 use crate::Settings;
 
-/// Settings with which a server is asked, and others, which count more.
+/// Settings to connect to a server; `more` override them.
 pub(crate) fn settings(server: &Servers, more: &[(&str, &str)]) -> Settings {
     let usual = [
         ("endpoint", server.endpoint.as_str()),

@@ -1,4 +1,4 @@
-//! Stores that are not S3: what is the same of all is tested there.
+//! Object stores other than S3; behaviour common to all is tested there.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ const PART: usize = 5 << 20;
 
 fn put(url: &str, replaces: bool, content: &[u8], settings: &Settings) -> Result<(), IoError> {
     let sink = ObjectSink::create(url, replaces, settings)?;
-    // from behind, so that the first part waits
+    // backwards, so that the first part waits
     for at in (0..content.len()).step_by(1 << 20).rev() {
         let end = content.len().min(at + (1 << 20));
         sink.write_at(at as u64, &content[at..end])?;
@@ -72,7 +72,7 @@ fn objects_of_azure_are_read_and_written() {
     let source = ObjectSource::open("az://public/f", &nobody).unwrap();
     assert_eq!(source.read_ranges(&[0..7]).unwrap(), ["content"]);
     let error = ObjectSource::open("az://private/large", &nobody).unwrap_err();
-    // Azure does not say of what nobody may see that it is there
+    // Azure does not reveal that an object without access exists
     assert!(
         ["permission-denied", "file-not-found"].contains(&error.kind()),
         "{error}"
@@ -82,8 +82,7 @@ fn objects_of_azure_are_read_and_written() {
     assert_eq!(error.kind(), "permission-denied", "{error}");
 }
 
-/// The server knows no uploads in the way that Google has them beside its own, and no conditions: that an object was replaced
-/// is seen in what it answers.
+/// The server does not support Google's own upload protocol, nor conditions: a replaced object is noticed by its answers.
 #[test]
 fn objects_of_google_are_read() {
     if !can_store("fake-gcs-server") {
@@ -109,7 +108,7 @@ fn objects_of_google_are_read() {
     assert!(matches!(error, IoError::Changed { .. }), "{error}");
     lists("gs", &own);
 
-    // an account is taken from the settings; that the server refuses is told
+    // the account is taken from the settings; a refusal of the server is reported
     let account =
         r#"{"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": true}"#;
     let own = settings(&server, &[("secret_access_key", account)]);

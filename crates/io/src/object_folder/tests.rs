@@ -14,7 +14,7 @@ fn names(folder: &ObjectFolder) -> Vec<String> {
     names
 }
 
-/// What every kind of place does.
+/// The behaviour of every kind of location.
 fn keeps_objects(folder: &ObjectFolder) {
     assert!(names(folder).is_empty());
     let large = content((8 << 20) * 2 + 5);
@@ -35,7 +35,7 @@ fn keeps_objects(folder: &ObjectFolder) {
     for (found, (name, bytes)) in folder.get(&wanted).unwrap().into_iter().zip(&given) {
         assert!(found.unwrap() == *bytes, "{name}");
     }
-    // Each fails by itself.
+    // each fails by itself
     let mut found = folder
         .get(&[("a/0/0", 0), ("a/none", 5), ("a/1/1", 6), ("a/1/1", 8)])
         .unwrap()
@@ -49,7 +49,7 @@ fn keeps_objects(folder: &ObjectFolder) {
     }
     folder.delete(&["a/0/3", "a/0/3", "a/none/x"]).unwrap();
     assert_eq!(names(folder).len(), 20);
-    // What begins with the same letters is not below it.
+    // a name with the same beginning is not below it
     folder.put(&[("a/10/x", b"x")]).unwrap();
     folder.delete_below("a/1").unwrap();
     folder.delete_below("a/1").unwrap();
@@ -86,7 +86,7 @@ fn a_folder_keeps_objects() {
     let base = place.path().join("made/when/needed/");
     let folder = ObjectFolder::open(base.to_str().unwrap(), &Settings::default()).unwrap();
     keeps_objects(&folder);
-    // Folders that have become empty are gone, but for the base.
+    // empty directories are removed, except the base
     assert!(std::fs::read_dir(&base).unwrap().next().is_none());
     std::thread::scope(|scope| {
         for thread in 0..4 {

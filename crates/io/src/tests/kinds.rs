@@ -1,4 +1,4 @@
-//! Servers of every kind, which tests use in the same way.
+//! Servers of every kind with a common interface for tests.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// None if it cannot be started, which is said.
+    /// None, with a message, if it cannot be started.
     pub fn start(kind: &'static str) -> Option<Self> {
         let is_there = match kind {
             "nginx" => can_start_nginx(),
@@ -29,7 +29,7 @@ impl Place {
         })
     }
 
-    /// Makes a file, or replaces it.
+    /// Creates or replaces a file.
     pub fn put(&mut self, name: &str, content: &[u8]) {
         match self.kind {
             "minio" | "fake-gcs" => self.server.store(&format!("private/{name}"), content),
@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// The URL of a file, by a way that leads to the server.
+    /// The URL of a file, through a proxy before the server.
     pub fn url(&self, way: u16, name: &str) -> String {
         match self.kind {
             "nginx" | "xrdhttp" => format!("http://127.0.0.1:{way}/{name}"),
@@ -49,7 +49,7 @@ impl Place {
         }
     }
 
-    /// Settings for a way to the server, and others.
+    /// Settings for a proxy before the server; `more` override them.
     pub fn settings(&self, way: u16, more: &[(&str, &str)]) -> Settings {
         let port = format!(":{}", self.server.port);
         let endpoint = self.server.endpoint.replace(&port, &format!(":{way}"));
@@ -57,13 +57,13 @@ impl Place {
             "fake-gcs" => vec![("anonymous", "true"), ("endpoint", endpoint.as_str())],
             _ => vec![("endpoint", endpoint.as_str())],
         };
-        // patience as usual, where the test says nothing else
+        // the usual number of retries, unless the test sets another
         given.push(("most_retries", "3"));
         given.extend(more);
         testing::settings(&self.server, &given)
     }
 
-    /// Opens a file, by a way that leads to the server.
+    /// Opens a file through a proxy before the server.
     pub fn open(
         &self,
         way: u16,

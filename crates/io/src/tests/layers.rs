@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::kinds::Place;
 use crate::{HeldSource, MeteredSource, RecordSource};
 
-/// Runs the suite on files of a server, with layers over them.
+/// Runs the conformance suite on files of a server, with layers over them.
 fn conforms(kind: &'static str, more: &[(&str, &str)]) {
     let Some(place) = Place::start(kind) else {
         return;

@@ -1,13 +1,13 @@
-//! A server that does what a test says: real ones do not lie, stall or redirect on command.
+//! A server that behaves as a test says: real ones do not fail, stall or redirect on command.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What a server does for a request: its number, and its head.
+/// What a server does for a request, given its number and its head.
 type Does = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
 
-/// A server on a port of its own.
+/// A server on its own port.
 pub(crate) struct Liar {
     pub port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -28,12 +28,12 @@ impl Liar {
         Self { port, asked }
     }
 
-    /// Its URL without a path.
+    /// The URL without a path.
     pub fn place(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The heads of the requests that came.
+    /// The heads of the received requests.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

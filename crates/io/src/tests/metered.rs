@@ -1,4 +1,4 @@
-//! What metrics say is what travels: bytes as counted between us and the server, and the time of opening.
+//! Metrics equal what is transferred: bytes counted between client and server, and the time of opening.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use femtobarn_testkit::{content, relay};
 use super::kinds::Place;
 use crate::{ByteSource, HeldSource, MeteredSource, Stage, examine};
 
-/// How long each piece of an answer is held back.
+/// The delay of each piece of an answer.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// A port that leads to the server's, by which answers come late; and the bytes that came.
+/// A port that forwards to the server's and delays answers; and the number of bytes received.
 fn counting(server: u16) -> (u16, Arc<AtomicU64>) {
     let count = Arc::new(AtomicU64::new(0));
     let own = count.clone();
@@ -27,7 +27,7 @@ fn counting(server: u16) -> (u16, Arc<AtomicU64>) {
     (port, count)
 }
 
-/// Waits until nothing is on its way any more.
+/// Waits until nothing is in flight any more.
 fn settled(count: &AtomicU64) {
     let mut last = None;
     while last != Some(count.load(Relaxed)) {
@@ -36,15 +36,15 @@ fn settled(count: &AtomicU64) {
     }
 }
 
-/// Opens files of several sizes, reads of them, and compares.
+/// Opens files of several sizes, reads them, and compares.
 fn agrees(kind: &'static str) {
-    /// Bytes around those of files: heads of answers, and all that is said at login.
+    /// Maximum number of bytes besides those of files: heads of answers, and the login.
     const MOST_AROUND: u64 = 1500;
     let Some(mut place) = Place::start(kind) else {
         return;
     };
     let (port, count) = counting(place.server.port);
-    // XRootD's HTTP begins to send all of the first file of which the end is asked for: that nobody wants
+    // XRootD's HTTP begins to send all of the first file whose end is requested, which is not wanted here
     place.put("first", &content(1_000_000));
     place.open(port, "first", &[]).unwrap();
     settled(&count);
@@ -108,7 +108,7 @@ fn bytes_and_times_of_azure_are_those_that_travel() {
     agrees("azurite");
 }
 
-/// Nothing is quick because it was here already.
+/// A cached file must not look fast.
 #[test]
 fn the_doctor_measures_nothing_of_what_came_whole() {
     for kind in ["nginx", "minio"] {

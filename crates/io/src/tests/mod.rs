@@ -1,4 +1,4 @@
-//! Tests of all kinds of sources together: on servers of every kind, over bad ways, and with files that are replaced.
+//! Tests of all kinds of sources together: real servers of every kind, bad connections, and replaced files.
 
 mod kinds;
 mod layers;
@@ -11,8 +11,7 @@ use std::ops::Range;
 
 use crate::{ByteSource, IoError};
 
-/// The error with all that is below it.
-/// Ranges of all shapes: many, unsorted, overlapping, equal, empty, up to the last byte, and all.
+/// Ranges of all shapes: many, unsorted, overlapping, equal, empty, up to the last byte, and everything.
 fn shapes(size: u64) -> Vec<Range<u64>> {
     let many = (0..400).map(|i| i * size / 400..i * size / 400 + 1 + i % 900);
     let mut ranges: Vec<_> = many.map(|range| range.start..range.end.min(size)).collect();

@@ -1,4 +1,5 @@
-//! Files that are replaced while they are read: an error of one kind, or the old file to the end, and never some of both.
+//! Files that are replaced while they are read: reading fails with one kind of error, or returns the old file to its end,
+//! but never a mixture.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -13,9 +14,9 @@ const SIZE: usize = 1_000_000;
 /// How a file is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// As the server does it, or by writing into the file.
+    /// By the server's own means, or by writing into the file.
     Written,
-    /// By another one that gets its name.
+    /// By renaming another file.
     Renamed,
 }
 
@@ -29,7 +30,7 @@ fn replace(place: &mut Place, name: &str, how: How, content: &[u8]) {
         fs::write(&other, content).unwrap();
         fs::rename(other, &path).unwrap();
     }
-    // servers know times by the second
+    // servers report times in whole seconds
     if let Ok(file) = File::options().write(true).open(&path) {
         let earlier = SystemTime::now() - Duration::from_secs(1000);
         file.set_modified(earlier).unwrap();
@@ -41,7 +42,7 @@ fn other(size: usize) -> Vec<u8> {
     content(size).iter().map(|byte| !byte).collect()
 }
 
-/// Insists that each of the replacements is told.
+/// Checks that each replacement is reported.
 fn is_told(kind: &'static str, replacements: &[(How, usize)]) {
     let Some(mut place) = Place::start(kind) else {
         return;
@@ -106,13 +107,14 @@ fn object_stores_tell_replaced_objects() {
     }
 }
 
-/// What is written into an open file behind the server's back it does not tell; that the file was cut shows.
+/// It does not report changes of an open file by other means; but truncation is noticed.
 #[test]
 fn xrootd_tells_files_that_were_cut() {
     is_told("xrootd", &[(How::Written, SIZE / 3)]);
 }
 
-/// An open file is the old one to its end; one that is opened again after its connection was lost must still be the same.
+/// An open file stays the old one to its end; a file that is opened again after its connection was lost must still be the
+/// same.
 #[test]
 fn xrootd_reads_the_old_file_to_its_end() {
     let (Some(mut place), Some(mut ways)) = (Place::start("xrootd"), Ways::start()) else {
@@ -127,7 +129,7 @@ fn xrootd_reads_the_old_file_to_its_end() {
         replace(&mut place, &name, How::Renamed, &other(size));
         super::check_reads(&*source, &old).unwrap();
         ways.heal(way);
-        // until the proxy has ended the connection, it reads on by that
+        // until the proxy has closed the connection, reads use it
         std::thread::sleep(Duration::from_millis(300));
         let error = source.read_ranges(&[0..100]).unwrap_err();
         assert_eq!(error.kind(), "file-changed", "{}", with_causes(&error));

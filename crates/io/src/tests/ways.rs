@@ -1,5 +1,5 @@
-//! Bad ways to servers of every kind: what can be read is right, and what cannot is an error in time, which says what was
-//! tried.
+//! Bad connections to servers of every kind: what can be read is correct, and failures are reported in time, with what
+//! was tried.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::{ByteSource, create_remote, with_causes};
 
 const SIZE: usize = 3 << 20;
 
-/// No failure takes longer to be told, with the settings of these tests.
+/// With the settings of these tests, every failure is reported within this time.
 const LIMIT: Duration = Duration::from_secs(60);
 
 type More<'a> = &'a [(&'a str, &'a str)];
 
-/// Patience that ends soon.
+/// Short timeouts.
 const HASTY: More<'static> = &[
     ("request_timeout", "1"),
     ("connect_timeout", "1"),
@@ -55,16 +55,16 @@ impl Trial {
         self.place.open(way, "f", &all).unwrap()
     }
 
-    /// As `open`, by a way that can be made bad then.
+    /// Like `open`, through a proxy that can be disturbed later.
     fn open_well(&mut self, more: More<'static>) -> (u16, Arc<dyn ByteSource>) {
         let way = self.way();
-        // what a server cannot do is found out by answers that are given up
+        // opening once teaches the client what the server does not support
         self.open(way, more);
         self.ways.heal(way);
         (way, self.open(way, more))
     }
 
-    /// Insists that a read fails in time, and that the error says who was asked; gives what it says.
+    /// Checks that a read fails in time, and that the error names the server; returns the message.
     fn fails(&self, source: &dyn ByteSource, way: u16) -> String {
         let start = Instant::now();
         let error = check_reads(source, &self.content).unwrap_err();
@@ -108,7 +108,7 @@ impl Trial {
         );
     }
 
-    /// Connections are reset while answers come, once.
+    /// Connections are reset once while answers arrive.
     fn reset(&mut self) {
         let (way, source) = self.open_well(&[("most_retries", "12")]);
         let n_retries = || source.traffic().unwrap().retries;
@@ -117,7 +117,7 @@ impl Trial {
             let read = scope.spawn(|| check_reads(&*source, &self.content));
             std::thread::sleep(Duration::from_millis(200));
             self.ways.poison(way, "reset_peer", &[("timeout", 0)]);
-            // until one was, which is when more of its answer comes; stores say it only when all is over
+            // until one was reset, which shows when more of its answer arrives; object stores report it only at the end
             let start = std::time::Instant::now();
             while n_retries() == 0 && !read.is_finished() && start.elapsed().as_millis() < 700 {
                 std::thread::sleep(Duration::from_millis(2));
@@ -128,7 +128,7 @@ impl Trial {
         assert!(n_retries() > 0);
     }
 
-    /// All connections are reset, then none is accepted: both are errors. Then all is well again.
+    /// All connections are reset, then none is accepted: both are errors. Then everything works again.
     fn dead(&mut self) {
         let (way, source) = self.open_well(&[("connect_timeout", "2")]);
         self.ways.poison(way, "reset_peer", &[("timeout", 0)]);
@@ -142,7 +142,7 @@ impl Trial {
         check_reads(&*source, &self.content).unwrap();
     }
 
-    /// A server that was there accepts no connections, and is there again a moment later, as one that is started again.
+    /// A server that was reachable accepts no connections, and is back a moment later, like one that is restarted.
     fn away(&mut self) {
         let (way, source) = self.open_well(&[]);
         self.ways.close(way);
@@ -154,7 +154,7 @@ impl Trial {
         });
     }
 
-    /// Nothing comes any more, and nobody closes the connection.
+    /// Nothing arrives any more, and nobody closes the connection.
     fn silent(&mut self) {
         let (way, source) = self.open_well(HASTY);
         self.ways.poison(way, "timeout", &[("timeout", 0)]);
@@ -164,7 +164,7 @@ impl Trial {
     }
 }
 
-/// fake-gcs-server is not among the kinds: it insists on the port that it has itself, so no way may lead to it.
+/// fake-gcs-server is not among the kinds: it requires its own port, so no proxy can be used.
 fn goes_bad_ways(kind: &'static str, more: More<'static>) {
     let Some(mut trial) = Trial::start(kind, more) else {
         return;
@@ -206,7 +206,7 @@ fn nginx_over_bad_ways() {
     goes_bad_ways("nginx", &[]);
 }
 
-/// Of a slow way with very many connections, Toxiproxy takes seconds to heal it.
+/// With a slow connection and very many streams, Toxiproxy takes seconds to recover.
 const FEW: More<'static> = &[("requests_at_once", "8")];
 
 #[test]
@@ -219,7 +219,8 @@ fn azure_over_bad_ways() {
     goes_bad_ways("azurite", FEW);
 }
 
-/// A file appears complete or not at all, wherever the way breaks while it is written; what stood there stays until then.
+/// A file appears completely or not at all, wherever the connection breaks while it is written; an existing file stays
+/// until then.
 #[test]
 fn what_is_written_over_bad_ways_appears_whole_or_not_at_all() {
     for kind in ["xrootd", "minio", "azurite"] {
@@ -258,8 +259,8 @@ fn what_is_written_over_bad_ways_appears_whole_or_not_at_all() {
     }
 }
 
-/// A server takes what is sent and says nothing, or takes nothing any more: that is told after `request_timeout`, not after
-/// some times as much.
+/// A server receives data and does not answer, or stops receiving: that is reported after `request_timeout`, not after a
+/// multiple of it.
 #[test]
 fn uploads_to_a_server_that_falls_silent_end_in_time() {
     const SOON: Duration = Duration::from_secs(8);
@@ -291,8 +292,8 @@ fn uploads_to_a_server_that_falls_silent_end_in_time() {
     }
 }
 
-/// Such a server was asked for the folder until that was given up, and then sent the file as often; of the first, the error
-/// said nothing.
+/// Such a server was asked for the directory until that was given up, and then the file was sent as often. The error did
+/// not mention the first part.
 #[test]
 fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
     let (Some(place), Some(mut ways)) = (Place::start("nginx"), Ways::start()) else {
@@ -306,7 +307,7 @@ fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
     let start = Instant::now();
     let text = with_causes(&sink.commit().unwrap_err());
     drop(sink);
-    // twice a second for the answer and one for the connection, and nothing is to be removed
+    // twice per second for the answer and once for the connection, and there is nothing to remove
     assert!(
         start.elapsed() < Duration::from_secs(6),
         "{:?}",
@@ -315,7 +316,7 @@ fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
     assert!(text.contains("HEAD") && !text.contains("PUT"), "{text}");
 }
 
-/// A way that is so slow that sending takes many times `request_timeout` is none that is silent.
+/// A connection so slow that sending takes many times `request_timeout` does not count as silent.
 #[test]
 fn uploads_by_slow_ways_are_not_given_up() {
     for (kind, name) in [("nginx", "dav/new"), ("minio", "new")] {
@@ -334,7 +335,7 @@ fn uploads_by_slow_ways_are_not_given_up() {
     }
 }
 
-/// What stays on a server that nobody can reach any more is named.
+/// Leftovers on a server that is no longer reachable are named.
 #[test]
 fn what_may_stay_on_a_server_that_went_away_is_told() {
     let (Some(place), Some(mut ways)) = (Place::start("xrootd"), Ways::start()) else {
@@ -353,7 +354,7 @@ fn what_may_stay_on_a_server_that_went_away_is_told() {
     assert!(text.contains(&left), "{left}: {text}");
 }
 
-/// It was said that nobody knew whether the object was there.
+/// The error said that it was unknown whether the object exists.
 #[test]
 fn an_object_that_nobody_was_sent_is_not_there() {
     let (Some(place), Some(mut ways)) = (Place::start("minio"), Ways::start()) else {

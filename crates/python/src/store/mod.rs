@@ -1,5 +1,5 @@
 //! Event stores. Containers are identified by their keys of 40 bytes (`docs/specs/event-store.md`); users see the
-//classes in ! `python/femtobarn/_store`.
+//! classes in `python/femtobarn/_store`.
 
 mod codec;
 mod events;
@@ -193,7 +193,7 @@ impl Store {
         Ok((done.before, done.after))
     }
 
-    /// What makes products of objects of Python, and these of products.
+    /// Converts between products and Python objects.
     #[getter]
     fn codec(&self, py: Python<'_>) -> Py<Codec> {
         self.codec.clone_ref(py)
@@ -417,7 +417,8 @@ impl Store {
         Ok((n, pairs(others.into_iter().collect())))
     }
 
-    /// Notes the classes in a column of batches; classes without a name are called `class_name`. Returns the type name.
+    /// Records the classes in a column of batches; classes without a name are called `class_name`. Returns the type
+    /// name.
     fn describe(&self, py: Python<'_>, values: &Batches, class_name: &str) -> PyResult<String> {
         let (_, model) = values.single()?;
         detached(py, || {
@@ -439,7 +440,7 @@ impl Store {
         })
     }
 
-    /// The one value of a column, as it is stored.
+    /// The single value of a column, in its stored form.
     fn encode<'py>(
         &self,
         py: Python<'py>,

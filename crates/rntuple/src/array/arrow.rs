@@ -1,5 +1,5 @@
-//! Export to Arrow. Lists and strings have 64-bit offsets; all but booleans, optional values and variants share the
-//! buffers of the result.
+//! Export to Arrow. Lists and strings have 64-bit offsets. All types except booleans, optional values and variants
+//! share the buffers of the result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::{Arrays, SlotData, values};
 use crate::RNTupleError;
 use crate::schema::{DType, Node, NodeKind, SlotKind, Slots};
 
-/// Why a result cannot be given as Arrow.
+/// An error of exporting a result to Arrow.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayError {
-    /// Arrow refuses the data.
-    #[error("column {column:?} cannot be given as Arrow; read it as Awkward array instead")]
+    /// Arrow rejects the data.
+    #[error("column {column:?} cannot be exported to Arrow; read it as an Awkward Array instead")]
     Arrow {
         /// Top-level column.
         column: String,
-        /// What Arrow says.
+        /// Arrow's error.
         source: ArrowError,
     },
 }
@@ -101,7 +101,7 @@ fn member_fields(names: Option<&[String]>, members: &[Node], kinds: Kinds<'_>) -
         .collect()
 }
 
-/// Type 0 stands for a variant without value; the alternatives count from 1.
+/// Type 0 is a variant without value; alternatives count from 1.
 fn union_fields(alternatives: &[Node], kinds: Kinds<'_>) -> UnionFields {
     let valueless = std::iter::once((0i8, Arc::new(Field::new("valueless", DataType::Null, true))));
     let others = (1i8..)
@@ -128,7 +128,7 @@ fn arrow_type(dtype: DType) -> DataType {
 }
 
 impl Arrays {
-    /// The columns as an Arrow record batch.
+    /// Exports the columns as an Arrow record batch.
     pub fn to_arrow(&self) -> Result<RecordBatch, ArrayError> {
         let n = usize::try_from(self.n_entries).unwrap_or(usize::MAX);
         let kinds = |id: usize| self.slot(id).map(SlotData::kind);

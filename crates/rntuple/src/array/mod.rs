@@ -11,33 +11,33 @@ use crate::RNTupleError;
 use crate::read::filled;
 use crate::schema::{DType, Node, SlotId};
 
-/// Decoded elements of a slot.
+/// The decoded elements of a slot.
 #[derive(Debug, Clone)]
 pub enum SlotData {
-    /// Values, little-endian; booleans take a byte.
+    /// Values, little-endian; booleans take a byte each.
     Leaf {
         /// Their type.
         dtype: DType,
         /// The values.
         values: Bytes,
     },
-    /// Offsets of a collection: `i64`, from 0, one more than there are lists.
+    /// Offsets of a collection: `i64`, beginning with 0, one more than the number of lists.
     Index {
         /// The offsets.
         offsets: Bytes,
     },
     /// A variant.
     Switch {
-        /// One byte a value: 0 for valueless, else the alternative counted from 1.
+        /// One byte per value: 0 for no value, else the alternative counted from 1.
         tags: Bytes,
-        /// `i64`: position among the alternative's values.
+        /// The position among the values of the alternative, as `i64`.
         positions: Bytes,
         /// Number of values of each alternative.
         lengths: Vec<u64>,
     },
 }
 
-/// Columns of one entry range.
+/// The columns of a range of entries.
 #[derive(Debug, Clone)]
 pub struct Arrays {
     n_entries: u64,
@@ -85,7 +85,7 @@ impl Arrays {
         }
     }
 
-    /// Number of items of a collection in all.
+    /// Total number of items of a collection.
     pub fn n_items(&self, id: SlotId) -> u64 {
         let last = self
             .offsets(id)
@@ -93,7 +93,7 @@ impl Arrays {
         last.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Lengths of a collection's lists, as `i64` or `i32`.
+    /// The lengths of a collection's lists, as `i64` if `wide`, else `i32`.
     pub fn cardinality(&self, id: SlotId, wide: bool) -> Result<Bytes, RNTupleError> {
         let offsets = values(self.offsets(id));
         let n = offsets.len().saturating_sub(1);
@@ -113,7 +113,7 @@ impl Arrays {
         }
     }
 
-    /// For optional values: `i64` position of each, −1 where missing.
+    /// For optional values: the position of each value as `i64`, −1 if it is missing.
     pub fn optional_index(&self, id: SlotId) -> Result<Bytes, RNTupleError> {
         let offsets = values(self.offsets(id));
         let position = |(a, b): (&i64, &i64)| if a == b { -1 } else { *a };
@@ -124,7 +124,7 @@ impl Arrays {
         })
     }
 
-    /// Bytes of all buffers.
+    /// Total size of all buffers in bytes.
     pub fn n_bytes(&self) -> u64 {
         let size = |slot: &SlotData| match slot {
             SlotData::Leaf { values, .. } => values.len(),

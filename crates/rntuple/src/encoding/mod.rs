@@ -1,4 +1,4 @@
-//! Decoding of pages: stored bytes of one page to elements of the result.
+//! Decodes the stored bytes of a page into elements of the result.
 
 mod promote;
 
@@ -9,15 +9,16 @@ pub use promote::promote;
 use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType};
 
-/// No codec makes more of a byte: zstd needs 4 for a block of 128 KiB that is one byte over and over.
+/// The largest compression ratio of any codec: zstd needs 4 bytes for a block of 128 KiB of one repeated
+/// byte.
 pub const LARGEST_RATIO: u64 = 1 << 15;
 
-/// Memory that is used again for each page, aligned for every element type.
+/// Reusable memory for pages, aligned for every element type.
 #[derive(Debug, Default)]
 pub struct Scratch(Vec<u64>);
 
 impl Scratch {
-    /// The first `n` bytes; their contents are whatever was there.
+    /// The first `n` bytes, with arbitrary content.
     pub fn bytes(&mut self, n: usize) -> Result<&mut [u8], PageError> {
         let words = n.div_ceil(8);
         let more = words.saturating_sub(self.0.len());
@@ -33,19 +34,19 @@ impl Scratch {
     }
 }
 
-/// What the elements of a page become.
+/// The form of decoded elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Values of this type.
     Leaf(DType),
     /// Unsigned 64-bit offsets.
     Index,
-    /// 64-bit positions, then 32-bit tags: 12 bytes an element, as stored.
+    /// 64-bit positions, then 32-bit tags: 12 bytes per element, as stored.
     Switch,
 }
 
 impl Target {
-    /// Bytes of a decoded element.
+    /// Size of a decoded element in bytes.
     pub fn size(self) -> usize {
         match self {
             Self::Leaf(dtype) => dtype.size(),
@@ -55,32 +56,32 @@ impl Target {
     }
 }
 
-/// Why a page does not decode.
+/// Why a page cannot be decoded.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// The compressed bytes are broken.
+    /// The compressed bytes are damaged.
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// No memory to decode it.
-    #[error("no memory for {bytes} bytes")]
+    /// Not enough memory.
+    #[error("cannot allocate {bytes} bytes")]
     Memory {
         /// Bytes needed.
         bytes: u64,
     },
-    /// Stored and needed sizes contradict each other.
+    /// Stored and required sizes contradict each other.
     #[error("{what}: expected {expected} bytes, found {found}")]
     Size {
-        /// What has the wrong size.
+        /// The item with the wrong size.
         what: &'static str,
-        /// Size needed.
+        /// The required size.
         expected: u64,
-        /// Size found.
+        /// The size found.
         found: u64,
     },
 }
 
-/// Bytes of `n` elements in an uncompressed page, if `stored` bytes can hold them at all.
+/// The size of `n` elements in an uncompressed page; an error if `stored` bytes cannot contain so many.
 pub fn packed_size(column: &ColumnRecord, n: u64, stored: u64) -> Result<usize, PageError> {
     let packed = column.packed_bytes(n).unwrap_or(u64::MAX);
     let most = stored.saturating_mul(LARGEST_RATIO);
@@ -94,7 +95,7 @@ pub fn packed_size(column: &ColumnRecord, n: u64, stored: u64) -> Result<usize, 
     }
 }
 
-/// Decodes pages; holds contexts and memory for one thread.
+/// Decodes pages. It has the contexts and the memory of one thread.
 #[derive(Debug, Default)]
 pub struct PageDecoder {
     decompressor: Decompressor,
@@ -102,12 +103,13 @@ pub struct PageDecoder {
     natural: Scratch,
     /// Nanoseconds spent in decompression.
     pub decompress_ns: u64,
-    /// The column is of a `double` field: quantized values are computed in that precision, as ROOT does.
+    /// Whether the field has type `double`: quantized values are then computed in double precision, as
+    /// ROOT does.
     pub of_double: bool,
 }
 
 impl PageDecoder {
-    /// Decodes the `n` elements of a page into `out`, which has room for just them.
+    /// Decodes the `n` elements of a page into `out`, which must have exactly their size.
     pub fn decode(
         &mut self,
         column: &ColumnRecord,

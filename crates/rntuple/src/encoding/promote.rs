@@ -1,11 +1,11 @@
-//! Numbers of one type as those of another that holds them.
+//! Converts numbers to a type that can represent them.
 
 use femtobarn_codec::real;
 
 use crate::schema::DType;
 
-/// Writes values of one type as those of another, for which `out` has room: columns differ between representations and
-/// between files.
+/// Converts values to another type; `out` must have their size. This is needed if a column has different types in
+/// different representations or files.
 pub fn promote(values: &[u8], from: DType, to: DType, out: &mut [u8]) {
     let values = values.chunks_exact(from.size());
     let places = out.chunks_exact_mut(to.size());
@@ -52,7 +52,7 @@ fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
 
 fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
     match dtype {
-        // only from types whose values are half floats: rounding them is none
+        // only from types whose values are half-precision floats, so nothing is rounded
         DType::Float16 => {
             let mut half = [0; 2];
             if real::f32_to_half(&[real::narrowed(value)], &mut half).is_ok() {
@@ -74,7 +74,7 @@ fn store_int(value: i128, place: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// A small number as its bytes.
+    /// A small number as bytes.
     fn bytes(dtype: DType, value: u8) -> Vec<u8> {
         let mut out = vec![0; dtype.size()];
         if dtype.is_float() {

@@ -1,7 +1,7 @@
-//! Reading before there is a plan: which bytes will be needed is known sooner than where they go.
+//! Reads ahead of the plan: it is known early which bytes will be needed, although not yet where their values go.
 //!
-//! The places of a list's items follow from counters that are stored elsewhere. While these are read, the first vector reads
-//! of the items are under way already, cut just as the plan will cut them: nothing is read that would not have been.
+//! The positions of a list's items follow from counters that are stored elsewhere. While these are read, the first vector
+//! reads of the items are started, cut in the same way as by the plan, so nothing is read needlessly.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::spec::StoredRange;
 pub struct Needed {
     /// Index of the file's part.
     pub part: usize,
-    /// Where they are.
+    /// Their stored range.
     pub stored: StoredRange,
 }
 
@@ -36,7 +36,7 @@ impl Fetched for Needed {
     }
 }
 
-/// One vector read, and how far it is.
+/// A vector read and its state.
 #[derive(Debug)]
 struct Vector {
     part: usize,
@@ -49,18 +49,18 @@ enum State {
     Waits,
     IsRead,
     Here(Result<Vec<Bytes>, RNTupleError>),
-    /// Somebody has it, or reads it by himself.
+    /// Another thread has taken it, or reads it itself.
     Gone,
 }
 
-/// The vector reads, in their order.
+/// The vector reads in their order.
 #[derive(Debug)]
 struct Vectors {
     all: Vec<Vector>,
     may_begin: bool,
 }
 
-/// Vector reads that are made before anybody asks for their bytes.
+/// Vector reads that start before their bytes are requested.
 #[derive(Debug)]
 pub struct Ahead {
     vectors: Mutex<Vectors>,
@@ -68,7 +68,7 @@ pub struct Ahead {
     together: Together,
 }
 
-/// Lets threads go that wait to begin, when this is dropped.
+/// Releases threads that wait for the start, when dropped.
 struct End<'a>(&'a Ahead);
 
 impl Drop for End<'_> {
@@ -83,8 +83,8 @@ impl Drop for End<'_> {
 }
 
 impl Ahead {
-    /// The first of the vector reads for these bytes, as many as are worth having in flight and fit into the budget of a read;
-    /// none for sources that answer at once.
+    /// Makes the first vector reads for these bytes, as many as the source should have in flight and the budget of a read
+    /// allows; none for sources that answer at once.
     pub fn new(parts: &[Part], needed: Vec<Needed>, options: &ReadOptions<'_>) -> Self {
         let budget = budget_of(parts, options);
         let answers_at_once = |part: &Part| part.reader.cost().concurrency <= 1;
@@ -125,7 +125,8 @@ impl Ahead {
         self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads while something is done, as soon as that has asked for its own bytes. What is not begun by its end is not read.
+    /// Reads while `work` runs, once `work` has requested its own bytes. Reads that have not started by its end are
+    /// dropped.
     pub fn meanwhile<T>(&self, parts: &[Part], work: impl FnOnce() -> T) -> T {
         let n_vectors = self.lock().all.len();
         std::thread::scope(|scope| {
@@ -137,18 +138,18 @@ impl Ahead {
         })
     }
 
-    /// What is read ahead will not be needed: those that wait for it are told.
+    /// Cancels reading ahead, and informs threads that wait for it.
     pub(super) fn stop(&self) {
         self.together.stop();
     }
 
-    /// What has to come first is asked for.
+    /// Allows reading ahead to start.
     pub(super) fn begin(&self) {
         self.lock().may_begin = true;
         self.changed.notify_all();
     }
 
-    /// Makes the first read that nobody has begun; says whether there was one.
+    /// Makes the first read that has not started; returns whether there was one.
     fn read_one(&self, parts: &[Part]) -> bool {
         let mut vectors = self.lock();
         while !vectors.may_begin {
@@ -176,7 +177,7 @@ impl Ahead {
         true
     }
 
-    /// What a vector read gave, once it is there; none if nobody makes it here.
+    /// Waits for the result of a vector read; none if it is not made here.
     pub(super) fn take(
         &self,
         part: usize,

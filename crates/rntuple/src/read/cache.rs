@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::encoding::Target;
 use crate::spec::PageAddress;
 
-/// A page of one column of one reader, and what its elements were made.
+/// A page of one column of a reader, and its decoded form.
 ///
-/// The place alone is not enough: pages with the same bytes are stored once, and those of a few bits an element may
-/// have the same bytes though one has more elements.
+/// The address alone is not enough: pages with equal bytes are stored once, and pages with few bits per element may
+/// have equal bytes but different numbers of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageKey {
     /// Address of the reader.
     pub reader: usize,
     /// The column.
     pub column: u32,
-    /// Where the page is.
+    /// Address of the page.
     pub address: PageAddress,
-    /// Number of its elements.
+    /// Number of elements.
     pub n_elements: u32,
-    /// What they were made.
+    /// Form of the decoded elements.
     pub target: Target,
 }
 
@@ -37,9 +37,9 @@ struct Inner {
     generation: u64,
 }
 
-/// Keeps decoded pages that reach over the end of a step, so that the next step need not decompress them again.
+/// Keeps decoded pages that extend beyond a step, so that the next step need not decompress them again.
 ///
-/// Pages that a step did not use are dropped at its end. Beyond the budget nothing is kept: the page is then
+/// Pages that a step did not use are dropped at its end. If the budget is exhausted, pages are not kept, and are
 /// decompressed again.
 #[derive(Debug)]
 pub struct PageCache {
@@ -48,7 +48,7 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// A cache of at most `budget` bytes.
+    /// Creates a cache of at most `budget` bytes.
     pub fn new(budget: u64) -> Self {
         Self {
             budget,
@@ -65,14 +65,14 @@ impl PageCache {
         Some(entry.bytes.clone())
     }
 
-    /// The decoded elements of a page that the next step does not need: it goes with this step if nothing else of this
-    /// step asks for it.
+    /// The decoded elements of a page that the next step does not need. The page is dropped after this step, unless
+    /// another part of the step requests it.
     pub fn get_last(&self, key: &PageKey) -> Option<Arc<[u8]>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.entries.get(key).map(|entry| entry.bytes.clone())
     }
 
-    /// Keeps a page if there is room.
+    /// Keeps a page if the budget allows.
     pub fn insert(&self, key: PageKey, bytes: &[u8]) {
         let size = bytes.len() as u64;
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ impl PageCache {
         );
     }
 
-    /// Ends a step: what it did not use is dropped.
+    /// Ends a step: pages that it did not use are dropped.
     pub(super) fn next_generation(&self) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let current = inner.generation;
@@ -103,7 +103,7 @@ impl PageCache {
         inner.generation = current + 1;
     }
 
-    /// Bytes kept now.
+    /// Total size of the kept pages in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.inner
             .lock()

@@ -1,4 +1,4 @@
-//! Decoding one piece of a page into its place.
+//! Decodes pieces of pages to their final positions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,20 +12,20 @@ use crate::RNTupleError;
 use crate::encoding::{PageDecoder, PageError, Scratch, Target, copy};
 use crate::spec::{ColumnRecord, Page, StoredRange};
 
-/// A piece of a page and the place of its elements in the result.
+/// A piece of a page, and the position of its elements in the result.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
-    /// Index of the part that it comes from.
+    /// Index of the part.
     pub part: usize,
     /// Physical column.
     pub column: u32,
     /// The cluster's number, for messages.
     pub cluster: u64,
-    /// What to decode.
+    /// The piece to decode.
     pub piece: Piece,
-    /// To what.
+    /// The form of decoded elements.
     pub target: Target,
-    /// Where to.
+    /// Where to write them.
     pub out: &'a mut [u8],
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Worker<'a> {
     cache: Option<&'a PageCache>,
     decoder: PageDecoder,
     whole_page: Scratch,
-    /// The page whose elements `whole_page` holds.
+    /// The page whose elements are in `whole_page`.
     held: Option<PageKey>,
     stats: Stats,
 }
@@ -89,7 +89,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Decodes the stored bytes of a job's page (its checksum behind them).
+    /// Decodes the stored bytes of a job's page, which are followed by its checksum.
     fn decode_job(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
         let start = Instant::now();
         let before = self.decoder.decompress_ns;
@@ -168,7 +168,7 @@ impl<'j> Decode<Job<'j>> for Worker<'_> {
     }
 }
 
-/// Splits the checksum off the stored bytes of a page and verifies it; `place` is its column and cluster.
+/// Splits the checksum from the stored bytes of a page, and verifies it; `place` is column and cluster.
 pub(crate) fn check_page<'b>(
     reader: &Reader,
     record: &ColumnRecord,

@@ -1,4 +1,4 @@
-//! The read itself: rounds of resolving, allocating, fetching, decoding and finishing.
+//! The rounds of a read: resolve, allocate, fetch, decode, finish.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub fn read(
     Ok(Arrays::new(n_entries, schema.columns.clone(), slots))
 }
 
-/// Insists that all columns of a segment have the elements that entries and offsets ask for. Only offsets and the tags of
+/// Checks that all columns of a segment have the elements that entries and offsets require. Only offsets and tags of
 /// variants are read.
 pub(super) fn check_structure(
     schema: &ReadSchema,

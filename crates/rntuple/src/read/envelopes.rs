@@ -1,4 +1,4 @@
-//! Reading metadata: envelopes, wherever their bytes are.
+//! Reads envelopes, wherever they are stored.
 
 use bytes::Bytes;
 use femtobarn_codec::Decompressor;
@@ -9,10 +9,10 @@ use crate::RNTupleError;
 use crate::encoding::LARGEST_RATIO;
 use crate::spec::{EnvelopeLink, PageAddress, SpecError, StoredRange};
 
-/// Most bytes that an envelope may have uncompressed; guards against hostile lengths.
+/// The largest uncompressed size of an envelope; protects against malicious lengths.
 const LARGEST_ENVELOPE: u64 = 1 << 32;
 
-/// What is needed to read metadata.
+/// Context for reading metadata.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub path: &'a str,
@@ -25,7 +25,7 @@ impl Context<'_> {
         self.store.info().url
     }
 
-    /// The error of a structure that is not as the specification says.
+    /// The error for a structure that violates the specification.
     pub fn malformed(
         &self,
         structure: &'static str,
@@ -68,7 +68,7 @@ impl Context<'_> {
             .collect()
     }
 
-    /// Reads envelopes, as they are stored.
+    /// Reads envelopes in their stored form.
     pub fn stored(
         &self,
         links: &[EnvelopeLink],
@@ -80,7 +80,7 @@ impl Context<'_> {
                 let error = SpecError::Unsupported {
                     what: "locator",
                     offset: 0,
-                    found: format!("{at}, which is not in this store"),
+                    found: format!("{at}, which this store does not have"),
                 };
                 return Err(self.malformed(structure, at, error));
             }
@@ -100,7 +100,7 @@ impl Context<'_> {
         if link.length > most || link.locator.size > link.length {
             return Err(self.inconsistent(
                 &format!("size of the {structure}"),
-                "stored size ≤ length, which is at most 4 GiB and 32768 times that",
+                "stored size ≤ length ≤ 4 GiB, and length ≤ 32768 × stored size",
                 format!("{} stored as {}", link.length, link.locator.size),
             ));
         }
@@ -120,7 +120,7 @@ impl Context<'_> {
         Ok(bytes.into())
     }
 
-    /// Reads payloads in one vector read, or two where some are in several pieces.
+    /// Reads payloads in one vector read, or in two if some consist of several pieces.
     pub fn read(&self, stored: &[StoredRange]) -> Result<Vec<Bytes>, RNTupleError> {
         let start = std::time::Instant::now();
         let bytes = self.store.read(stored)?;

@@ -1,4 +1,4 @@
-//! What a read will cost, before any page is read.
+//! The cost of a read, computed before any page is read.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::encoding::Target;
 use crate::schema::{SlotKind, SlotParent};
 use crate::spec::StoredRange;
 
-/// Cost of one column of the read.
+/// The cost of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct ColumnCost {
@@ -25,19 +25,19 @@ pub struct ColumnCost {
     pub bytes_decoded: u64,
 }
 
-/// What opening files has cost.
+/// The cost of opening files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpeningCost {
     /// Vector reads.
     pub vectors: u64,
     /// Ranges in them.
     pub ranges: u64,
-    /// Bytes that came.
+    /// Number of bytes received.
     pub bytes: u64,
 }
 
 impl OpeningCost {
-    /// That of the files of some parts, if somebody has counted.
+    /// The cost for the files of some parts, if it was counted.
     fn of(parts: &[Part]) -> Option<Self> {
         let meters = parts
             .iter()
@@ -57,38 +57,38 @@ impl OpeningCost {
 /// The plan of a read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Entries to be read.
+    /// Number of entries to read.
     pub n_entries: u64,
-    /// Clusters touched.
+    /// Number of clusters.
     pub clusters: u64,
-    /// Pages to be read.
+    /// Number of pages.
     pub pages: u64,
-    /// Distinct byte ranges of pages.
+    /// Number of distinct byte ranges of pages.
     pub ranges: u64,
-    /// Vector reads.
+    /// Number of vector reads.
     pub vectors: u64,
-    /// What they are to the server: requests.
+    /// Number of requests that the server receives.
     pub requests: u64,
-    /// Bytes of the pages, with their checksums.
+    /// Size of the pages, including checksums.
     pub bytes_needed: u64,
-    /// Bytes that the requests fetch.
+    /// Number of bytes that the requests fetch.
     pub bytes_read: u64,
-    /// Bytes of the result.
+    /// Size of the result.
     pub bytes_decoded: u64,
-    /// Rounds of reading: more than one where an offset must be known first.
+    /// Number of rounds: more than one if offsets must be known first.
     pub rounds: u64,
-    /// Whether all of this is exact; else it is an upper bound, as what lies below collections of a partly read
-    /// cluster is known only when their offsets are.
+    /// Whether all numbers are exact. Otherwise they are upper limits: the items of collections in partly read
+    /// clusters are known only when their offsets have been read.
     pub exact: bool,
-    /// How the requests are cut: of each source that is another one in that.
+    /// How requests are cut, for each source that differs in that.
     pub costs: Vec<SourceCost>,
-    /// What opening the files has cost, which is not in the other numbers; none where reads are not counted.
+    /// The cost of opening the files, which is not in the other numbers; none if reads are not counted.
     pub opening: Option<OpeningCost>,
-    /// Cost of each column.
+    /// The cost of each column.
     pub columns: Vec<ColumnCost>,
 }
 
-/// Plans a read and sums it up; reads page lists at most.
+/// Computes the plan of a read; reads only page lists.
 pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
     Ok(Plan {
         opening: OpeningCost::of(parts),
@@ -195,7 +195,7 @@ fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
     Ok(out)
 }
 
-/// The plan of a read of columns that are stored in another way: what lies below counters is estimated.
+/// The plan for columns in another format. The number of items with counters is estimated.
 fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError> {
     let mut out = Plan {
         n_entries: parts.iter().map(|part| part.stop - part.start).sum(),
@@ -254,14 +254,14 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Plan, RNTupleError>
 }
 
 impl Plan {
-    /// How the requests are cut, in a line for each source that is another one in that.
+    /// Describes how requests are cut, one line per source that differs in that.
     pub fn cutting(&self) -> Vec<String> {
         let line = |cost: &SourceCost| {
             let gap = match (cost.largest_gap, cost.most_gaps) {
-                (0, _) => "no gap is read".to_owned(),
+                (0, _) => "gaps are not read".to_owned(),
                 (gap, None) => format!("gaps of up to {} are read", bytes(gap)),
                 (gap, Some(percent)) => format!(
-                    "gaps of up to {} are read, if they are at most {percent} % of what is needed",
+                    "gaps of up to {} are read, if they are at most {percent} % of the needed bytes",
                     bytes(gap)
                 ),
             };
@@ -273,7 +273,7 @@ impl Plan {
                 return format!("reads {request}, one for each thread at a time; {gap}");
             }
             format!(
-                "vector reads of at most {} in {} ranges, up to {} at once as bandwidth and delay ask for it, at most {} \
+                "vector reads of at most {} in {} ranges, up to {} at once depending on bandwidth and latency, at most {} \
                  ahead; {gap}",
                 bytes(cost.largest_vector),
                 cost.most_ranges,
@@ -285,7 +285,7 @@ impl Plan {
             let plural = |n: u64| if n == 1 { "" } else { "s" };
             let (vectors, ranges) = (opening.vectors, opening.ranges);
             format!(
-                "opening has read {} in {vectors} vector read{} of {ranges} range{}, beside that",
+                "opening the files has also read {} in {vectors} vector read{} of {ranges} range{}",
                 bytes(opening.bytes),
                 plural(vectors),
                 plural(ranges),
@@ -294,7 +294,19 @@ impl Plan {
         self.costs.iter().map(line).chain(opening).collect()
     }
 
-    /// Counts the requests for ranges of a part; a range that is wanted more than once is read once.
+    /// Notes on the numbers.
+    pub fn notes(&self) -> Vec<String> {
+        if self.exact {
+            return Vec::new();
+        }
+        vec![format!(
+            "bytes and pages are upper bounds: below collections in partly read clusters, pages are chosen once the \
+             offsets are known; up to {} rounds of reading, each with its own requests",
+            self.rounds
+        )]
+    }
+
+    /// Counts the requests for ranges of a part. Ranges that are wanted more than once are read once.
     fn add_ranges(&mut self, part: &Part, mut ranges: Vec<StoredRange>) {
         ranges.sort_unstable();
         ranges.dedup();
@@ -312,7 +324,7 @@ impl Plan {
     }
 }
 
-/// How many collections and variants are above each slot.
+/// The number of collections and variants above each slot.
 fn depths(schema: &ReadSchema) -> Vec<u64> {
     let mut out: Vec<u64> = Vec::with_capacity(schema.slots.len());
     for slot in schema.slots.as_slice() {

@@ -1,8 +1,8 @@
-//! Fetching: jobs to requests, requests to bytes under a budget, bytes to workers.
+//! Fetching: combines jobs into requests, fetches their bytes within a budget, and passes them to workers.
 //!
-//! A source whose reads block no longer than a copy (concurrency 1) is read by the decoding threads themselves, each
-//! into memory of its own that it uses again; the source is told what comes next. For others, threads that only wait
-//! keep several requests in flight, as long as the bytes that wait to be decoded stay within the budget.
+//! A source whose reads block no longer than a copy (concurrency 1) is read by the decoding threads, each into its own
+//! reusable memory; the source is told which ranges come next. For other sources, waiting threads keep several requests
+//! in flight, as long as the bytes that wait to be decoded are within the budget.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -19,25 +19,25 @@ use crate::RNTupleError;
 use crate::encoding::Scratch;
 use crate::spec::StoredRange;
 
-/// Something to be fetched and decoded.
+/// An item to fetch and decode.
 pub trait Fetched: Send {
     /// Index of the part that it comes from.
     fn part(&self) -> usize;
-    /// Its stored bytes.
+    /// The stored bytes.
     fn stored(&self) -> StoredRange;
 }
 
-/// What decodes on one thread.
+/// A decoder for one thread.
 pub trait Decode<J> {
     /// Decodes the stored bytes of a job.
     fn decode(&mut self, job: &mut J, stored: &[u8]) -> Result<(), RNTupleError>;
-    /// Counters of this thread, to be added to.
+    /// The counters of this thread.
     fn stats(&self) -> &Stats;
-    /// Counters of this thread at its end.
+    /// The final counters of this thread.
     fn into_stats(self) -> Stats;
 }
 
-/// A request and the jobs that it serves.
+/// A request, and the jobs that need its bytes.
 #[derive(Debug)]
 pub struct Work<J> {
     pub(super) part: usize,
@@ -51,7 +51,7 @@ impl<J> Work<J> {
     }
 }
 
-/// Sorts jobs by file and address and coalesces their pages as the store prefers.
+/// Sorts jobs by file and address, and combines their pages as the store prefers.
 pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
     let mut by_part: Vec<Vec<J>> = parts.iter().map(|_| Vec::new()).collect();
     for job in jobs {
@@ -75,8 +75,8 @@ pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
     out
 }
 
-/// Cuts works, in their order, into those that are read together: of one file, as many bytes and ranges as its source takes
-/// in one vector read, and no more bytes than `budget`. Those of a source that reads one by one stay alone.
+/// Groups consecutive requests into vector reads: of one file, with as many bytes and ranges as its source accepts, and
+/// no more bytes than `budget`. Requests of a source that is read one by one stay alone.
 pub(super) fn batches<J>(parts: &[Part], work: Vec<Work<J>>, budget: u64) -> Vec<Vec<Work<J>>> {
     let mut out: Vec<Vec<Work<J>>> = Vec::new();
     let mut bytes = 0u64;
@@ -102,7 +102,7 @@ pub(super) fn batches<J>(parts: &[Part], work: Vec<Work<J>>, budget: u64) -> Vec
     out
 }
 
-/// What one vector read takes.
+/// The limits of a vector read.
 #[derive(Clone, Copy)]
 struct Cut {
     most_ranges: usize,
@@ -111,7 +111,7 @@ struct Cut {
 
 impl Cut {
     fn of(cost: &SourceCost) -> Self {
-        // who reads for itself reads one range at a time
+        // threads that read themselves read one range at a time
         let is_alone = cost.concurrency <= 1;
         Self {
             most_ranges: if is_alone { 1 } else { cost.most_ranges },
@@ -119,7 +119,7 @@ impl Cut {
         }
     }
 
-    /// Whether a range of `more` bytes still fits in behind `n` ranges of `bytes` bytes.
+    /// Whether a range of `more` bytes can be added to `n` ranges of `bytes` bytes.
     fn takes(self, n: usize, bytes: u64, more: u64, budget: u64) -> bool {
         let most = self.most_bytes.min(budget);
         n < self.most_ranges && bytes.saturating_add(more) <= most
@@ -133,8 +133,8 @@ pub(super) fn budget_of(parts: &[Part], options: &ReadOptions<'_>) -> u64 {
     options.in_flight.unwrap_or(most_ahead).max(1)
 }
 
-/// Fetches and decodes everything on the caller's thread and `threads - 1` others, each with a decoder of its own. What is
-/// read ahead is taken from there, and what is not, is read ahead as soon as all of this is asked for.
+/// Fetches and decodes everything with the caller's thread and `threads - 1` others, each with its own decoder. Bytes
+/// that were read ahead are taken from there; further reading ahead starts as soon as all of this is requested.
 pub fn run<J: Fetched, D: Decode<J>>(
     parts: &[Part],
     work: Vec<Work<J>>,
@@ -189,7 +189,7 @@ pub fn run<J: Fetched, D: Decode<J>>(
     }
 }
 
-/// How many threads should wait for reads.
+/// Number of threads that wait for reads.
 fn fetchers<J>(parts: &[Part], work: &[Work<J>]) -> usize {
     let wanted = work
         .iter()
@@ -261,7 +261,7 @@ fn drain<J: Fetched>(
     Ok(())
 }
 
-/// One thread that waits for reads.
+/// A thread that waits for reads.
 fn fetch<J>(parts: &[Part], ahead: Option<&Ahead>, queue: &Queue<J>) -> Result<(), RNTupleError> {
     while let Some(batch) = queue.take_batch(parts) {
         let part_id = batch.first().map_or(usize::MAX, |work| work.part);
@@ -289,23 +289,23 @@ fn fetch<J>(parts: &[Part], ahead: Option<&Ahead>, queue: &Queue<J>) -> Result<(
     Ok(())
 }
 
-/// Bytes that a list of works will fetch.
+/// Number of bytes that requests fetch.
 pub fn total_bytes<J>(work: &[Work<J>]) -> u64 {
     work.iter().map(Work::n_bytes).sum()
 }
 
-/// What fetching costs.
+/// The cost of fetching.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FetchCost {
     /// Vector reads.
     pub vectors: u64,
-    /// What they are to the server: requests.
+    /// Number of requests that the server receives.
     pub requests: u64,
-    /// Bytes that are fetched.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// For a plan's summary: what fetching these ranges costs, cut as [`run`] cuts them.
+/// For a plan: the cost of fetching these ranges, cut as [`run`] does.
 pub fn cost_of(store: &dyn PageStore, wanted: &[StoredRange]) -> FetchCost {
     let cost = store.info().cost;
     let cut = Cut::of(&cost);
@@ -321,7 +321,7 @@ pub fn cost_of(store: &dyn PageStore, wanted: &[StoredRange]) -> FetchCost {
     let mut total = 0;
     for request in store::requests(store, wanted) {
         let n_bytes = request.stored.size;
-        // what came with the opening is held
+        // bytes that came with the opening are in memory
         total += if store.peek(&request.stored).is_some() {
             0
         } else {

@@ -1,4 +1,4 @@
-//! Pages and envelopes in a file: ranges of it, of which those over MaxKeySize are split over several keys.
+//! Pages and envelopes in a file. Payloads that exceed MaxKeySize are split over several keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::store::{NotStored, PageStore, copy_into};
 use crate::RNTupleError;
 use crate::spec::{PageAddress, StoredRange};
 
-/// Least MaxKeySize with which a split payload makes sense.
+/// The smallest valid MaxKeySize for split payloads.
 const SMALLEST_KEY: u64 = 64;
 
 /// The pages and envelopes of an ntuple in a file.
@@ -19,12 +19,12 @@ pub struct FileStore {
     source: Arc<dyn ByteSource>,
     /// Path of the ntuple in the file, for messages.
     path: String,
-    /// Zero for any size.
+    /// Zero for no limit.
     max_key_size: u64,
 }
 
 impl FileStore {
-    /// Those of an ntuple in this file; `path` is its path there, for messages.
+    /// The store of an ntuple in this file; `path` is its path there, for messages.
     pub fn new(source: Arc<dyn ByteSource>, path: &str, max_key_size: u64) -> Self {
         Self {
             source,
@@ -43,13 +43,13 @@ impl FileStore {
         }
     }
 
-    /// The range of bytes that are stored in one piece; none of others.
+    /// The range of a payload that is stored in one piece; none for others.
     fn piece(&self, stored: &StoredRange) -> Option<Range<u64>> {
         let is_whole = stored.size <= self.largest_piece();
         stored.in_file().filter(|_| is_whole)
     }
 
-    /// Where the first key of a payload has its bytes.
+    /// The range of the first key of a payload.
     fn first_key(&self, stored: &StoredRange) -> Result<Range<u64>, RNTupleError> {
         let size = stored.size.min(self.largest_piece());
         let PageAddress::File(offset) = stored.address else {
@@ -75,7 +75,7 @@ impl FileStore {
     fn join(&self, first: &Bytes, size: u64) -> Result<Bytes, RNTupleError> {
         let (largest, what) = (self.max_key_size, "payload over MaxKeySize");
         if largest < SMALLEST_KEY || size > self.source.meta().size {
-            let expected = "keys of 64 bytes or more, within the file".to_owned();
+            let expected = "keys of at least 64 bytes, within the file".to_owned();
             let found = format!("{size} bytes in keys of {largest}");
             return Err(self.inconsistent(what, expected, found));
         }
@@ -119,7 +119,7 @@ impl PageStore for FileStore {
         Some(&self.source)
     }
 
-    /// The other keys of a payload are checked when it is read.
+    /// The other keys of a payload are checked when they are read.
     fn check(&self, stored: &StoredRange) -> Result<(), NotStored> {
         let size = self.source.meta().size;
         let PageAddress::File(offset) = stored.address else {

@@ -1,4 +1,4 @@
-//! Filling the buffers of a round: pieces of pages become jobs, their results offsets and positions.
+//! Fills the buffers of a round: makes jobs of pieces of pages, and offsets and positions of their results.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,7 +12,7 @@ use crate::RNTupleError;
 use crate::encoding::Target;
 use crate::schema::{Slot, SlotId, SlotKind, SlotParent};
 
-/// Offsets that are looked up beside the wanted ones: before the first, and at the cluster's end.
+/// Offsets read in addition to the wanted ones: the one before the first, and the one at the end of the cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probes {
     before: Option<Piece>,
@@ -21,7 +21,7 @@ pub(super) struct Probes {
 }
 
 impl<'a> Rounds<'a> {
-    /// Plans the pieces of all pages and decodes them into the buffers.
+    /// Plans the pieces of all pages, and decodes them into the buffers.
     pub fn fill(
         &self,
         planned: &[Planned],
@@ -107,7 +107,7 @@ impl<'a> Rounds<'a> {
         Err(RNTupleError::internal("the plan counted more elements"))
     }
 
-    /// Adds the jobs that look up offsets before and behind the wanted ones.
+    /// Adds the jobs for offsets before and after the wanted ones.
     fn probe<'b>(
         &self,
         planned: &Planned,
@@ -151,7 +151,8 @@ impl<'a> Rounds<'a> {
         Ok(out)
     }
 
-    /// Whether a slot below this one starts in the middle of the cluster: then the number of items must be known.
+    /// Whether a slot below this one begins in the middle of the cluster, so that the number of items must be
+    /// known.
     fn has_late_child(&self, id: SlotId, segment: &'a Segment) -> Result<bool, RNTupleError> {
         for (child, slot) in self.schema.slots.as_slice().iter().enumerate() {
             if slot.parent == SlotParent::Index(id) {
@@ -167,7 +168,7 @@ impl<'a> Rounds<'a> {
         Ok(false)
     }
 
-    /// Serves what the cache holds; gives the other jobs.
+    /// Completes jobs from the cache; returns the others.
     fn take_cached<'b>(&self, jobs: Vec<Job<'b>>) -> Result<Vec<Job<'b>>, RNTupleError> {
         let Some(cache) = self.options.cache else {
             return Ok(jobs);
@@ -189,7 +190,7 @@ impl<'a> Rounds<'a> {
         Ok(left)
     }
 
-    /// The finishing pass of index and switch slots.
+    /// Finishes index and switch slots.
     pub fn finish(
         &self,
         planned: &[Planned],
@@ -244,7 +245,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Splits the room for `n` elements off a buffer.
+/// Splits the part for `n` elements from a buffer.
 fn take<'b>(
     rest: &mut &'b mut [u8],
     n: u64,
@@ -258,11 +259,11 @@ fn take<'b>(
 }
 
 fn typed(bytes: &mut [u8]) -> &mut [i64] {
-    // the buffers of slabs are aligned
+    // buffers of slabs are aligned
     bytemuck::try_cast_slice_mut(bytes).unwrap_or_default()
 }
 
-/// Values of the probes: before each segment's first element, and at each cluster's end.
+/// The values of the probes: before each segment's first element, and at the end of each cluster.
 fn looked_up(probes: &[Probes], places: &[u8]) -> (Vec<u64>, Vec<Option<u64>>) {
     let mut values = places
         .as_chunks::<8>()

@@ -1,22 +1,22 @@
-//! The last pass over offsets and variant positions: from cluster-relative to those of the result, checked.
+//! The last pass over offsets and variant positions: converts them from cluster to result, and checks them.
 
 use super::plan::{Extent, Items};
 
-/// What a finishing pass finds wrong.
+/// An error found by the last pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Broken {
-    /// Position of the segment.
+    /// Index of the segment.
     pub segment: usize,
-    /// What was expected and found.
+    /// What was expected, and what was found.
     pub expected: String,
     pub found: String,
 }
 
-/// Turns end offsets into Arrow offsets.
+/// Converts end offsets to Arrow offsets.
 ///
-/// `offsets` holds room for 0, then for each segment its end offsets as stored; `before` is each segment's offset before its
-/// first element, `after` that at the cluster's end where it was looked up. A list holds `most` items at most. Gives
-/// the items that the segments cover.
+/// `offsets` has room for a 0, followed by the stored end offsets of each segment. `before` has each segment's offset
+/// before its first element, `after` that at the end of the cluster, if it was read. A list may have at most `most`
+/// items. Returns the items of each segment.
 pub(super) fn offsets(
     offsets: &mut [i64],
     segments: &[Extent],
@@ -51,10 +51,7 @@ pub(super) fn offsets(
         let ordered = own.first().is_none_or(|&value| value >= first)
             && own.windows(2).all(|w| w.first() <= w.get(1));
         if !ordered {
-            return Err(broken(
-                "offsets that never decrease",
-                "one that does".into(),
-            ));
+            return Err(broken("ascending offsets", "a smaller one".into()));
         }
         if let Some(most) = most {
             let mut previous = first;
@@ -89,9 +86,9 @@ pub(super) fn offsets(
     Ok(items)
 }
 
-/// Turns stored Switch elements into tags (0: valueless) and positions among the alternative's values.
+/// Converts stored Switch elements to tags (0: no value) and positions among the values of the alternative.
 ///
-/// Gives for each segment the items of each alternative, segment by segment.
+/// Returns the items of each alternative, for each segment.
 pub(super) fn switch(
     raw: &[u8],
     segments: &[Extent],
@@ -201,7 +198,7 @@ mod tests {
 
     #[test]
     fn offsets_are_rebased_across_clusters_and_partial_ones() {
-        // cluster 0 from its second entry on (3 items before), cluster 1 whole
+        // cluster 0 from its second entry on (3 items before), all of cluster 1
         let mut values = [99, 5, 5, 2, 6];
         let items = offsets(
             &mut values,
@@ -265,7 +262,7 @@ mod tests {
         assert_eq!(check(Some(1)).unwrap_err().found, "2");
     }
 
-    /// Found by fuzzing: two clusters of 2^62 items each overflowed the sum.
+    /// Found by fuzzing: the sum of two clusters of 2^62 items each overflowed.
     #[test]
     fn more_items_than_offsets_can_count_are_refused() {
         let mut values = [0, i64::MAX - 1, i64::MAX - 1];

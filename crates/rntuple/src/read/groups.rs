@@ -1,4 +1,4 @@
-//! Page lists of cluster groups, read when they are needed.
+//! The page lists of cluster groups, which are read when needed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,22 +17,22 @@ use crate::spec::{EnvelopeLink, PageList};
 /// The page list of a cluster group.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Its bytes as stored, if they came with the opening.
+    /// The stored bytes, if they came with the opening.
     stored: Option<Bytes>,
     list: Arc<Held>,
 }
 
-/// A page list that was read; none before, and after it had to make room.
+/// A page list in memory; none if it was not read yet, or was dropped.
 type Held = Mutex<Option<Arc<PageList>>>;
 
-/// What page lists that were read may take in memory, those of all files together.
+/// The most memory for page lists, of all files together.
 const BUDGET: u64 = 256 << 20;
 
-/// The page lists that were read.
+/// The page lists in memory.
 static READ: Mutex<Kept> = Mutex::new(Kept::new(BUDGET));
 
-/// Page lists under a budget, the oldest first, each with the memory that it takes. The oldest make room for others: a file
-/// of thousands is seldom read again, and its list is then read and parsed once more.
+/// Page lists and their sizes within a budget, oldest first. The oldest are dropped to make room: in a dataset of
+/// thousands of files, a file is rarely read again, and its list is then read and parsed once more.
 #[derive(Debug)]
 struct Kept {
     budget: u64,
@@ -49,7 +49,7 @@ impl Kept {
         }
     }
 
-    /// Adds a page list, and gives those that are to make room; the last one stays, however large it is.
+    /// Adds a page list; returns those to drop. The last one is kept, however large it is.
     #[must_use]
     fn add(&mut self, held: &Arc<Held>, n_bytes: u64) -> Vec<Arc<Held>> {
         let mut oldest = Vec::new();
@@ -58,10 +58,10 @@ impl Kept {
         if self.n_bytes <= self.budget {
             return oldest;
         }
-        // those of files that were closed are gone
+        // lists of closed files are gone
         self.lists.retain(|(held, _)| held.strong_count() > 0);
         self.n_bytes = self.lists.iter().map(|(_, n)| n).sum();
-        // some room for the next ones, which need not look at all of them again
+        // make more room than necessary, so that the next calls need not scan the list
         while self.n_bytes > self.budget / 4 * 3
             && self.lists.len() > 1
             && let Some((held, n_bytes)) = self.lists.pop_front()
@@ -73,7 +73,7 @@ impl Kept {
     }
 }
 
-/// Keeps a page list that was read; the oldest make room for it.
+/// Keeps a page list, and drops the oldest ones if necessary.
 fn keep(list: &Arc<Held>, n_bytes: u64) {
     let oldest = lock(&READ).add(list, n_bytes);
     for held in oldest {
@@ -83,7 +83,7 @@ fn keep(list: &Arc<Held>, n_bytes: u64) {
 
 impl Group {
     pub fn new(metadata: &dyn PageStore, link: &EnvelopeLink) -> Self {
-        // copied, so that what was fetched around it can go
+        // copied, so that the bytes around it can be freed
         let stored = metadata.peek(&link.locator.stored());
         Self {
             stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
@@ -93,14 +93,14 @@ impl Group {
 }
 
 impl Reader {
-    /// Bytes that the page lists take which were read and are still held.
+    /// Memory of the page lists that were read and are still kept.
     pub fn page_list_bytes(&self) -> u64 {
         let held = self.groups.iter().map(|group| lock(&group.list).clone());
         held.flatten().map(|list| list.n_bytes()).sum()
     }
 
-    /// The page lists of the cluster groups that hold entries of the range, each with the id of its first cluster;
-    /// those not yet known are fetched in one vector read.
+    /// The page lists of the cluster groups that overlap the range, each with the ID of its first cluster. Missing ones
+    /// are fetched in one vector read.
     pub fn page_lists(
         &self,
         entries: Range<u64>,
@@ -122,15 +122,15 @@ impl Reader {
             .collect())
     }
 
-    /// The page list of one cluster group.
+    /// The page list of a cluster group.
     pub fn page_list(&self, group: usize) -> Result<Option<Arc<PageList>>, RNTupleError> {
         Ok(self.load_groups(&[group])?.pop().flatten())
     }
 
-    /// Keeps a page list that was read, as long as there is room.
+    /// Keeps a page list, as far as the budget allows.
     fn keep(&self, group: usize, list: &Arc<PageList>) {
         if let Some(group) = self.groups.get(group) {
-            // another thread may have been first, with the same list
+            // another thread may have read the same list first
             let was_held = lock(&group.list).replace(list.clone()).is_some();
             if !was_held {
                 keep(&group.list, list.n_bytes());
@@ -138,7 +138,7 @@ impl Reader {
         }
     }
 
-    /// The page lists of groups, none of one that is not there.
+    /// The page lists of groups; none for a group that does not exist.
     fn load_groups(&self, groups: &[usize]) -> Result<Vec<Option<Arc<PageList>>>, RNTupleError> {
         let held = |&i: &usize| lock(&self.groups.get(i)?.list).clone();
         let mut lists: Vec<Option<Arc<PageList>>> = groups.iter().map(held).collect();

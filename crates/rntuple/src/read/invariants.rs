@@ -1,7 +1,7 @@
-//! What the metadata of an ntuple must agree on before anybody relies on them. Pure: no bytes of data are looked at.
+//! Consistency checks of metadata, which every user relies on. Pure: no data are read.
 //!
-//! Whoever takes a page list from a reader, to read, verify, copy or rebuild, has one that was checked here, and checks
-//! the pages of a column before memory is planned for their elements.
+//! Every page list that a reader returns, for reading, verifying, copying or rebuilding, has passed these checks. The
+//! pages of a column are checked before memory is planned for their elements.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use crate::spec::{
     StoredRange,
 };
 
-/// Entries that a file may have whatever its size: those of ntuples without fields take no bytes.
+/// Number of entries that any file may have: entries of ntuples without fields take no bytes.
 pub const ENTRIES_OF_ANY_FILE: u64 = 1 << 24;
 
-/// The most entries that a file of this size can hold.
+/// The most entries that a file of this size can have.
 pub fn most_entries(file_size: u64) -> u64 {
-    // a bit of a page is an element, and no codec makes more of a byte
+    // an element takes at least one bit of a page, and no codec has a larger ratio
     file_size
         .saturating_mul(8 * LARGEST_RATIO)
         .max(ENTRIES_OF_ANY_FILE)
 }
 
-/// Zeros that a column may have in any cluster, none of them stored.
+/// Number of zeros that a column may have in any cluster without storing them.
 pub(crate) const MOST_ZEROS: u64 = 1 << 26;
 
-/// Zeros that it may have for each element that the cluster stores.
+/// Number of further zeros per element stored in the cluster.
 const ZEROS_AN_ELEMENT: u64 = 1 << 10;
 
-/// Two statements of the metadata that contradict each other.
+/// Two contradicting statements of the metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contradiction {
     pub what: &'static str,
@@ -37,18 +37,18 @@ pub(crate) struct Contradiction {
     pub found: String,
 }
 
-/// What is wrong with a page.
+/// An error in a page.
 #[derive(Debug)]
 pub(crate) enum PageFault {
-    /// Its address is of another kind of store.
+    /// The address belongs to another kind of store.
     Elsewhere(PageAddress),
-    /// It is not within the store.
+    /// The page is not within the store.
     Range(Contradiction),
-    /// It cannot hold its elements.
+    /// The page cannot contain its elements.
     Elements(PageError),
 }
 
-/// Insists that clusters, in the order of their entries, hold each entry of a range just once.
+/// Checks that clusters, in the order of their entries, contain each entry of a range exactly once.
 pub(crate) fn cover(
     entries: Range<u64>,
     clusters: impl IntoIterator<Item = Range<u64>>,
@@ -84,7 +84,7 @@ pub(crate) fn cover(
     })
 }
 
-/// Insists that the clusters of a page list are those of its group, and no more than a file of this size can hold.
+/// Checks that the clusters of a page list are those of its group, and fit a file of this size.
 pub(super) fn check_group(
     group: &ClusterGroup,
     clusters: &[ClusterSummary],
@@ -108,15 +108,15 @@ pub(super) fn check_group(
     if group.entry_span > most {
         return Err(Contradiction {
             what: "number of entries in a cluster group",
-            expected: format!("at most {most}, which a file of {file_size} bytes can hold"),
+            expected: format!("at most {most} in a file of {file_size} bytes"),
             found: group.entry_span.to_string(),
         });
     }
     Ok(())
 }
 
-/// Insists that zeros of a column in a cluster, which no page holds and metadata ask for, are in some proportion to what the
-/// pages of the cluster hold.
+/// Checks that the number of zeros that metadata require of a column, and no page stores, is proportionate to the stored
+/// elements of the cluster.
 pub(crate) fn check_zeros(n: u64, list: &PageList, cluster: usize) -> Result<(), Contradiction> {
     if n <= MOST_ZEROS {
         return Ok(());
@@ -128,13 +128,13 @@ pub(crate) fn check_zeros(n: u64, list: &PageList, cluster: usize) -> Result<(),
     }
     Err(Contradiction {
         what: "number of zeros that are not stored",
-        expected: format!("at most {most}, as pages of the cluster hold {stored} elements"),
+        expected: format!("at most {most}, as pages of the cluster have {stored} elements"),
         found: n.to_string(),
     })
 }
 
-/// Insists that the elements of a column in a cluster begin where those of the clusters before it end, or at the column's
-/// first element, if it was added later. ROOT finds elements by this number.
+/// Checks that the elements of a column in a cluster begin where those of the preceding clusters end, or at the column's
+/// first element if it was added later. ROOT finds elements by this number.
 pub(super) fn check_offset(offset: u64, before: u64, begin: u64) -> Result<(), Contradiction> {
     if (before..=before.max(begin)).contains(&offset) {
         return Ok(());
@@ -146,7 +146,7 @@ pub(super) fn check_offset(offset: u64, before: u64, begin: u64) -> Result<(), C
     })
 }
 
-/// Insists that a page is within its store and can hold its elements.
+/// Checks that a page is within its store and can contain its elements.
 pub(super) fn check_page(
     page: &Page,
     record: Option<&ColumnRecord>,

@@ -1,4 +1,4 @@
-//! Headers that are known: thousands of files of one dataset have the same, which is parsed once.
+//! Headers of open files: thousands of files of one dataset have equal headers, which are parsed once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -11,27 +11,27 @@ use crate::RNTupleError;
 use crate::schema::{Descriptor, FieldId, FieldNames, field_paths};
 use crate::spec::{Anchor, Footer, Header};
 
-/// What was made of the metadata of files that are open: others may have the same, which they then share.
+/// Parsed metadata of open files, shared with other files that have the same.
 #[derive(Debug)]
 pub struct Known<T>(Mutex<VecDeque<Weak<T>>>);
 
 impl<T> Known<T> {
-    /// As many are compared with each file's, at most.
+    /// The most that are compared with each file's metadata.
     const MOST: usize = 32;
 
-    /// Nothing yet.
+    /// Creates an empty list.
     #[expect(clippy::new_without_default, reason = "made for statics")]
     pub const fn new() -> Self {
         Self(Mutex::new(VecDeque::new()))
     }
 
-    /// The one that is meant, if a file that is open has it.
+    /// Finds a match, if an open file has it.
     pub fn find(&self, is_meant: impl Fn(&T) -> bool) -> Option<Arc<T>> {
         let known: Vec<Arc<T>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         known.into_iter().find(|known| is_meant(known))
     }
 
-    /// Adds one that was not found; of the same ones that several threads add, all get the first.
+    /// Adds an item that was not found. If several threads add equal ones, all get the first.
     pub fn add(&self, made: Arc<T>, is_same: impl Fn(&T) -> bool) -> Arc<T> {
         let mut known = lock(&self.0);
         let mut there = known.iter().filter_map(Weak::upgrade);
@@ -47,22 +47,22 @@ impl<T> Known<T> {
     }
 }
 
-/// The headers of files that are open.
+/// The headers of open files.
 static HEADERS: Known<Parsed> = Known::new();
 
-/// A header that was parsed, and what was made of it.
+/// A parsed header, with what was derived from it.
 #[derive(Debug, Clone)]
 pub struct KnownHeader(Arc<Parsed>);
 
 #[derive(Debug)]
 struct Parsed {
-    /// Of its stored bytes; zero if there are none.
+    /// Hash of the stored bytes; zero if there are none.
     hash: u64,
     descriptor: Descriptor,
     named: Named,
 }
 
-/// The names of an ntuple's fields.
+/// Names of the fields of an ntuple.
 #[derive(Debug)]
 pub(super) struct Named {
     pub names: FieldNames,
@@ -71,7 +71,7 @@ pub(super) struct Named {
 }
 
 impl KnownHeader {
-    /// Of an ntuple that has no header in a file.
+    /// For an ntuple without a header in a file.
     pub fn none(descriptor: &Descriptor) -> Self {
         Self(Arc::new(Parsed {
             hash: 0,
@@ -87,7 +87,7 @@ impl KnownHeader {
 }
 
 impl Parsed {
-    /// Whether this is the header of an ntuple, and all of its schema.
+    /// Whether this is the header of an ntuple, and its complete schema.
     fn is_of(&self, hash: u64, anchor: &Anchor) -> bool {
         let sizes = |anchor: &Anchor| (anchor.header.locator.size, anchor.header.length);
         self.hash == hash && sizes(&self.descriptor.anchor) == sizes(anchor)
@@ -103,7 +103,7 @@ impl Named {
         }
     }
 
-    /// Fields by their paths. Of equal paths the one of a top-level field wins, else the first.
+    /// Fields by path. Of equal paths, that of a top-level field is used, or else the first.
     fn index(&self, descriptor: &Descriptor) -> HashMap<String, FieldId> {
         let top_level = descriptor.top_level.iter().copied();
         let all = (0u32..).take(self.paths.len());
@@ -116,13 +116,13 @@ impl Named {
         map
     }
 
-    /// The same, made when it is first needed.
+    /// The same, created when it is first needed.
     pub fn by_path(&self, descriptor: &Descriptor) -> &HashMap<String, FieldId> {
         self.by_path.get_or_init(|| self.index(descriptor))
     }
 }
 
-/// Reads header and footer in one vector read; a header that is known is not parsed again, and its schema shared.
+/// Reads header and footer in one vector read. A known header is not parsed again, and its schema is shared.
 pub(super) fn describe(
     context: &Context<'_>,
     anchor: Anchor,

@@ -1,8 +1,8 @@
-//! Memory of results: anonymous mappings, huge pages where the system gives them, shared by reference.
+//! Memory of results: anonymous mappings, with huge pages if the system provides them, shared by reference.
 //!
-//! The first touch of fresh memory costs more than decompressing into it. So a mapping that nobody needs any longer
-//! is kept for the next read, up to a limit; the system is told that it may take the pages if it needs them
-//! (`MADV_FREE`). Its contents are those of an earlier read: whoever allocates a buffer writes all of it.
+//! The first access to fresh memory costs more than decompressing into it. So unused mappings are kept for the next
+//! read, up to a limit; the system may take their pages if it needs them (`MADV_FREE`). Their content is that of an
+//! earlier read, so every byte of a new buffer must be written.
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::RNTupleError;
 
 /// Buffers start at multiples of this, Arrow's recommended alignment.
 const ALIGNMENT: usize = 64;
-/// Small buffers share a mapping of this size; a larger one has its own. A buffer that lives on keeps its mapping.
+/// Small buffers share a mapping of this size; a larger buffer has its own. A mapping lives as long as its last buffer.
 const SLAB: usize = 16 << 20;
-/// Mappings are at least this large.
+/// The smallest size of a mapping.
 const SMALLEST: usize = 1 << 16;
-/// Most bytes of mappings that wait for the next read, unless the variable FEMTOBARN_IDLE_MEMORY says another number.
+/// The most memory of unused mappings, unless the variable FEMTOBARN_IDLE_MEMORY sets another limit.
 const MOST_IDLE: usize = 1 << 30;
 
-/// A mapping; dropped, it waits for the next read or write.
+/// A mapping. When dropped, it is kept for the next read or write.
 #[derive(Debug)]
 pub(crate) struct Slab(Option<MmapMut>);
 
@@ -32,7 +32,7 @@ impl Slab {
     /// The size of a huge page.
     pub(crate) const HUGE: usize = 2 << 20;
 
-    /// Of at least this many bytes, which hold anything.
+    /// A mapping of at least this many bytes, with arbitrary content.
     pub(crate) fn new(length: usize) -> Result<Self, RNTupleError> {
         let length = size_class(length);
         let waiting = IDLE
@@ -46,7 +46,7 @@ impl Slab {
     }
 }
 
-/// A part of a slab that is its own, whichever thread has it; the slab lives as long as the last of its parts.
+/// An exclusive part of a slab, on any thread. The slab lives as long as its last part.
 #[derive(Debug)]
 pub(crate) struct Piece {
     start: NonNull<u8>,
@@ -54,19 +54,16 @@ pub(crate) struct Piece {
     _slab: Arc<Slab>,
 }
 
-#[expect(
-    unsafe_code,
-    reason = "the bytes are this piece's alone, as a vector's are the vector's"
-)]
-// SAFETY: no other piece has these bytes, and nobody looks at the slab that was cut
+#[expect(unsafe_code, reason = "the piece owns its bytes, like a vector")]
+// SAFETY: no other piece has these bytes, and the slab that was cut is not accessed any more
 unsafe impl Send for Piece {}
 
-#[expect(unsafe_code, reason = "as for Send: shared, a piece is only read")]
+#[expect(unsafe_code, reason = "as for Send: a shared piece is only read")]
 // SAFETY: as above
 unsafe impl Sync for Piece {}
 
 impl Slab {
-    /// Cuts a slab into pieces of this many bytes.
+    /// Cuts a slab into pieces of this size.
     pub(crate) fn cut(mut self, length: usize) -> impl Iterator<Item = Piece> {
         let starts: Vec<NonNull<u8>> = self
             .chunks_exact_mut(length)
@@ -133,20 +130,20 @@ impl Drop for Slab {
     }
 }
 
-/// One buffer of `n` numbers, filled by the caller.
+/// A buffer of `n` numbers, filled by the caller.
 pub(crate) fn filled<T: bytemuck::Pod>(
     n: usize,
     fill: impl FnOnce(&mut [T]),
 ) -> Result<Bytes, RNTupleError> {
     let mut slabs = Slabs::allocate(&[n.saturating_mul(size_of::<T>())])?;
     if let Some(buffer) = slabs.buffers().into_iter().next() {
-        // the buffers of slabs are aligned
+        // buffers of slabs are aligned
         fill(bytemuck::try_cast_slice_mut(buffer).unwrap_or_default());
     }
     Ok(slabs.freeze().into_iter().next().unwrap_or_default())
 }
 
-/// Mappings that wait for a read, the one that has waited longest first.
+/// Unused mappings, oldest first.
 #[derive(Debug)]
 struct Idle {
     maps: Vec<MmapMut>,
@@ -159,14 +156,14 @@ static IDLE: Mutex<Idle> = Mutex::new(Idle {
 });
 
 impl Idle {
-    /// The mapping of this size that has waited least.
+    /// The newest mapping of this size.
     fn take(&mut self, length: usize) -> Option<MmapMut> {
         let at = self.maps.iter().rposition(|map| map.len() == length)?;
         self.n_bytes -= length;
         Some(self.maps.remove(at))
     }
 
-    /// Keeps a mapping; gives those that are too many by that.
+    /// Keeps a mapping; returns those that exceed the limit.
     fn keep(&mut self, map: MmapMut, most: usize) -> Vec<MmapMut> {
         if map.len() > most {
             return vec![map];
@@ -193,8 +190,8 @@ fn most_idle() -> usize {
     })
 }
 
-/// The next of the sizes that mappings have: eight to each doubling, so that a mapping is soon found again, and its
-/// untouched end, which takes no memory, is short.
+/// The next mapping size: eight sizes per doubling, so that mappings are often reusable, and the untouched end, which
+/// takes no memory, is small.
 fn size_class(length: usize) -> usize {
     let doubling = length
         .checked_next_power_of_two()
@@ -205,15 +202,15 @@ fn size_class(length: usize) -> usize {
         .unwrap_or(length)
 }
 
-/// Tells the system that it may take the pages of a mapping whose contents nobody needs.
+/// Tells the system that it may take the pages of an unused mapping.
 #[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
 fn may_be_taken(map: &MmapMut) {
     #[cfg(target_os = "linux")]
     #[expect(
         unsafe_code,
-        reason = "the advice changes contents, which nobody looks at before writing them"
+        reason = "the advice may change the content, which is overwritten before it is read"
     )]
-    // only advice: without it the memory stays this process's until the next read
+    // only advice: without it the process keeps the memory until the next read
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::Free) };
 }
 
@@ -225,7 +222,7 @@ pub struct Slabs {
 }
 
 impl Slabs {
-    /// Allocates buffers of these sizes. What they hold is not said: every byte is to be written.
+    /// Allocates buffers of these sizes with arbitrary content: every byte must be written.
     pub fn allocate(sizes: &[usize]) -> Result<Self, RNTupleError> {
         check_limit(sizes)?;
         let mut slabs = Self::default();
@@ -298,13 +295,13 @@ fn map(length: usize) -> Result<MmapMut, RNTupleError> {
     let map = MmapMut::map_anon(length.max(1)).map_err(failed)?;
     #[cfg(target_os = "linux")]
     if length >= Slab::HUGE {
-        // only advice: without huge pages the memory works as well, more slowly
+        // only advice: without huge pages the memory is just slower
         let _ = map.advise(memmap2::Advice::HugePage);
     }
     Ok(map)
 }
 
-/// Refuses a result that does not fit into the machine, instead of being killed while filling it.
+/// Returns an error if a result does not fit into memory, instead of being killed while filling it.
 fn check_limit(sizes: &[usize]) -> Result<(), RNTupleError> {
     let bytes = sizes
         .iter()
@@ -321,8 +318,8 @@ fn check_limit(sizes: &[usize]) -> Result<(), RNTupleError> {
     }
 }
 
-/// Bytes of memory that can be used without swapping: those of the machine, or of the control groups of this process (a
-/// batch job, a container) if these have less.
+/// Memory that can be used without swapping: that of the machine, or of this process' control groups (a batch job, a
+/// container) if they have less.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok();
     let machine = text.as_deref().and_then(|text| {
@@ -337,8 +334,8 @@ fn available() -> Option<u64> {
     machine.into_iter().chain(groups).min()
 }
 
-/// The least that the limits of control groups leave, of the groups of a process and of those around them. Cached files
-/// count as free. `groups` has the format of `/proc/self/cgroup`, version 1 or 2.
+/// The smallest remaining memory of the control groups of a process and their parents. Cached files count as free.
+/// `groups` has the format of `/proc/self/cgroup`, version 1 or 2.
 fn left_in_groups(root: &Path, groups: &str) -> Option<u64> {
     let number = |path: PathBuf| -> Option<u64> {
         let text = std::fs::read_to_string(path).ok()?;
@@ -399,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_used_again_when_its_last_buffer_is_gone() {
-        // a size that no other test asks for
+        // a size that no other test uses
         let size = 5 * SLAB + 2;
         let mut slabs = Slabs::allocate(&[size]).unwrap();
         let place = slabs.buffers()[0].as_ptr();

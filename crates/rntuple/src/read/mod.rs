@@ -1,9 +1,9 @@
-//! The reading engine: planning (pure), fetching under a byte budget, decoding into final buffers.
+//! Reads ntuples: planning (pure), fetching within a budget of bytes, and decoding into final buffers.
 //!
 //! A read covers a list of [`Part`]s (a file and a range of its entries), so that many files are one read. Its columns
-//! are [slots](crate::schema::Slot). A slot whose elements are known from metadata is read at once; one that hangs on a
-//! collection of which only some entries are wanted waits until that collection's offsets are there. Each such round is
-//! planned, coalesced into requests, fetched and decoded by all threads straight into the result's buffers.
+//! are [slots](crate::schema::Slot). A slot whose elements are known from metadata is read at once. A slot below a
+//! collection of which only some entries are wanted waits for the collection's offsets. Each such round is planned,
+//! combined into requests, fetched, and decoded by all threads directly into the buffers of the result.
 
 mod ahead;
 mod cache;

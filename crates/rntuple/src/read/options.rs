@@ -1,4 +1,4 @@
-//! How a read is done, and how far it is.
+//! Options and progress of a read.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,16 +10,16 @@ use crate::RNTupleError;
 /// Called on the caller's thread with bytes fetched and bytes to fetch; `false` stops the read.
 pub type Tick<'a> = &'a dyn Fn(u64, u64) -> bool;
 
-/// How a read is done.
+/// Options of a read.
 #[derive(Clone, Copy)]
 pub struct ReadOptions<'a> {
-    /// Threads that decode, the caller's included.
+    /// Number of decoding threads, including the caller's.
     pub threads: usize,
-    /// Most fetched bytes that wait to be decoded; none for what the source says.
+    /// The most fetched bytes that wait to be decoded; by default the source decides.
     pub in_flight: Option<u64>,
-    /// Decoded pages that steps of an iteration share.
+    /// Decoded pages that the steps of an iteration share.
     pub cache: Option<&'a PageCache>,
-    /// Progress.
+    /// Receives the progress.
     pub tick: Option<Tick<'a>>,
 }
 
@@ -53,17 +53,17 @@ impl Progress {
         }
     }
 
-    /// Adds bytes to those to be done.
+    /// Adds to the bytes to be done.
     pub fn expect(&self, n: u64) {
         self.total.fetch_add(n, Relaxed);
     }
 
-    /// Adds bytes to those done.
+    /// Adds to the bytes done.
     pub fn advance(&self, n: u64) {
         self.done.fetch_add(n, Relaxed);
     }
 
-    /// Calls back, not too often.
+    /// Calls back, at a limited rate.
     pub fn tick(&self, tick: Option<Tick<'_>>) -> Result<(), RNTupleError> {
         let Some(tick) = tick else { return Ok(()) };
         if let Ok(mut last) = self.last.lock() {

@@ -1,4 +1,5 @@
-//! Planning: (descriptor, slots, entry range) to pages. Pure but for page lists, which are metadata.
+//! Planning: determines pages from descriptor, slots and range of entries. Pure except for page lists, which are
+//! metadata.
 
 use std::sync::Arc;
 
@@ -29,13 +30,13 @@ pub struct Part {
 pub struct Segment {
     /// Index of the part.
     pub part: usize,
-    /// The page list that describes the cluster.
+    /// The page list with the cluster.
     pub list: Arc<PageList>,
-    /// The cluster's position in the page list.
+    /// Index of the cluster in the page list.
     pub index: usize,
-    /// The cluster's number in the ntuple.
+    /// Number of the cluster in the ntuple.
     pub cluster: u64,
-    /// The cluster's entries.
+    /// The entries of the cluster.
     pub summary: ClusterSummary,
     /// First wanted entry, counted from the cluster's first.
     pub low: u64,
@@ -55,13 +56,13 @@ impl Segment {
     }
 }
 
-/// Threads that ask for page lists, each of another file.
+/// Number of threads that fetch page lists, each of another file.
 const ASKING: usize = 16;
 
-/// Of as many parts, a plan holds whole page lists; of more, what it needs of them.
+/// For up to so many parts, a plan keeps whole page lists; for more, only the needed columns.
 const WHOLE: usize = 16;
 
-/// Fetches page lists that are not there yet, those of several files at the same time where waiting for one would take long.
+/// Fetches missing page lists, those of several files concurrently if their sources have a latency.
 fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
     let is_far = |part: &&Part| part.reader.cost().concurrency > 1;
     let far: Vec<&Part> = parts.iter().filter(is_far).collect();
@@ -75,7 +76,7 @@ fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
     Ok(())
 }
 
-/// Cuts the parts at cluster borders; the clusters must cover every entry just once.
+/// Splits the parts at cluster boundaries; the clusters must contain every entry exactly once.
 pub fn segments(parts: &[Part]) -> Result<Vec<Segment>, RNTupleError> {
     load_lists(parts)?;
     let mut out = Vec::new();
@@ -123,16 +124,16 @@ fn check_cover(part: &Part, segments: &[Segment]) -> Result<(), RNTupleError> {
         .map_err(|contradiction| part.reader.contradicted(contradiction))
 }
 
-/// Where the elements of a slot in a cluster come from.
+/// The source of a slot's elements in a cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotSource<'a> {
-    /// Where the cluster is.
+    /// The cluster.
     segment: &'a Segment,
-    /// The physical column in use.
+    /// The physical column used.
     pub column: u32,
-    /// Its pages; none where the column was added after this cluster.
+    /// Its pages; none if the column was added after this cluster.
     pub pages: &'a [Page],
-    /// Elements may be missing at the front (they are zero): the column was added later.
+    /// Whether elements may be missing at the front (they are zero), because the column was added later.
     pub deferred: bool,
 }
 
@@ -171,7 +172,7 @@ pub(super) fn slot_source<'a>(
                     deferred: record.flags.deferred(),
                 });
             }
-            // the page list is older than the column: its elements, if there should be any, are zero
+            // the page list is older than the column, whose elements in this cluster, if any, are zero
             None if record.first_element >= 0 => {
                 absent = absent.or(Some((column, record.flags.deferred())))
             }
@@ -195,7 +196,8 @@ pub(super) fn slot_source<'a>(
     }
 }
 
-/// Insists that the pages of a column are within the file and can hold their elements, before memory is planned for them.
+/// Checks that the pages of a column are within the file and can contain their elements, before memory is planned for
+/// them.
 pub(crate) fn check_pages(
     reader: &Reader,
     cluster: u64,
@@ -211,7 +213,7 @@ pub(crate) fn check_pages(
         return Err(match (fault, record) {
             (PageFault::Elsewhere(at), _) => {
                 let field = record.map_or("?".into(), |record| reader.label(record.field_id));
-                let reason = format!("its pages are stored elsewhere ({at})");
+                let reason = format!("its pages are in another kind of store ({at})");
                 reader.unsupported(&field, &reason)
             }
             (PageFault::Elements(error), Some(record)) => {
@@ -243,12 +245,12 @@ pub(super) struct Items {
     pub first: u64,
     /// Number of wanted items.
     pub length: u64,
-    /// Number of items in the whole cluster, where it is known.
+    /// Number of items in the whole cluster, if known.
     pub total: Option<u64>,
 }
 
 impl Items {
-    /// The elements of a slot with `multiplicity` elements an item.
+    /// The elements of a slot with `multiplicity` elements per item.
     pub fn scale(&self, multiplicity: u64) -> Option<(Extent, Option<u64>)> {
         let extent = Extent {
             first: self.first.checked_mul(multiplicity)?,
@@ -271,7 +273,7 @@ pub(super) fn entries(segment: &Segment) -> Items {
     }
 }
 
-/// A piece of a page that a slot needs.
+/// The needed piece of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The page.
@@ -282,7 +284,7 @@ pub(super) struct Piece {
     pub high: u32,
 }
 
-/// The zeroed elements in front (of a column added later) and the pieces of pages that make up an extent.
+/// The number of zeros at the front (of a column added later), and the pieces of pages that make up an extent.
 pub(super) fn pieces(
     part: &Part,
     source: &SlotSource<'_>,
@@ -343,7 +345,7 @@ pub(super) fn pieces(
     Ok((zeros, out))
 }
 
-/// The page that holds one element, if it is not one of the zeros in front.
+/// The page with an element, unless the element is one of the zeros at the front.
 pub(super) fn element(source: &SlotSource<'_>, total: Option<u64>, element: u64) -> Option<Piece> {
     let available = source.n_elements();
     let missing = if source.deferred {
@@ -367,7 +369,7 @@ pub(super) fn element(source: &SlotSource<'_>, total: Option<u64>, element: u64)
     None
 }
 
-/// Whether a slot's elements in a segment follow from metadata alone.
+/// Whether the elements of a slot in a segment follow from metadata alone.
 pub(super) fn is_immediate(segment: &Segment, slot: &Slot, source: &SlotSource<'_>) -> bool {
     slot.parent == SlotParent::Entries || (segment.is_whole() && !source.deferred)
 }

@@ -1,4 +1,4 @@
-//! What is to be fetched and what waits to be decoded, under a budget of bytes.
+//! The queue of requests to fetch and bytes to decode, within a budget of bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,35 +10,35 @@ use super::fetch::Work;
 use super::plan::Part;
 use crate::spec::StoredRange;
 
-/// How long nothing is said to who waits.
+/// After this time, a waiting thread can check whether to continue.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Over how long the rate of a source is measured.
+/// The time over which the rate of a source is measured.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What a thread that decodes is to do.
+/// The next task of a decoding thread.
 pub(super) enum Next<J> {
-    /// This, with its bytes where they were fetched ahead.
+    /// Work, with its bytes if they were fetched ahead.
     Work(Work<J>, Option<Bytes>),
-    /// Ask whether to go on.
+    /// No work yet: check whether to continue.
     Nothing,
 }
 
 #[derive(Debug)]
 struct State<J> {
-    /// What is read together, in the order in which it is to be read.
+    /// The vector reads to make, in their order.
     waiting: VecDeque<Vec<Work<J>>>,
     ready: VecDeque<(Work<J>, Bytes)>,
-    /// Vector reads that are under way.
+    /// Number of vector reads in flight.
     reading: usize,
     in_flight: u64,
-    /// Since when bytes are counted that come, and how many these are: since a read ended, for until the first one has,
-    /// time passes that is delay.
+    /// Start of the measurement, and the bytes received since. It starts when a read ends, as the time before the first
+    /// bytes is latency.
     window: Option<(Instant, u64)>,
     stopped: bool,
 }
 
-/// Work to do, in order.
+/// The work, in its order.
 #[derive(Debug)]
 pub(super) struct Queue<J> {
     state: Mutex<State<J>>,
@@ -69,7 +69,8 @@ impl<J> Queue<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next work, with its bytes where they were fetched ahead; none at the end. Who waits is told so now and then.
+    /// The next work, with its bytes if they were fetched ahead; none at the end. While there is no work, it returns from
+    /// time to time.
     pub fn next(&self) -> Option<Next<J>> {
         let mut state = self.lock();
         loop {
@@ -77,7 +78,7 @@ impl<J> Queue<J> {
                 return None;
             }
             if !self.fetched_ahead {
-                // one that is read here is alone
+                // work that is read here consists of one request
                 let work = state.waiting.pop_front()?.pop();
                 return work.map(|work| Next::Work(work, None));
             }
@@ -96,8 +97,8 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Work for one vector read, as soon as its bytes are within the budget and no more reads are under way than are worth
-    /// it.
+    /// Work for one vector read, as soon as its bytes are within the budget and the number of reads in flight allows
+    /// another one.
     pub fn take_batch(&self, parts: &[Part]) -> Option<Vec<Work<J>>> {
         let mut state = self.lock();
         loop {
@@ -119,8 +120,8 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Puts what one vector read gave. Gives the rate at which bytes came, in bytes a second, whenever that was measured for
-    /// long enough: small reads at the beginning say nothing of it.
+    /// Adds the result of a vector read. Returns the rate in bytes per second whenever it was measured for long enough;
+    /// small reads at the beginning are not meaningful.
     pub fn put_all(&self, found: impl Iterator<Item = (Work<J>, Bytes)>) -> Option<u64> {
         let mut state = self.lock();
         state.reading -= 1;
@@ -144,7 +145,7 @@ impl<J> Queue<J> {
         u64::try_from(rate).ok()
     }
 
-    /// A work's bytes are no longer held.
+    /// Releases the bytes of completed work.
     pub fn done(&self, n_bytes: u64) {
         if self.fetched_ahead {
             self.lock().in_flight -= n_bytes;
@@ -152,7 +153,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// What a thread that reads by itself should announce: a request some way ahead, within the budget.
+    /// The request that a thread that reads itself should announce: some way ahead, within the budget.
     pub fn ahead(&self, largest_request: u64) -> Option<(usize, Vec<StoredRange>)> {
         let distance = usize::try_from(self.budget / largest_request.max(1))
             .unwrap_or(usize::MAX)
@@ -168,7 +169,7 @@ impl<J> Queue<J> {
     }
 }
 
-/// How many vector reads are worth having under way, for the file that comes next.
+/// Number of vector reads to have in flight for the next file.
 pub(super) fn depth_of<J>(next: &[Work<J>], parts: &[Part]) -> usize {
     let part = next.first().and_then(|work| parts.get(work.part));
     part.map_or(1, |part| {

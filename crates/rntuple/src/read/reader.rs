@@ -1,4 +1,4 @@
-//! One RNTuple in one source: its descriptor, and page lists read when needed.
+//! An RNTuple in a page store: its descriptor, and page lists that are read when needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::spec::{
 };
 use femtobarn_io::did_you_mean;
 
-/// How an ntuple is read.
+/// Options of a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
-    /// Verify the checksum of every page that is read.
+    /// Whether to verify the checksum of every page that is read.
     pub verify_checksums: bool,
-    /// Give uncompressed pages out of a memory map where they can be used as they are.
+    /// Whether to return uncompressed pages from a memory map if possible.
     pub memory_map: bool,
 }
 
@@ -50,17 +50,17 @@ pub struct Reader {
     pub(super) groups: Vec<Group>,
     stats: Arc<Stats>,
     storage: Option<Arc<dyn Storage>>,
-    /// Other names of fields.
+    /// Alternative names of fields.
     aliases: Arc<HashMap<String, FieldId>>,
 }
 
 impl Reader {
-    /// Reads header and footer in one vector read. `metadata` may be a store that holds parts of `store` in memory; page
+    /// Reads header and footer in one vector read. `metadata` may be a store that has parts of `store` in memory; page
     /// lists among them are kept. `path` is the ntuple's path in its file, for messages. The header of an open file is
     /// not parsed again: files with the same header share its schema.
     ///
     /// # Errors
-    /// If the metadata cannot be read or do not agree.
+    /// If the metadata cannot be read, or are inconsistent.
     pub fn open(
         store: Arc<dyn PageStore>,
         metadata: &dyn PageStore,
@@ -92,8 +92,8 @@ impl Reader {
         })
     }
 
-    /// A reader of columns that are stored in another way; readers of the same fields share the `header` that was made of one
-    /// of them ([`KnownHeader::none`]). `aliases` are other names of fields.
+    /// Creates a reader of columns in another format. Readers of the same fields share a `header` that was made for one
+    /// of them ([`KnownHeader::none`]). `aliases` are alternative names of fields.
     pub fn of_storage(
         store: Arc<dyn PageStore>,
         path: &str,
@@ -118,17 +118,17 @@ impl Reader {
         }
     }
 
-    /// Where the columns come from, if not from an RNTuple's pages.
+    /// The storage of the columns, if it is not an RNTuple.
     pub fn storage(&self) -> Option<&Arc<dyn Storage>> {
         self.storage.as_ref()
     }
 
-    /// Other names of fields.
+    /// Alternative names of fields.
     pub fn aliases(&self) -> &HashMap<String, FieldId> {
         &self.aliases
     }
 
-    /// The format's version.
+    /// The format version.
     pub fn version(&self) -> String {
         match &self.storage {
             Some(storage) => storage.version(),
@@ -141,17 +141,17 @@ impl Reader {
         &self.descriptor
     }
 
-    /// The header, with which others are opened that may have the same.
+    /// The header, to open further files that may have the same.
     pub fn header(&self) -> &KnownHeader {
         &self.header
     }
 
-    /// Where pages and envelopes are read from.
+    /// The store of pages and envelopes.
     pub fn store(&self) -> &dyn PageStore {
         &*self.store
     }
 
-    /// The file that holds the pages; none if they are not in one file.
+    /// The file with the pages; none if they are not in one file.
     pub fn file(&self) -> Option<&Arc<dyn ByteSource>> {
         self.store.file()
     }
@@ -166,12 +166,12 @@ impl Reader {
         self.store.info().url
     }
 
-    /// Path of the object in its file.
+    /// Path of the ntuple in its file.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The options it was opened with.
+    /// The options.
     pub fn options(&self) -> ReaderOptions {
         self.options
     }
@@ -181,18 +181,18 @@ impl Reader {
         &self.stats
     }
 
-    /// Counts bytes that were wanted and read when the ntuple was opened, as those of envelopes are.
+    /// Counts bytes that were needed and read at opening, as for envelopes.
     pub fn note_metadata(&self, n_bytes: u64) {
         self.note_needed(&self.stats, n_bytes);
     }
 
-    /// Counts bytes that were wanted.
+    /// Counts bytes that were needed.
     pub(super) fn note_needed(&self, stats: &Stats, n_bytes: u64) {
         add(&stats.bytes_needed, n_bytes);
         self.note_used(n_bytes);
     }
 
-    /// Tells whoever counts that bytes were used.
+    /// Reports used bytes to the counters of the source.
     pub fn note_used(&self, n_bytes: u64) {
         if let Some(meter) = self.store.info().meter {
             meter.note_used(n_bytes);
@@ -204,12 +204,12 @@ impl Reader {
         &self.header.named().names
     }
 
-    /// Dotted path of every field; none for anonymous ones.
+    /// Dotted path of every field; none for anonymous fields.
     pub fn paths(&self) -> &[Option<String>] {
         &self.header.named().paths
     }
 
-    /// The path of a field; of an anonymous one, the names of all fields above it and its own.
+    /// The path of a field. For an anonymous field, the names of its ancestors and its own.
     pub fn label(&self, id: FieldId) -> String {
         let path = self
             .header
@@ -226,7 +226,7 @@ impl Reader {
         self.descriptor.n_entries()
     }
 
-    /// The field with this path; a miss lists the nearest names, which takes long where there are thousands: see
+    /// Finds a field by path. An error lists the nearest names, which takes long if there are thousands of fields; see
     /// [`find_field`](Self::find_field).
     pub fn field_by_path(&self, path: &str) -> Result<FieldId, RNTupleError> {
         match self.by_path(path) {
@@ -243,7 +243,7 @@ impl Reader {
         }
     }
 
-    /// The field with this path, if there is one that can be read.
+    /// Finds a readable field by path.
     pub fn find_field(&self, path: &str) -> Option<FieldId> {
         self.by_path(path)
             .filter(|&id| self.skip_reason(id).is_none())
@@ -267,7 +267,7 @@ impl Reader {
             .map(|skipped| skipped.reason.as_str())
     }
 
-    /// The error of a field that cannot be read.
+    /// The error that a field cannot be read.
     pub fn unsupported(&self, name: &str, reason: &str) -> RNTupleError {
         RNTupleError::Unsupported {
             url: self.url().into(),
@@ -278,7 +278,7 @@ impl Reader {
         }
     }
 
-    /// The error of metadata and data that contradict each other.
+    /// The error that metadata and data contradict each other.
     pub fn inconsistent(
         &self,
         what: &str,
@@ -289,7 +289,7 @@ impl Reader {
             .inconsistent(what, expected, found)
     }
 
-    /// The error of what metadata contradict each other in.
+    /// The error that metadata contradict each other.
     pub(crate) fn contradicted(&self, contradiction: Contradiction) -> RNTupleError {
         let Contradiction {
             what,
@@ -333,7 +333,7 @@ impl Reader {
         )
     }
 
-    /// Reads a payload, which may be in several pieces.
+    /// Reads a payload, which may consist of several pieces.
     pub(crate) fn read_stored(&self, stored: &StoredRange) -> Result<Bytes, RNTupleError> {
         let read = self
             .context(self.store())
@@ -342,7 +342,7 @@ impl Reader {
     }
 }
 
-/// An error of a page, with its place.
+/// The error of a page, with its position.
 pub(crate) fn page_error(
     reader: &Reader,
     record: &ColumnRecord,

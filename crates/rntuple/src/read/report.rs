@@ -1,24 +1,24 @@
-//! What verification finds.
+//! The result of a verification.
 
 use super::reader::Reader;
 use crate::spec::PageAddress;
 
-/// Something that cannot be read.
+/// Data that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Damage {
     pub field: String,
     pub column: u32,
     pub cluster: u64,
-    /// First and one past the last of the entries that need the page's cluster.
+    /// First entry that needs the page's cluster, and one past the last.
     pub entries: (u64, u64),
-    /// Where its bytes are stored.
+    /// Address of the bytes.
     pub address: PageAddress,
     pub n_bytes: u64,
     pub problem: String,
 }
 
-/// What verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct VerifyReport {
@@ -27,14 +27,14 @@ pub struct VerifyReport {
     pub pages_without_checksum: u64,
     pub bytes: u64,
     pub damages: Vec<Damage>,
-    /// Fields that were not checked, or not in full, as nobody knows what their bytes should be, with the reasons.
+    /// Fields that were not checked, or not completely, because their structure is unknown, with the reasons.
     pub not_checked: Vec<(String, String)>,
-    /// There are entries, and none of their fields could be checked.
+    /// Whether there are entries, but no field could be checked.
     pub nothing_checked: bool,
 }
 
 impl VerifyReport {
-    /// Before anything is checked: the fields of a reader that are not read are not checked, or damaged.
+    /// A report before anything is checked: fields that a reader skips are not checked, or damaged.
     pub fn new(reader: &Reader) -> Self {
         let mut report = Self::default();
         for skipped in &reader.descriptor().skipped {
@@ -56,13 +56,13 @@ impl VerifyReport {
         report
     }
 
-    /// Notes how many fields, or pages of fields that are not read, were checked of those of a reader.
+    /// Adds to the number of checked fields, or checked pages of skipped fields.
     pub fn note_checked(&mut self, reader: &Reader, n: u64) {
         let has_fields = !reader.descriptor().fields.is_empty();
         self.nothing_checked = n == 0 && has_fields && reader.n_entries() > 0;
     }
 
-    /// Whether nothing is wrong. An ntuple with entries of which no field could be checked is not good: nobody knows.
+    /// Whether nothing is wrong. If no field of an ntuple with entries could be checked, it is not good.
     pub fn is_good(&self) -> bool {
         self.damages.is_empty() && !self.nothing_checked
     }

@@ -1,4 +1,4 @@
-//! Rounds of a read: which slots can be read now, where their elements are, and what comes of them.
+//! The rounds of a read: which slots can be read, where their elements are, and what follows from them.
 
 use std::collections::HashMap;
 
@@ -17,31 +17,31 @@ use crate::array::SlotData;
 use crate::encoding::{Target, is_plain};
 use crate::schema::{Slot, SlotId, SlotKind, SlotParent};
 
-/// Extent of a slot in each segment, with the number of elements in the cluster where it is known.
+/// The extent of a slot in each segment, with the number of elements in the cluster if known.
 pub(super) type Extents = Vec<(Extent, Option<u64>)>;
 
-/// A read that is under way.
+/// A read in progress.
 pub(super) struct Rounds<'a> {
     pub schema: &'a ReadSchema,
     pub parts: &'a [Part],
     pub segments: &'a [Segment],
     pub options: &'a ReadOptions<'a>,
-    /// Values are not wanted, only that they are there.
+    /// Whether values are not wanted, only a check that they exist.
     pub structure_only: bool,
     pub progress: Progress,
-    /// Items of finished index slots, one a segment, and of switches, one a segment and alternative.
+    /// Items of finished index slots (per segment) and switch slots (per segment and alternative).
     pub items: Vec<Option<Vec<Items>>>,
     pub extents: Vec<Option<Extents>>,
     pub data: Vec<Option<SlotData>>,
-    /// The most items that a list of an index slot may have, where that is limited.
+    /// The most items per list of an index slot, if that is limited.
     pub most: HashMap<SlotId, i64>,
 }
 
-/// A slot of a round and what is planned for it.
+/// A slot of a round, and its plan.
 pub(super) struct Planned {
     pub id: SlotId,
     pub extents: Extents,
-    /// Uncompressed elements given as they are in the file.
+    /// Uncompressed elements from a memory map.
     pub mapped: Option<Bytes>,
     pub n_elements: usize,
 }
@@ -53,14 +53,14 @@ impl Planned {
 }
 
 impl<'a> Rounds<'a> {
-    /// Reads every slot whose elements are known by now.
+    /// Reads every slot whose elements are known.
     pub fn next(&mut self) -> Result<(), RNTupleError> {
         let planned = self.ready()?;
         if planned.is_empty() {
             let reader = self.parts.first().map(|part| &part.reader);
             return Err(
                 reader.map_or(RNTupleError::internal("a read without files"), |reader| {
-                    reader.inconsistent("schema", "columns that hang on known ones", "none")
+                    reader.inconsistent("schema", "columns that depend on known ones", "none")
                 }),
             );
         }
@@ -100,7 +100,7 @@ impl<'a> Rounds<'a> {
         plan::slot_source(self.part(segment)?, segment, id, slot)
     }
 
-    /// The slots that can be read now.
+    /// The slots that can be read.
     fn ready(&self) -> Result<Vec<Planned>, RNTupleError> {
         let mut out = Vec::new();
         for (id, slot) in self.schema.slots.as_slice().iter().enumerate() {
@@ -113,7 +113,7 @@ impl<'a> Rounds<'a> {
                 let n_elements = total
                     .and_then(|n| usize::try_from(n).ok())
                     .unwrap_or(usize::MAX);
-                // before memory is taken for zeros
+                // check before memory is allocated for zeros
                 if self.structure_only || total.is_none_or(|n| n > MOST_ZEROS) {
                     self.check_elements(id, slot, &extents)?;
                 }
@@ -133,7 +133,7 @@ impl<'a> Rounds<'a> {
         Ok(out)
     }
 
-    /// The slot's elements in each segment, if they are known: from its parent, or from metadata alone.
+    /// The slot's elements in each segment, if they are known from its parent or from metadata.
     fn resolve(&self, id: SlotId, slot: &Slot) -> Result<Option<Extents>, RNTupleError> {
         let mut out = Vec::with_capacity(self.segments.len());
         for (index, segment) in self.segments.iter().enumerate() {
@@ -184,7 +184,7 @@ impl<'a> Rounds<'a> {
         )
     }
 
-    /// Insists that the pages of a slot have the elements of its extents.
+    /// Checks that the pages of a slot have the elements of its extents.
     fn check_elements(
         &self,
         id: SlotId,
@@ -198,7 +198,7 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// A slot that is one uncompressed, aligned piece of a file that can be mapped needs no copy.
+    /// A slot that is one uncompressed, aligned piece of a mapped file is not copied.
     fn mapped(
         &self,
         id: SlotId,
@@ -257,7 +257,7 @@ impl<'a> Rounds<'a> {
         Ok(Some(stored.slice(low..high)))
     }
 
-    /// Sizes of the buffers that are kept, and of those that only the round needs.
+    /// Sizes of the buffers of the result, and of those that only the round needs.
     fn buffer_sizes(&self, planned: &Planned) -> (Vec<usize>, Vec<usize>) {
         let n = planned.n_elements;
         match self.schema.slots.get(planned.id).map(|slot| slot.kind) {
@@ -272,7 +272,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Files the results of a round, and checks that metadata and offsets agree.
+    /// Stores the results of a round, and checks that metadata and offsets agree.
     fn keep(
         &mut self,
         planned: Vec<Planned>,
@@ -327,7 +327,7 @@ impl<'a> Rounds<'a> {
                     let broken = Broken {
                         segment: index,
                         expected: format!(
-                            "{:?} elements, as the offsets say",
+                            "{:?} elements according to the offsets",
                             expected.map(|e| e.length)
                         ),
                         found: format!("{} in its pages", extent.length),

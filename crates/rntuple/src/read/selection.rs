@@ -1,4 +1,4 @@
-//! What a read gives: a schema that fits one or several files.
+//! The schema of a read, which may cover several files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +13,18 @@ use crate::schema::{
 /// The columns of a read, and the slots that fill them.
 #[derive(Debug, Clone)]
 pub struct ReadSchema {
-    /// Top-level names and their trees.
+    /// Names of the top-level columns, and their trees.
     pub columns: Vec<(String, Node)>,
     /// The distinct columns to decode.
     pub slots: Slots,
 }
 
 impl ReadSchema {
-    /// The schema of `paths` (all fields if none) over several files, and the physical columns of its slots in each.
+    /// The schema of `paths` (all fields if none) over several files, and the physical columns of its slots in each
+    /// file.
     ///
-    /// The first file gives names and order. In the others, fields must have the same structure; element types may
-    /// differ and are promoted.
+    /// The first file determines names and order. In the other files, fields must have the same structure; different
+    /// element types are promoted.
     pub fn new(
         readers: &[Arc<Reader>],
         paths: Option<&[String]>,
@@ -37,7 +38,7 @@ impl ReadSchema {
         }
     }
 
-    /// The same of fields that are known for each file by their numbers: nothing is looked up by its name.
+    /// The same for fields that are given by their IDs in each file, without looking up names.
     pub fn of_fields(
         readers: &[Arc<Reader>],
         fields: &[Vec<FieldId>],
@@ -50,7 +51,7 @@ impl ReadSchema {
         chosen: Chosen<'_>,
     ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
         match Self::build_all(readers, chosen, true) {
-            // files may differ in which fields share a collection: then none do
+            // files may differ in which fields share a collection: then no fields share it
             Err(RNTupleError::SchemaMismatch { .. }) if readers.len() > 1 => {
                 Self::build_all(readers, chosen, false)
             }
@@ -110,7 +111,7 @@ impl ReadSchema {
             member_ranks(first.descriptor())
         };
         let rank = |id: FieldId| {
-            // members stand in the order that the first file has
+            // members have the order of the first file
             let path = reader.paths().get(id as usize).and_then(Option::as_deref);
             let there = path.filter(|_| !same && !descriptor.is_in_variant(id));
             let there = there.and_then(|path| first.find_field(path));
@@ -156,7 +157,7 @@ impl ReadSchema {
             if !a.same_structure(b) {
                 let (here, there) = (type_name(reader, b), type_name(first, a));
                 let reason = if here == there {
-                    "other members, or others shared with other fields".to_owned()
+                    "its members differ, or share columns with other fields".to_owned()
                 } else {
                     format!("{here:?} here, {there:?} there")
                 };
@@ -168,7 +169,7 @@ impl ReadSchema {
                 || a.kind == b.kind;
             if !same_kind || a.parent != b.parent || a.multiplicity != b.multiplicity {
                 let name = reader.descriptor().field_name(b.field);
-                return Err(mismatch(name, "its columns hang on others".into()));
+                return Err(mismatch(name, "its columns depend on other columns".into()));
             }
         }
         if self.slots.len() != other.slots.len() || self.columns.len() != other.columns.len() {
@@ -194,7 +195,7 @@ impl ReadSchema {
             if let (SlotKind::Leaf(a), SlotKind::Leaf(b)) = (slot.kind, other.kind) {
                 let both = a.promote_exactly(b).ok_or_else(|| {
                     let reason = format!(
-                        "{} here, {} there, and no type holds the values of both",
+                        "{} here, {} there, and no type can represent the values of both",
                         b.name(),
                         a.name()
                     );
@@ -207,19 +208,19 @@ impl ReadSchema {
     }
 }
 
-/// The fields of a read.
+/// The selected fields.
 #[derive(Clone, Copy)]
 enum Chosen<'a> {
     /// All top-level fields of the only file.
     All,
-    /// Those with these paths.
+    /// Fields with these paths.
     Paths(&'a [String]),
-    /// Those with these numbers, for each file.
+    /// Fields with these IDs, for each file.
     Fields(&'a [Vec<FieldId>]),
 }
 
 impl<'a> Chosen<'a> {
-    /// Those of a file.
+    /// The selected fields of a file.
     fn fields(self, at: usize, reader: &Reader) -> Result<Vec<FieldId>, RNTupleError> {
         match self {
             Self::All => Ok(reader.descriptor().top_level.clone()),
@@ -231,7 +232,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// What files have in common that share a binding.
+    /// What files must have in common to share a binding.
     fn key(self, at: usize, reader: &Reader) -> (*const Schema, Option<&'a [FieldId]>) {
         let fields = match self {
             Self::Fields(fields) => fields.get(at).map(Vec::as_slice),
@@ -241,7 +242,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Which schema a file has: files that share theirs have the same columns for the same fields.
+/// The schema of a file: files that share it have the same columns for the same fields.
 fn shared_schema(reader: &Reader) -> *const Schema {
     Arc::as_ptr(&reader.descriptor().schema)
 }
@@ -266,7 +267,7 @@ fn top_level_names(reader: &Reader) -> Vec<String> {
         .collect()
 }
 
-/// The physical columns of each slot in one file, one for each representation.
+/// The physical columns of each slot in one file, one per representation.
 #[derive(Debug, Clone)]
 pub struct Binding(pub(super) Vec<Vec<u32>>);
 
@@ -292,7 +293,7 @@ impl Binding {
     }
 }
 
-/// Bytes that the result of a read takes in memory, from metadata; of clusters that are partly read, a share.
+/// The size of a read's result in memory, from metadata; for partly read clusters, in proportion.
 pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
     let mut total = 0u64;
     for part in parts {
@@ -316,7 +317,7 @@ pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTuple
                 SlotKind::Switch(_) => 9,
             };
             let source = slot_source(part, &segment, index, slot)?;
-            // those before the first of a column that was added later are zeros
+            // elements before the first one of a column that was added later are zeros
             let entries = segment.summary.n_entries.saturating_mul(slot.multiplicity);
             let zeros = source.deferred && slot.parent == SlotParent::Entries;
             let zeros = if zeros { entries } else { 0 };

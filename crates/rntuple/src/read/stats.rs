@@ -1,15 +1,15 @@
-//! What was really read.
+//! Counters of reads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counters of an ntuple's reads; they only grow.
+        /// Counters of an ntuple's reads; they only increase.
         #[derive(Debug, Default)]
         pub struct Stats { $($(#[$doc])* pub $name: AtomicU64,)* }
 
         impl Stats {
-            /// Names and values now.
+            /// Names and current values.
             pub fn snapshot(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.load(Relaxed)),)*]
             }
@@ -23,11 +23,11 @@ macro_rules! stats {
 }
 
 stats! {
-    /// Bytes of the pages and envelopes that were wanted.
+    /// Bytes of the pages and envelopes that were needed.
     bytes_needed,
     /// Pages decoded.
     pages,
-    /// Bytes that decompression gave.
+    /// Bytes after decompression.
     bytes_decompressed,
     /// Bytes of the results.
     bytes_decoded,

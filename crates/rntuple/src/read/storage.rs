@@ -1,8 +1,8 @@
-//! Columns that are not stored as an RNTuple's: what another format must give to be read as one is.
+//! Columns in another format than RNTuple: what such a format must provide to be read like an ntuple.
 //!
-//! A [`Storage`] stands behind a [`Reader`](super::Reader) that was made from a descriptor of its own. Names, schemas,
-//! selections and arrays are then those of every ntuple; the storage does the reading, for which the parts of the
-//! engine that know nothing of pages are here.
+//! A [`Storage`] belongs to a [`Reader`](super::Reader) that was created from a descriptor. Names, schemas, selections
+//! and arrays are those of any ntuple. The storage does the reading, for which this module has the parts of the engine
+//! that do not depend on pages.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -20,27 +20,26 @@ use crate::array::SlotData;
 use crate::schema::FieldId;
 use crate::spec::PageList;
 
-/// Bytes of one column in one part: what [`Storage::costs`] counts.
+/// The cost of one column in one part, for [`Storage::costs`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// The records that hold them.
+    /// The records with its bytes.
     pub ranges: Vec<Range<u64>>,
-    /// In which round they are read: those of one are fetched together.
+    /// The round in which they are read; the records of a round are fetched together.
     pub round: u64,
-    /// Bytes of the column in the result, estimated.
+    /// The estimated size of the column in the result.
     pub bytes_decoded: u64,
 }
 
-/// Columns that are stored in another way than an RNTuple's.
+/// Columns in another format than RNTuple.
 pub trait Storage: Debug + Send + Sync {
-    /// The storage itself, for those who know its type.
+    /// The storage itself, for code that knows its type.
     fn as_any(&self) -> &dyn Any;
 
-    /// The format, as "TTree".
+    /// The format, for example "TTree".
     fn version(&self) -> String;
 
-    /// Reads the entries of all parts, which all are of this kind of storage, one after another: the data of all slots
-    /// of the schema.
+    /// Reads the entries of all parts, which have this kind of storage, one after another. Returns the data of all slots.
     fn read(
         &self,
         schema: &ReadSchema,
@@ -49,20 +48,19 @@ pub trait Storage: Debug + Send + Sync {
         progress: &Progress,
     ) -> Result<Vec<SlotData>, RNTupleError>;
 
-    /// What reading costs, for each slot. What several slots share is counted with the first.
+    /// The cost of each slot. Costs that several slots share are counted with the first.
     fn costs(&self, schema: &ReadSchema, part: &Part) -> Result<Vec<Cost>, RNTupleError>;
 
-    /// Clusters and the places of the records in them; a record that several clusters need is listed where it begins. It is
-    /// made when somebody asks, and kept as long as there is room.
+    /// The clusters, and the positions of their records. A record that several clusters need belongs to the one in which
+    /// it begins. The list is created on request, and kept as far as the budget allows.
     fn page_list(&self) -> Arc<PageList>;
 
-    /// Top-level fields of which only reading tells whether they can be read: those whose values say themselves what they
-    /// are.
+    /// Top-level fields whose readability is only known when they are read, because their values state their own type.
     fn doubtful(&self) -> Vec<FieldId> {
         Vec::new()
     }
 
-    /// Reads everything and reports what is damaged.
+    /// Reads everything and reports damage.
     fn verify(
         &self,
         reader: &Arc<super::Reader>,

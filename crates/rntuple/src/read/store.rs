@@ -1,7 +1,7 @@
-//! Page stores: where the pages and envelopes of an ntuple are read from.
+//! Page stores: where pages and envelopes are read from.
 //!
-//! Everything above a store knows pages by their [`PageAddress`](crate::spec::PageAddress) alone. A file is one store
-//! ([`FileStore`](super::FileStore)); objects of an object store, or the values of keys, are others.
+//! All other code addresses pages by their [`PageAddress`](crate::spec::PageAddress) only. A file is one kind of store
+//! ([`FileStore`](super::FileStore)); objects of an object store, or values of keys, are others.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,83 +14,82 @@ use femtobarn_io::{ByteSource, SourceInfo, Stage, Traffic, coalesce};
 use crate::RNTupleError;
 use crate::spec::{PageAddress, StoredRange};
 
-/// What a store says of bytes that cannot be in it.
+/// Why bytes cannot be in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotStored {
-    /// The address is of another kind of store.
+    /// The address belongs to another kind of store.
     Elsewhere,
     /// The bytes are not within the store.
     Beyond {
-        /// What the store has.
+        /// The extent of the store.
         expected: String,
     },
 }
 
-/// Where stored bytes are read by their address. Immutable: the bytes do not change while it is open.
+/// Reads stored bytes by their address. The bytes do not change while the store is open.
 pub trait PageStore: Send + Sync + Debug {
-    /// URL, size, and how requests should be cut. The size is the most bytes that pages can have together.
+    /// URL, size, and how requests should be cut. The size is an upper limit for the total size of pages.
     fn info(&self) -> SourceInfo<'_>;
 
-    /// The source of the file that holds the pages; none if they are not in one file. Pages of a file can be copied and
-    /// shared as regions.
+    /// The file with the pages; none if they are not in one file. Pages of a file can be copied and shared as regions.
     fn file(&self) -> Option<&Arc<dyn ByteSource>>;
 
-    /// Whether bytes can be in the store, by their address and size alone.
+    /// Checks address and size of bytes, without reading them.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// Why the bytes cannot be in the store.
     fn check(&self, stored: &StoredRange) -> Result<(), NotStored>;
 
-    /// Reads all of these, in their order: parts of pages, whole ones, or several that are one behind the other. One call
-    /// is one vector read.
+    /// Reads all of these in their order: parts of pages, whole pages, or several adjacent ones. One call is one vector
+    /// read.
     ///
     /// # Errors
-    /// If any of the bytes are not in the store or cannot be read in full.
+    /// If any of the bytes are not in the store, or cannot be read completely.
     fn read(&self, stored: &[StoredRange]) -> Result<Vec<Bytes>, RNTupleError>;
 
-    /// Reads into memory of the caller, which has the size of what is read.
+    /// Reads into memory of the caller, which has the size of the range.
     ///
     /// # Errors
-    /// As [`read`](Self::read); the content of `buffer` is then undefined, though initialized.
+    /// As [`read`](Self::read); the content of `buffer` is then unspecified.
     fn read_into(&self, stored: &StoredRange, buffer: &mut [u8]) -> Result<(), RNTupleError> {
         copy_into(self, stored, buffer)
     }
 
-    /// The largest payload that is stored in one piece, so that a part of it can be read, mapped or copied.
+    /// The largest payload that is stored in one piece, so that parts of it can be read, mapped or copied.
     fn largest_piece(&self) -> u64 {
         u64::MAX
     }
 
-    /// A hint that these will be read soon. Does not block, cannot fail, may do nothing.
+    /// A hint that these will be read soon. It does not block, cannot fail, and may do nothing.
     fn will_need(&self, _stored: &[StoredRange]) {}
 
-    /// Bytes that the store holds in memory; nothing is read.
+    /// Bytes that the store has in memory; nothing is read.
     fn peek(&self, _stored: &StoredRange) -> Option<Bytes> {
         None
     }
 
-    /// Bytes that can be had as memory without reading them.
+    /// Bytes that are accessible as memory without a read.
     fn map(&self, _stored: &StoredRange) -> Option<Bytes> {
         None
     }
 
-    /// How many requests a vector read is, as the server counts them.
+    /// Number of requests that the server receives for a vector read.
     fn n_requests(&self, stored: &[StoredRange]) -> u64 {
         stored.len() as u64
     }
 
-    /// The requests that were sent to the server; none where nobody counts.
+    /// The requests sent to the server; none if they are not counted.
     fn traffic(&self) -> Option<Traffic> {
         None
     }
 
-    /// The same store, for reads of another stage; none where nobody asks what reads are for.
+    /// The same store for reads of another stage; none if stages are not distinguished.
     fn at_stage(&self, _stage: Stage) -> Option<Arc<dyn PageStore>> {
         None
     }
 }
 
-/// Reads into memory of the caller by way of another.
+/// Reads into memory of the caller, by way of [`PageStore::read`].
 pub(super) fn copy_into<S: PageStore + ?Sized>(
     store: &S,
     stored: &StoredRange,
@@ -104,7 +103,7 @@ pub(super) fn copy_into<S: PageStore + ?Sized>(
     Ok(())
 }
 
-/// One request to a store, and which of the wanted ranges it serves.
+/// A request to a store, and the indices of the wanted ranges that it serves.
 #[derive(Debug)]
 pub(crate) struct StoredRequest {
     pub stored: StoredRange,
@@ -112,8 +111,8 @@ pub(crate) struct StoredRequest {
     pub members: Vec<usize>,
 }
 
-/// Cuts what is wanted into requests as the store prefers: within each object as [`coalesce`] does; what is not in one piece
-/// stays alone, behind the others.
+/// Combines wanted ranges into requests as the store prefers: within each object as [`coalesce`] does. Payloads in
+/// several pieces stay alone, after the others.
 pub(crate) fn requests(store: &dyn PageStore, wanted: &[StoredRange]) -> Vec<StoredRequest> {
     let largest = store.largest_piece();
     let mut cost = store.info().cost;
@@ -149,7 +148,7 @@ pub(crate) fn requests(store: &dyn PageStore, wanted: &[StoredRange]) -> Vec<Sto
     out
 }
 
-/// The part of what was read that belongs to `wanted`, which lies inside.
+/// The part of a request's bytes that belongs to `wanted`, which is within the request.
 pub(crate) fn part_of<'b>(
     read: &StoredRange,
     bytes: &'b [u8],
@@ -174,7 +173,7 @@ mod tests {
 
     #[test]
     fn requests_reach_over_pages_of_an_object_and_not_over_objects_or_pieces() {
-        // in memory nothing is gained by reading a gap
+        // in memory, reading gaps has no benefit
         let source = MemorySource::new("mem:x", vec![0; 1 << 20]);
         let store = FileStore::new(source, "x", 1000);
         let file = |range| StoredRange::of_file(range);

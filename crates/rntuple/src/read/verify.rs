@@ -1,4 +1,4 @@
-//! Verification: every checksum and every page of an ntuple.
+//! Verification of all checksums and pages of an ntuple.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,12 +25,12 @@ struct Check<'a> {
     page: &'a Page,
 }
 
-/// Reads every page of every column, whatever their representation: checksums, sizes and decompression. Then insists that
-/// the clusters hold each entry once, and that every column has the elements that entries, offsets and variants ask for,
-/// by the checks that every read makes: what is good can be read.
+/// Reads every page of every column in all representations, and checks checksums, sizes and decompression. Then checks
+/// that clusters contain each entry once, and that every column has the elements that entries, offsets and variants
+/// require, by the checks of any read: an ntuple without errors can be read.
 ///
-/// Header and footer were verified when they were read; a page list that cannot be read is reported as a damage of all
-/// the entries of its cluster group.
+/// Header and footer were verified when they were read. A page list that cannot be read is reported as damage of all
+/// entries of its cluster group.
 pub fn verify(
     reader: &Arc<Reader>,
     threads: usize,
@@ -96,13 +96,13 @@ pub fn verify(
     Ok(report)
 }
 
-/// Adds what the columns lack: see [`check_structure`]. What is known to be damaged is not looked at again.
+/// Adds missing elements of columns: see [`check_structure`]. Columns that are known to be damaged are not checked again.
 fn check_columns(
     reader: &Arc<Reader>,
     report: &mut VerifyReport,
     tick: Option<Tick<'_>>,
 ) -> Result<(), RNTupleError> {
-    // a page list that cannot be read hides clusters
+    // clusters in an unreadable page list are unknown
     if report.damages.iter().any(|damage| damage.field.is_empty()) {
         return Ok(());
     }
@@ -139,7 +139,7 @@ fn check_columns(
     Ok(())
 }
 
-/// Adds the fields whose page lists miscount their elements: see [`check_offset`].
+/// Adds fields with wrong element counts in page lists: see [`check_offset`].
 fn check_offsets(reader: &Reader, segments: &[Segment], damages: &mut Vec<Damage>) {
     let descriptor = reader.descriptor();
     let fields = (0..).zip(&descriptor.fields).map(|(id, _)| id);
@@ -184,7 +184,7 @@ fn schema_of(
     Ok((schema, binding))
 }
 
-/// Names the fields of a cluster that cannot be read.
+/// Finds the fields of a cluster that cannot be read.
 fn find_broken(
     reader: &Arc<Reader>,
     segment: &Segment,
@@ -223,7 +223,7 @@ fn find_broken(
     Ok(())
 }
 
-/// A damage that is of no page.
+/// Damage that does not belong to a page.
 fn structural(
     (cluster, field): (u64, String),
     entries: (u64, u64),
@@ -240,7 +240,7 @@ fn structural(
     }
 }
 
-/// The page lists that can be read, each with the id of its first cluster; the others are reported.
+/// The readable page lists, each with the ID of its first cluster; the others are reported.
 fn readable_lists(reader: &Reader, report: &mut VerifyReport) -> Vec<(u64, Arc<PageList>)> {
     let mut lists = Vec::new();
     let mut cluster = 0u64;
@@ -318,7 +318,7 @@ fn verify_page(
         _ => &stored,
     };
     let Some(record) = reader.descriptor().column(check.column) else {
-        return Err("a column that the header does not have".into());
+        return Err("a column that is not in the header".into());
     };
     if matches!(record.column_type, crate::spec::ColumnType::Unknown(_)) {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Where in the bytes of a value one reads.
+//! A position in the bytes of a value.
 
 /// What was expected, and what was found.
 pub type Fault = (String, String);
 
-/// A place in the bytes of a value.
+/// A position in the bytes of a value.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     all: &'a [u8],
@@ -11,22 +11,22 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The beginning of a value.
+    /// At the beginning of a value.
     pub fn new(all: &'a [u8]) -> Self {
         Self { all, at: 0 }
     }
 
-    /// How many bytes are before it.
+    /// Number of bytes before the position.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// How many bytes are behind it.
+    /// Number of bytes after the position.
     pub fn left(&self) -> usize {
         self.all.len().saturating_sub(self.at)
     }
 
-    /// Goes to another place.
+    /// Moves to another position.
     pub fn go_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -57,11 +57,11 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// How many items follow, of which each has `least` bytes or more.
+    /// Reads the number of items, which take at least `least` bytes each.
     ///
     /// # Errors
     ///
-    /// If there are fewer bytes than these have.
+    /// If the rest cannot contain so many.
     pub fn count(&mut self, least: usize) -> Result<usize, Fault> {
         let at = self.at;
         let head = self.take(8)?.try_into().unwrap_or([0; 8]);
@@ -76,11 +76,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A byte that is `most` at most.
+    /// Reads a byte that must be at most `most`.
     ///
     /// # Errors
     ///
-    /// If it is more, or there is none.
+    /// If it is larger, or there is none.
     pub fn tag(&mut self, most: usize, what: &str) -> Result<usize, Fault> {
         let at = self.at;
         let tag = usize::from(self.take(1)?.first().copied().unwrap_or_default());
@@ -90,11 +90,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Ends at the end of the value.
+    /// Checks that the value ends here.
     ///
     /// # Errors
     ///
-    /// If there is more of it.
+    /// If it has further bytes.
     pub fn finish(self) -> Result<(), Fault> {
         match self.at == self.all.len() {
             true => Ok(()),

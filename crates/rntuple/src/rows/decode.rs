@@ -1,4 +1,4 @@
-//! From bytes to arrays.
+//! Decodes bytes into arrays.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use super::{RowFault, RowType};
 use crate::array::{Arrays, SlotData};
 use crate::schema::{DType, ListSort, Node, NodeKind};
 
-/// Columns of values of the same entries.
+/// Columns with values of the same entries.
 #[derive(Debug, Default)]
 pub struct Columns {
     n: usize,
@@ -18,7 +18,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// None yet, of `n` entries.
+    /// No columns yet, for `n` entries.
     pub fn new(n: usize) -> Self {
         Self {
             n,
@@ -26,14 +26,14 @@ impl Columns {
         }
     }
 
-    /// Gives texts as bytes, which need not be UTF-8.
+    /// Returns strings as bytes, which need not be UTF-8.
     #[must_use]
     pub fn with_texts_as_bytes(mut self) -> Self {
         self.texts_are_bytes = true;
         self
     }
 
-    /// Adds a column of numbers, of which there must be `n`.
+    /// Adds a column of `n` numbers.
     pub fn add_numbers(&mut self, name: &str, numbers: &[u64]) {
         let values = aligned(bytemuck::cast_slice(numbers).to_vec());
         let dtype = DType::UInt64;
@@ -43,11 +43,11 @@ impl Columns {
             .push((name.into(), node(NodeKind::Leaf { slot })));
     }
 
-    /// Adds a column of values of a type, which has the name of its field. Where there is no value, one is missing.
+    /// Adds a column of values of a type, named after the field. Entries without a value are missing.
     ///
     /// # Errors
     ///
-    /// The first value that is none of the type.
+    /// The first value that does not match the type.
     pub fn add<'a>(
         &mut self,
         rows: &RowType,
@@ -59,11 +59,11 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds a column of lists, each of the one value that there is, or of none.
+    /// Adds a column of lists with the value of each entry, or none.
     ///
     /// # Errors
     ///
-    /// The first value that is none of the type.
+    /// The first value that does not match the type.
     pub fn add_lists<'a>(
         &mut self,
         rows: &RowType,
@@ -79,7 +79,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds a column of the bytes themselves, whatever they are. Where there are none, they are missing.
+    /// Adds a column of raw bytes. Entries without bytes are missing.
     pub fn add_bytes<'a>(&mut self, name: &str, values: impl Iterator<Item = Option<&'a [u8]>>) {
         let (mut present, mut ends, mut bytes) = (vec![0], vec![0], Vec::new());
         for value in values.take(self.n) {
@@ -102,7 +102,7 @@ impl Columns {
         self.columns.push((name.into(), node));
     }
 
-    /// The values that there are, and the ends of lists of each.
+    /// The values that exist, and the ends of their lists.
     fn column<'a>(
         &mut self,
         rows: &RowType,
@@ -135,7 +135,7 @@ impl Columns {
         self.slots.len() - 1
     }
 
-    /// Items, of which some may be missing.
+    /// Makes optional values of those that exist.
     fn where_present(&mut self, present: &[i64], item: Node) -> Node {
         if present.last().copied() == i64::try_from(self.n).ok() {
             return item;
@@ -146,7 +146,7 @@ impl Columns {
         })
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn finish(self) -> Arrays {
         Arrays::new(self.n as u64, self.columns, self.slots)
     }
@@ -185,14 +185,14 @@ impl Column {
         }
     }
 
-    /// Adds a value that is all of these bytes.
+    /// Adds a value that consists of all of these bytes.
     fn add(&mut self, plan: &Plan, value: &[u8]) -> Result<(), Fault> {
         let mut rest = Cursor::new(value);
         self.take(plan, &mut rest, 1)?;
         rest.finish()
     }
 
-    /// Takes `n` values.
+    /// Reads `n` values.
     fn take(&mut self, plan: &Plan, from: &mut Cursor<'_>, n: usize) -> Result<(), Fault> {
         if let Some(Fixed { size, .. }) = plan.fixed() {
             let whole = from.take(size.saturating_mul(n))?;
@@ -251,12 +251,12 @@ impl Column {
                 tags.push(u8::try_from(tag).unwrap_or_default());
                 positions.push(position);
             }
-            _ => {} // a column was made for its plan
+            _ => {} // the column was made for its plan
         }
         Ok(())
     }
 
-    /// Takes values that lie `stride` bytes apart, the first at `place`.
+    /// Reads values with a distance of `stride` bytes, the first one at `place`.
     fn gather(&mut self, plan: &Plan, bytes: &[u8], place: usize, stride: usize, n: usize) {
         match (self, plan) {
             (Self::Leaf(out), Plan::Leaf(dtype)) => {
@@ -283,11 +283,11 @@ impl Column {
                     column.gather(member, bytes, place + own, stride, n);
                 }
             }
-            _ => {} // nothing else has a size
+            _ => {} // other plans have no fixed size
         }
     }
 
-    /// Adds the slots of the values, and gives the node of the array.
+    /// Adds the slots of the values, and returns the node of the array.
     fn finish(self, plan: &Plan, slots: &mut Vec<SlotData>) -> Node {
         let add = |slots: &mut Vec<SlotData>, data: SlotData| {
             slots.push(data);
@@ -355,7 +355,7 @@ impl Column {
                     alternatives: each.map(|((_, c), plan)| c.finish(plan, slots)).collect(),
                 }
             }
-            // a column was made for its plan
+            // the column was made for its plan
             (Self::Leaf(values), _) => NodeKind::Leaf {
                 slot: leaf(slots, DType::UInt8, values),
             },
@@ -391,7 +391,7 @@ fn push_end(ends: &mut Vec<i64>, n: usize) {
     ends.push(last.saturating_add_unsigned(n as u64));
 }
 
-/// Copies `n` elements that lie `stride` bytes apart.
+/// Copies `n` elements with a distance of `stride` bytes.
 fn strided(out: &mut Vec<u8>, bytes: &[u8], place: usize, stride: usize, size: usize, n: usize) {
     fn each<const SIZE: usize>(out: &mut Vec<u8>, bytes: &[u8], stride: usize, n: usize) {
         out.reserve(n * SIZE);
@@ -414,7 +414,7 @@ fn strided(out: &mut Vec<u8>, bytes: &[u8], place: usize, stride: usize, size: u
     }
 }
 
-/// Numbers as a buffer, aligned for them.
+/// Numbers as an aligned buffer.
 fn bytes_of(numbers: &[i64]) -> Bytes {
     aligned(bytemuck::cast_slice(numbers).to_vec())
 }
@@ -425,7 +425,7 @@ fn aligned(values: Vec<u8>) -> Bytes {
     if values.as_ptr().align_offset(ALIGNMENT) == 0 {
         return Bytes::from(values);
     }
-    // The allocator did not align them, as it may.
+    // the allocator may not have aligned them
     let mut words = vec![0u64; values.len().div_ceil(ALIGNMENT)];
     let length = values.len();
     let place: &mut [u8] = bytemuck::cast_slice_mut(&mut words);

@@ -1,4 +1,4 @@
-//! From checked values to bytes.
+//! Encodes checked values as bytes.
 
 use arrow_buffer::BooleanBuffer;
 
@@ -7,7 +7,7 @@ use super::plan::{Plan, Record};
 use crate::RNTupleError;
 use crate::write::Values;
 
-/// The first `n` values, one behind the other.
+/// Encodes the first `n` values, one after another.
 pub fn encode(values: &Values, plan: &Plan, n: usize) -> Result<Rows, RNTupleError> {
     let source = Source::new(values, plan).ok_or_else(wrong)?;
     let mut rows = Rows::default();
@@ -23,7 +23,7 @@ fn wrong() -> RNTupleError {
     RNTupleError::internal("values of another shape than their type's")
 }
 
-/// Values beside the plan of where they go.
+/// Values with the plan of their encoding.
 enum Source<'a> {
     Leaf(&'a [u8], usize),
     Bools(&'a BooleanBuffer),
@@ -31,7 +31,7 @@ enum Source<'a> {
     Optional(&'a Values, Box<Source<'a>>),
     Array(usize, Box<Source<'a>>),
     Record(&'a Record, Vec<Source<'a>>),
-    /// The tags, the place of each value among its alternative's, and the alternatives.
+    /// The tags, the position of each value among those of its alternative, and the alternatives.
     Variant(&'a [u8], Vec<usize>, Vec<Source<'a>>),
 }
 
@@ -78,7 +78,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Appends the values `from..to`; none if there are no such values.
+    /// Appends the values `from..to`; none if they do not exist.
     fn put(&self, from: usize, to: usize, out: &mut Vec<u8>) -> Option<()> {
         match self {
             Self::Leaf(bytes, size) => out.extend_from_slice(bytes.get(from * size..to * size)?),

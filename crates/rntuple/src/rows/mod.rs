@@ -1,7 +1,6 @@
-//! Single values of a field as bytes, as `docs/specs/event-products.md` draws them, and back to arrays.
+//! Single values of a field as bytes, in the format of `docs/specs/event-products.md`, and back to arrays.
 //!
-//! Products of an event store are such values: what a program of C++ holds in memory, where that is plain, is stored as it
-//! is there, and comes back as columns.
+//! Products of an event store are such values. Plain C++ data are stored as they are in memory, and are read as columns.
 
 mod cursor;
 mod decode;
@@ -20,7 +19,7 @@ pub use cursor::{Cursor, Fault};
 pub use decode::Columns;
 pub use plan::{Fixed, Plan, Record};
 
-/// How the values of a type are stored.
+/// The storage of a type's values.
 #[derive(Debug, Clone)]
 pub struct RowType {
     model: FieldModel,
@@ -28,10 +27,10 @@ pub struct RowType {
     plan: Plan,
 }
 
-/// A stored value that is none of its type.
+/// A stored value that does not match its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
-    /// Which of the values that were given.
+    /// Index of the value.
     pub row: usize,
     /// What was expected.
     pub expected: String,
@@ -39,17 +38,17 @@ pub struct RowFault {
     pub found: String,
 }
 
-/// Values, one behind the other.
+/// Values, one after another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// The bytes of all.
+    /// The bytes of all values.
     pub bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each value.
     pub ends: Vec<usize>,
 }
 
 impl Rows {
-    /// One of them.
+    /// One of the values.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let start = match at.checked_sub(1) {
             Some(before) => *self.ends.get(before)?,
@@ -60,17 +59,19 @@ impl Rows {
 }
 
 impl RowType {
-    /// That of a field.
+    /// The row type of a field.
     ///
     /// # Errors
     ///
-    /// If values of its type cannot be stored by themselves: views of other fields, objects as streamers write them, and
-    /// lists of what has no bytes.
+    /// If values of its type cannot be stored alone: projected fields, streamed objects, and lists of items without
+    /// bytes.
     pub fn new(model: FieldModel) -> Result<Self, RNTupleError> {
         let mut layout = Layout::unwritten();
         layout.extend(std::slice::from_ref(&model), 0, 0)?;
         let Some((_, shape)) = layout.tops.pop() else {
-            return Err(RNTupleError::internal("a product that is a view"));
+            return Err(RNTupleError::internal(
+                "a product that is a projected field",
+            ));
         };
         let plan = Plan::new(&shape, &model.name)?;
         Ok(Self { model, shape, plan })
@@ -81,23 +82,23 @@ impl RowType {
         &self.model
     }
 
-    /// Where the parts of a value lie.
+    /// The encoding of a value.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Whether all numbers, in any order, are values: there are no sets, maps or variants in it, and no numbers that are kept
-    /// with less than their precision.
+    /// Whether any sequence of numbers is a valid value: it contains no sets, maps, variants or numbers of reduced
+    /// precision.
     pub fn takes_all(&self) -> bool {
         self.shape.takes_all()
     }
 
-    /// How many bytes each value has, if that is the same for all.
+    /// The size of a value, if it is constant.
     pub fn size(&self) -> Option<usize> {
         self.plan.fixed().map(|fixed| fixed.size)
     }
 
-    /// Where the members of a record lie in each value, if they have a size.
+    /// The offsets of a record's members, if they have a fixed size.
     pub fn places(&self) -> Option<&[usize]> {
         match &self.plan {
             Plan::Record(record) => record.fixed.as_ref().map(|(_, places)| places.as_slice()),
@@ -105,11 +106,11 @@ impl RowType {
         }
     }
 
-    /// The values of an array.
+    /// Encodes the values of an array.
     ///
     /// # Errors
     ///
-    /// If the array is not of the type.
+    /// If the array does not have the type.
     pub fn encode(&self, array: &ArrayRef) -> Result<Rows, RNTupleError> {
         let name = &self.model.name;
         let values = conform(&self.shape, array, name)?;
@@ -117,11 +118,11 @@ impl RowType {
         encode::encode(&values, &self.plan, array.len())
     }
 
-    /// An array of values: of one column, which has the name of the field. Where there is no value, one is missing.
+    /// Decodes values to an array with one column, named after the field. Entries without a value are missing.
     ///
     /// # Errors
     ///
-    /// The first value that is none of the type.
+    /// The first value that does not match the type.
     pub fn decode<'a>(
         &self,
         values: impl ExactSizeIterator<Item = Option<&'a [u8]>>,

@@ -1,52 +1,52 @@
-//! Where the parts of a value lie.
+//! The encoding of values.
 
 use crate::RNTupleError;
 use crate::schema::DType;
 use crate::write::{Shape, unwritable};
 
-/// The parts of a value.
+/// The encoding of a value.
 #[derive(Debug, Clone)]
 pub enum Plan {
     /// A number, little-endian.
     Leaf(DType),
-    /// A number of 8 bytes: how many, and so many bytes of UTF-8.
+    /// An 8-byte length, and as many bytes of UTF-8.
     Text,
-    /// A number of 8 bytes: how many, and so many items.
+    /// An 8-byte length, and as many items.
     List(Box<Plan>),
-    /// A byte that is 0 or 1, and the item if it is 1.
+    /// A byte 0 or 1, and the item if it is 1.
     Optional(Box<Plan>),
-    /// So many items.
+    /// A fixed number of items.
     Array(usize, Box<Plan>),
-    /// The members, each behind the other; of one that has a size, where a compiler of C++ would put them.
+    /// The members, one after another; if the record has a fixed size, at the offsets of a C++ compiler.
     Record(Record),
-    /// A byte: 0, or which alternative counted from 1, and its value.
+    /// A byte: 0, or the alternative counted from 1; then its value.
     Variant(Vec<Plan>),
 }
 
 /// A record.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// The name of its class.
+    /// The class name.
     pub class: String,
-    /// The names of its members; none of a tuple.
+    /// The names of the members; none for a tuple.
     pub names: Option<Vec<String>>,
-    /// Its members.
+    /// The members.
     pub members: Vec<Plan>,
-    /// If all members have a size, where they lie.
+    /// Size and member offsets, if all members have a fixed size.
     pub fixed: Option<(Fixed, Vec<usize>)>,
 }
 
-/// The size of what has one, and what its place must be a multiple of.
+/// Size and alignment of a type with a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
-    /// The multiple.
+    /// Alignment in bytes.
     pub align: usize,
 }
 
 impl Plan {
-    /// That of a shape. `path` names it in messages.
+    /// The plan of a shape. `path` names it in messages.
     pub(super) fn new(shape: &Shape, path: &str) -> Result<Self, RNTupleError> {
         Ok(match shape {
             Shape::Leaf { dtype, .. } => Self::Leaf(*dtype),
@@ -54,7 +54,7 @@ impl Plan {
             Shape::List { item, .. } => {
                 let item = Self::new(item, path)?;
                 if item.least() == 0 {
-                    let reason = "lists of items without bytes cannot be stored as a product";
+                    let reason = "lists of items of size zero cannot be stored as a product";
                     return Err(unwritable(path, reason));
                 }
                 Self::List(Box::new(item))
@@ -96,7 +96,7 @@ impl Plan {
         }))
     }
 
-    /// Its size, if all values have the same.
+    /// Size and alignment, if all values have the same size.
     pub fn fixed(&self) -> Option<Fixed> {
         match self {
             Self::Leaf(dtype) => Some(Fixed {
@@ -113,7 +113,7 @@ impl Plan {
         }
     }
 
-    /// How many bytes a value has at least.
+    /// The smallest size of a value.
     pub fn least(&self) -> usize {
         if let Some(fixed) = self.fixed() {
             return fixed.size;
@@ -131,8 +131,8 @@ impl Plan {
     }
 }
 
-/// The size of a record in memory and the places of its members, as compilers lay out a struct on x86-64 and AArch64
-/// (System V ABI: each at the next multiple of its alignment, and the size a multiple of the largest).
+/// Size and member offsets of a record in memory, as compilers lay out a struct on x86-64 and AArch64 (System V ABI:
+/// each member at the next multiple of its alignment; the size is a multiple of the largest alignment).
 fn in_memory(members: &[Plan]) -> Option<(Fixed, Vec<usize>)> {
     let mut all = Fixed { size: 0, align: 1 };
     let mut places = Vec::with_capacity(members.len());
@@ -143,7 +143,7 @@ fn in_memory(members: &[Plan]) -> Option<(Fixed, Vec<usize>)> {
         all.size = place.checked_add(fixed.size)?;
         all.align = all.align.max(fixed.align);
     }
-    // One without members has a byte of its own.
+    // a record without members has one byte
     all.size = all.size.max(1).checked_next_multiple_of(all.align)?;
     Some((all, places))
 }

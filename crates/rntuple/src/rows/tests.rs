@@ -31,7 +31,7 @@ fn column(arrays: &Arrays) -> ArrayRef {
     batch.column(0).clone()
 }
 
-/// What comes back of an array, and it once more, which must be the same bytes.
+/// Encodes an array, decodes it, and encodes it once more, which must give the same bytes.
 fn there_and_back(rows: &RowType, array: &ArrayRef) -> ArrayRef {
     let encoded = rows.encode(array).unwrap();
     let each = (0..array.len()).map(|at| encoded.get(at));
@@ -74,7 +74,7 @@ fn structs_lie_as_compilers_lay_them_out() {
     let ends = OffsetBuffer::<i32>::from_lengths([2, 0, 1]);
     let lists: ArrayRef = Arc::new(arrow_array::ListArray::new(field, ends, items, None));
     let encoded = rows.encode(&lists).unwrap();
-    // What `struct Track { bool good; float pt; std::int16_t n; double e; }` is in memory, behind their number.
+    // the memory of `struct Track { bool good; float pt; std::int16_t n; double e; }`, after their number
     let track = |good: u8, pt: f32, n: i16, e: f64| {
         let mut bytes = vec![good, 0, 0, 0];
         bytes.extend(pt.to_le_bytes());
@@ -95,7 +95,7 @@ fn structs_lie_as_compilers_lay_them_out() {
     assert_eq!(encoded.get(3), None);
     let back = there_and_back(&rows, &lists);
     assert_eq!(back.len(), 3);
-    // Bytes between the members may hold anything, and so may a bool.
+    // padding bytes may have any value, and so may a bool
     let mut dirty = first.clone();
     (dirty[8], dirty[9], dirty[8 + 10]) = (7, 9, 9);
     let found = rows.decode([Some(&dirty[..])].into_iter()).unwrap();

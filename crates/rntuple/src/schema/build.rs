@@ -1,4 +1,4 @@
-//! From fields to the tree of a read and its slots.
+//! Builds the tree of a read, and its slots, from fields.
 
 use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
@@ -10,8 +10,8 @@ use crate::spec::{ColumnType, Role};
 
 /// Builds the tree of top-level `field`, adding its slots.
 ///
-/// `rank` says which fields take part (a field does with its ancestors and descendants), and in which order as members of
-/// a record; without `share`, every node gets slots of its own. The error says what in the schema cannot be read.
+/// `rank` determines which fields take part (with their ancestors and descendants), and the order of members in a record.
+/// Without `share`, every node gets its own slots. The error describes the part of the schema that cannot be read.
 pub fn build(
     descriptor: &Descriptor,
     names: &FieldNames,
@@ -30,7 +30,7 @@ pub fn build(
     .field(field, Place::once(SlotParent::Entries))
 }
 
-/// Where a field stands: what its values are counted by, and how many there are each time.
+/// The position of a field: the slot that determines its number of values, and the number of values per item.
 #[derive(Clone, Copy)]
 struct Place {
     parent: SlotParent,
@@ -60,13 +60,13 @@ impl Builder<'_> {
         if !self.descriptor.has_even_representations(id) {
             return Err(self.bad(
                 id,
-                "representations that are not numbered from 0, or differ in columns",
+                "representations that are not numbered from 0, or have different numbers of columns",
             ));
         }
         let has_values = matches!(field.record.role, Role::Plain | Role::Streamer)
             && self.descriptor.n_columns(id) > 0;
         if has_values && !field.children.is_empty() {
-            return Err(self.bad(id, "columns, and subfields as well"));
+            return Err(self.bad(id, "both columns and subfields"));
         }
         let kind = match field.record.role {
             Role::Plain => return self.plain(id, place),
@@ -75,7 +75,7 @@ impl Builder<'_> {
             Role::Variant => self.variant(id, place)?,
             Role::Streamer => self.two_columns(id, place)?,
             Role::Unknown(role) => {
-                return Err(self.bad(id, &format!("the unknown structural role {role}")));
+                return Err(self.bad(id, &format!("unknown structural role {role}")));
             }
         };
         Ok(Node { field: id, kind })
@@ -111,7 +111,7 @@ impl Builder<'_> {
                     None => return Ok(item),
                 }
             }
-            // an array of anything else has its items in a subfield
+            // an array of any other type has its items in a subfield
             (1, Some(size)) if field.record.type_name.starts_with("std::bitset<") => {
                 let item = Node {
                     field: id,
@@ -174,12 +174,12 @@ impl Builder<'_> {
         Ok(NodeKind::List { index, item, sort })
     }
 
-    /// Members of a record; those of base classes come behind its own, as uproot orders them.
+    /// Members of a record; those of base classes follow its own members, as in uproot.
     fn record(&mut self, id: FieldId, place: Place) -> Result<NodeKind, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
         let flat = flattened(self.descriptor, id);
         let members = self.members(&flat, place)?;
-        // what only groups fields of their own is no object of its class
+        // a record that only groups fields is not an object of its class
         let type_name = match is_group(self.descriptor, id) {
             true => String::new(),
             false => field.record.type_name.clone(),
@@ -262,7 +262,7 @@ impl Builder<'_> {
         let index = self.index(id, place)?;
         let content = self.leaf(id, 1, Place::once(SlotParent::Index(index)))?;
         if self.slots.get(content).map(|s| s.kind) != Some(SlotKind::Leaf(DType::UInt8)) {
-            return Err(self.bad(id, "a second column that holds no bytes"));
+            return Err(self.bad(id, "a second column that does not contain bytes"));
         }
         let is_text = self
             .column_types(id, 1)
@@ -306,7 +306,7 @@ impl Builder<'_> {
             .map(dtype_of)
             .collect();
         let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
-        let dtype = dtype.ok_or_else(|| self.bad(id, "a column that holds no values"))?;
+        let dtype = dtype.ok_or_else(|| self.bad(id, "a column that contains no values"))?;
         Ok(self.slot(id, position, SlotKind::Leaf(dtype), place))
     }
 
@@ -349,7 +349,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a record is a group: below a field that is not of the top level, and no copy of another field.
+/// Whether a record only groups fields: it is below another field, and does not project one.
 fn is_group(descriptor: &Descriptor, id: FieldId) -> bool {
     let mut root = id;
     while let Some(parent) = descriptor.field(root).and_then(|field| field.parent) {

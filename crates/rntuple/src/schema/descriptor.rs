@@ -1,4 +1,4 @@
-//! The descriptor: header and footer put together, checked, with skipped parts named.
+//! The descriptor: combines header and footer, checks them, and lists skipped fields.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -15,55 +15,55 @@ use crate::spec::{
 /// Index of a field of a [`Descriptor`].
 pub type FieldId = u32;
 
-/// What the types of numbers of elements begin with.
+/// The beginning of type names of collection lengths.
 pub(crate) const CARDINALITY: &str = "ROOT::RNTupleCardinality<";
 
-/// Deepest nesting of fields that is read; guards recursion against hostile files.
+/// The deepest nesting of fields that is read; limits recursion for malicious files.
 const MAX_DEPTH: usize = 200;
 
-/// A field with its place in the tree.
+/// A field with its position in the tree.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// As serialized.
+    /// The serialized record.
     pub record: FieldRecord,
-    /// Parent; none at the top level.
+    /// The parent; none for top-level fields.
     pub parent: Option<FieldId>,
-    /// Subfields in the order of their ids.
+    /// Subfields in the order of their IDs.
     pub children: Vec<FieldId>,
-    /// Physical columns in the order of their ids, all representations; aliased ones of a projected field.
+    /// Physical columns of all representations in the order of their IDs; for a projected field, its alias columns.
     pub columns: Vec<u32>,
 }
 
 /// A physical column.
 pub type Column = ColumnRecord;
 
-/// A top-level field that this version cannot read, and why.
+/// A top-level field that this version cannot read, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct SkippedField {
     pub id: FieldId,
     pub name: String,
     pub reason: String,
-    /// Whether metadata contradict each other there; else it is of a kind that is not read.
+    /// Whether metadata contradict each other; otherwise the field has an unsupported structure.
     pub is_damage: bool,
 }
 
-/// Everything that header and footer say.
+/// The content of header and footer.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Descriptor {
     pub anchor: Anchor,
     pub feature_flags: u64,
-    /// Whether the footer adds to the header's schema.
+    /// Whether the footer extends the header's schema.
     pub extended: bool,
     pub extra_type_infos: Vec<ExtraTypeInfo>,
     pub cluster_groups: Vec<ClusterGroup>,
     pub attribute_sets: Vec<LinkedAttributeSet>,
-    /// Ntuples of the same schema may share it.
+    /// The schema, which may be shared by ntuples.
     pub schema: Arc<Schema>,
 }
 
-/// What a header says, with the fields and columns that a footer adds.
+/// The schema in a header, with fields and columns added by a footer.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Schema {
@@ -73,11 +73,11 @@ pub struct Schema {
     pub header_checksum: u64,
     /// Feature flags of the header.
     pub header_flags: u64,
-    /// Number of fields and of columns that the header has.
+    /// Number of fields and of columns in the header.
     pub in_header: (usize, usize),
     pub fields: Vec<Field>,
     pub columns: Vec<Column>,
-    /// Number of type infos that the header has.
+    /// Number of type infos in the header.
     pub type_infos_in_header: usize,
     /// Top-level fields, without the skipped ones.
     pub top_level: Vec<FieldId>,
@@ -93,7 +93,7 @@ impl Deref for Descriptor {
 }
 
 impl Descriptor {
-    /// Joins header and footer.
+    /// Combines header and footer.
     pub fn new(anchor: Anchor, header: Header, footer: Footer) -> Result<Self, SpecError> {
         check_footer(&footer, header.checksum)?;
         let extended = is_extended(&footer);
@@ -134,8 +134,7 @@ impl Descriptor {
         })
     }
 
-    /// Joins the header of another ntuple, which this one has, too, and a footer; none if that adds to the schema, or the other
-    /// one's does.
+    /// Combines a footer with the header of another ntuple that is equal; none if one of the footers extends the schema.
     pub fn like(other: &Self, anchor: Anchor, footer: &Footer) -> Result<Option<Self>, SpecError> {
         check_footer(footer, other.header_checksum)?;
         if other.extended || is_extended(footer) {
@@ -155,7 +154,7 @@ impl Descriptor {
         }))
     }
 
-    /// Moves the top-level fields whose structure cannot be read to the skipped ones.
+    /// Moves top-level fields with unreadable structures to the skipped ones.
     pub(crate) fn without_unreadable(mut self, names: &FieldNames) -> Self {
         let mut slots = Slots::default();
         let mut unreadable = Vec::new();
@@ -180,7 +179,7 @@ impl Descriptor {
         self
     }
 
-    /// Insists that no two subfields below a field have one name: operations find them by their names.
+    /// Checks that subfields of a field have different names: operations find them by name.
     fn check_names(&self, id: FieldId) -> Result<(), String> {
         let children = self.field(id).map_or(&[][..], |field| &field.children);
         let mut names = HashSet::new();
@@ -194,7 +193,7 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Whether another ntuple has the very same schema: the headers say so, if there is nothing else.
+    /// Whether another ntuple has the same schema: the headers are equal, and nothing extends them.
     pub fn is_same_schema(&self, other: &Self) -> bool {
         let plain = !self.extended && !other.extended;
         plain && self.header_checksum == other.header_checksum
@@ -211,7 +210,7 @@ impl Descriptor {
 }
 
 impl Schema {
-    /// Whether a field is inside of a variant. There a path leads to the first of the alternatives that have it.
+    /// Whether a field is within a variant. There, a path leads to the first alternative that has it.
     pub fn is_in_variant(&self, mut id: FieldId) -> bool {
         while let Some(parent) = self.field(id).and_then(|field| field.parent) {
             if self
@@ -225,17 +224,17 @@ impl Schema {
         false
     }
 
-    /// Whether a top-level field is there for the views of it, as ROOT's importer makes them of arrays with one counter: nobody
-    /// asks for it by its name.
-    pub fn is_behind_views(&self, id: FieldId) -> bool {
-        let source = |view: FieldId| self.field(view).and_then(|field| field.record.source_id);
-        let mut views = self.top_level.iter();
+    /// Whether a top-level field exists only as the source of projected fields, such as the collections that ROOT's
+    /// importer creates for arrays with one counter. Users do not ask for it by name.
+    pub fn is_hidden_source(&self, id: FieldId) -> bool {
+        let source = |id: FieldId| self.field(id).and_then(|field| field.record.source_id);
+        let mut others = self.top_level.iter();
         self.field_name(id).starts_with("_collection")
-            && views.any(|&view| source(view) == Some(id))
+            && others.any(|&other| source(other) == Some(id))
     }
 
-    /// The top-level fields that say how many elements a collection has which is among some top-level fields, or which one of
-    /// them shows: `nMuon` of `Muon_pt`.
+    /// The top-level fields with the lengths of collections that are among some top-level fields, or are their sources:
+    /// `nMuon` for `Muon_pt`.
     pub fn counters(&self, chosen: &[FieldId]) -> Vec<FieldId> {
         let collections: HashSet<FieldId> = chosen.iter().map(|&id| self.physical(id)).collect();
         let is_counter = |&id: &FieldId| {
@@ -254,7 +253,7 @@ impl Schema {
         out
     }
 
-    /// A field by id.
+    /// A field by ID.
     pub fn field(&self, id: FieldId) -> Option<&Field> {
         self.fields.get(id as usize)
     }
@@ -270,7 +269,7 @@ impl Schema {
             .map_or("?", |field| field.record.name.as_str())
     }
 
-    /// Names from the top-level field down to this one, with dots between: every field has one of its own.
+    /// Names from the top-level field to this one, separated by dots. They are unique.
     pub fn qualified_name(&self, id: FieldId) -> String {
         let mut names = vec![self.field_name(id)];
         let mut current = id;
@@ -282,19 +281,19 @@ impl Schema {
         names.join(".")
     }
 
-    /// A physical column by id.
+    /// A physical column by ID.
     pub fn column(&self, id: u32) -> Option<&Column> {
         self.columns.get(id as usize)
     }
 
-    /// The field that holds the data: the source of a projected field, else the field itself.
+    /// The field with the data: the source of a projected field, else the field itself.
     pub fn physical(&self, id: FieldId) -> FieldId {
         self.field(id)
             .and_then(|field| field.record.source_id)
             .unwrap_or(id)
     }
 
-    /// The columns of the physical field at `position`, one for each representation.
+    /// The columns of the physical field at `position`, one per representation.
     pub fn representations(&self, id: FieldId, position: usize) -> Vec<u32> {
         let columns = self
             .field(self.physical(id))
@@ -325,7 +324,7 @@ impl Schema {
         found
     }
 
-    /// Whether the representations of a field are numbered from 0 on, and have as many columns each.
+    /// Whether the representations of a field are numbered from 0, and have equal numbers of columns.
     pub fn has_even_representations(&self, id: FieldId) -> bool {
         let field = self.field(self.physical(id));
         let columns = field.map_or(&[][..], |field| field.columns.as_slice());
@@ -454,13 +453,13 @@ impl Schema {
         }
     }
 
-    /// Marks the top-level fields of unknown roles and column types, and projections of such fields.
+    /// Skips top-level fields with unknown roles or column types, and projections of such fields.
     fn skip_unknown(&mut self) {
         let mut reasons: Vec<Option<String>> = vec![None; self.fields.len()];
         for (id, field) in (0u32..).zip(&self.fields) {
             let mut reason = match field.record.role {
                 Role::Unknown(role) => Some(format!(
-                    "field {:?} has the unknown structural role {role}",
+                    "field {:?} has unknown structural role {role}",
                     field.record.name
                 )),
                 _ => None,
@@ -468,7 +467,7 @@ impl Schema {
             for column in field.columns.iter().filter_map(|&c| self.column(c)) {
                 if let ColumnType::Unknown(code) = column.column_type {
                     reason = Some(format!(
-                        "field {:?} has the unknown column type {code:#x}",
+                        "field {:?} has unknown column type {code:#x}",
                         field.record.name
                     ));
                 }

@@ -37,7 +37,7 @@ impl DType {
         Self::Float64,
     ];
 
-    /// Bytes of an element; a boolean takes one.
+    /// Size of an element in bytes; a boolean takes one.
     pub fn size(self) -> usize {
         match self {
             Self::Bool | Self::Int8 | Self::UInt8 => 1,
@@ -47,7 +47,7 @@ impl DType {
         }
     }
 
-    /// NumPy's name.
+    /// The NumPy name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -65,7 +65,7 @@ impl DType {
         }
     }
 
-    /// The usual name in C++, as RNTuple spells it.
+    /// The usual C++ name, in RNTuple's spelling.
     pub fn type_name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -82,7 +82,7 @@ impl DType {
         }
     }
 
-    /// The numbers of a field of its own: `char` has a sign, and ROOT computes quantized `double`s in double precision.
+    /// The type of numbers in a field: `char` is signed, and ROOT computes quantized `double`s in double precision.
     pub fn of_leaf(column_type: ColumnType, type_name: &str) -> Option<Self> {
         match column_type {
             ColumnType::Real32Quant if type_name == "double" => Some(Self::Float64),
@@ -91,7 +91,7 @@ impl DType {
         }
     }
 
-    /// The type that a column decodes to by itself; none for index and switch columns and unknown types.
+    /// The type that a column decodes to; none for index and switch columns and unknown types.
     pub fn of_column(column_type: ColumnType) -> Option<Self> {
         use ColumnType as C;
         Some(match column_type {
@@ -116,7 +116,7 @@ impl DType {
         })
     }
 
-    /// The type of a column whose elements are stored as they are.
+    /// The column type that stores the elements unchanged.
     pub fn plain_column(self) -> ColumnType {
         use ColumnType as C;
         match self {
@@ -135,7 +135,7 @@ impl DType {
         }
     }
 
-    /// The smallest type that holds the values of both, as NumPy promotes.
+    /// The smallest type for the values of both, by NumPy's promotion rules.
     pub fn promote(self, other: Self) -> Self {
         if self == other {
             return self;
@@ -169,14 +169,14 @@ impl DType {
         }
     }
 
-    /// The smallest type that holds every value of both as it is; none if there is none.
+    /// The smallest type that represents every value of both exactly; none if there is none.
     pub fn promote_exactly(self, other: Self) -> Option<Self> {
         let both = self.promote(other);
         let wide = |dtype: Self| matches!(dtype, Self::Int64 | Self::UInt64);
         (!both.is_float() || !(wide(self) || wide(other))).then_some(both)
     }
 
-    /// A floating-point type.
+    /// Whether it is a floating-point type.
     pub fn is_float(self) -> bool {
         matches!(self, Self::Float16 | Self::Float32 | Self::Float64)
     }

@@ -1,16 +1,16 @@
-//! Which fields take part in a read, and in which order they are members.
+//! Which fields take part in a read, and the order of members.
 
 use super::descriptor::{Descriptor, FieldId};
 use super::paths::is_anonymous;
 use crate::spec::Role;
 
-/// The fields that take part in a read of `selected`: they, their ancestors and their descendants.
+/// The fields that take part in a read of `selected`: these, their ancestors and descendants.
 pub(crate) fn wanted_fields(descriptor: &Descriptor, selected: &[FieldId]) -> Vec<bool> {
     let mut wanted = vec![false; descriptor.fields.len()];
     for &id in selected {
         mark(&mut wanted, id);
     }
-    // parents stand before their children
+    // parents precede their children
     for (id, field) in (0u32..).zip(&descriptor.fields) {
         let parent = field.parent.and_then(|parent| wanted.get(parent as usize));
         if parent == Some(&true) {
@@ -27,7 +27,7 @@ pub(crate) fn wanted_fields(descriptor: &Descriptor, selected: &[FieldId]) -> Ve
     wanted
 }
 
-/// The members of a record; those of its base classes stand behind its own.
+/// The members of a record; those of base classes follow its own.
 pub(super) fn flattened(descriptor: &Descriptor, id: FieldId) -> Vec<FieldId> {
     let mut flat = Vec::new();
     let mut pending = vec![id];
@@ -50,7 +50,7 @@ fn mark(wanted: &mut [bool], id: FieldId) {
     }
 }
 
-/// For every field its place among the members that it stands with in arrays.
+/// For every field, its position among the members of the same array.
 pub(crate) fn member_ranks(descriptor: &Descriptor) -> Vec<usize> {
     let mut ranks = vec![0; descriptor.fields.len()];
     for (id, field) in (0u32..).zip(&descriptor.fields) {

@@ -1,4 +1,4 @@
-//! The schema of one ntuple, names of its fields, and the part of it that a read needs.
+//! The schema of an ntuple, names of its fields, and the schema of a read.
 
 mod build;
 mod descriptor;

@@ -1,4 +1,4 @@
-//! The tree of a read: what arrays come out, and which slots fill them.
+//! The tree of a read: the arrays of the result, and the slots that fill them.
 
 use super::descriptor::FieldId;
 use super::slots::SlotId;
@@ -7,20 +7,20 @@ use crate::write::is_same_type;
 /// One array of the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// The field that it shows.
+    /// The field of the array.
     pub field: FieldId,
     /// Its structure.
     pub kind: NodeKind,
 }
 
-/// Lists that are more than lists.
+/// Kinds of lists with additional properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListSort {
-    /// Just lists.
+    /// Plain lists.
     List,
-    /// Those of a `std::set`.
+    /// Lists of a `std::set`.
     Set,
-    /// Those of a `std::bitset` of which the size is not that of an array: in trees.
+    /// Lists of a `std::bitset` without a fixed array size, as in trees.
     Bitset,
 }
 
@@ -30,24 +30,24 @@ pub enum ListSort {
 pub enum NodeKind {
     /// Numbers or booleans.
     Leaf { slot: SlotId },
-    /// Lengths of a collection, of 8 bytes if `wide`, else of 4.
+    /// Lengths of a collection, with 8 bytes if `wide`, else 4.
     Cardinality { index: SlotId, wide: bool },
     /// UTF-8 strings.
     String { index: SlotId, chars: SlotId },
-    /// Objects as their serialized bytes, with the name of their class.
+    /// Serialized objects, with the name of their class.
     Bytes {
         index: SlotId,
         bytes: SlotId,
         class_name: String,
     },
-    /// Lists of any length.
+    /// Lists of variable length.
     List {
         index: SlotId,
         item: Box<Node>,
-        /// What they are, beyond being lists.
+        /// The kind of lists.
         sort: ListSort,
     },
-    /// Values that may be missing: lists of none or one.
+    /// Optional values: lists of zero or one item.
     Optional { index: SlotId, item: Box<Node> },
     /// Lists of a fixed size.
     Regular { size: u64, item: Box<Node> },
@@ -57,7 +57,7 @@ pub enum NodeKind {
         members: Vec<Node>,
         type_name: String,
     },
-    /// One of several alternatives.
+    /// Values of one of several alternatives.
     Variant {
         switch: SlotId,
         alternatives: Vec<Node>,
@@ -65,8 +65,8 @@ pub enum NodeKind {
 }
 
 impl Node {
-    /// Tells `limit` the most items that a list of an index slot may have, where this node sets a limit: an optional
-    /// value holds one at most, and a length of four bytes counts no further.
+    /// Calls `limit` with the most items per list of an index slot, if this node limits it: an optional value has at most
+    /// one, and a length of four bytes cannot count further.
     pub fn limits(&self, limit: &mut dyn FnMut(SlotId, i64)) {
         match &self.kind {
             NodeKind::Cardinality { index, wide: false } => limit(*index, i64::from(i32::MAX)),
@@ -86,7 +86,7 @@ impl Node {
         }
     }
 
-    /// Tells the slots that this node and those below it are filled from.
+    /// Calls `tell` with the slots of this node and its descendants.
     pub fn slots(&self, tell: &mut dyn FnMut(SlotId)) {
         match &self.kind {
             NodeKind::Leaf { slot } => tell(*slot),
@@ -111,8 +111,8 @@ impl Node {
         }
     }
 
-    /// Makes lists plain where those of another tree of the same structure are of another sort: a set may not hold what a
-    /// vector does.
+    /// Makes lists plain if those of another tree of the same structure have a different kind: a set cannot have all
+    /// values of a vector.
     pub fn loosen(&mut self, other: &Node) {
         use NodeKind as K;
         match (&mut self.kind, &other.kind) {
@@ -150,7 +150,7 @@ impl Node {
         }
     }
 
-    /// Whether two trees give arrays of the same structure, whatever their field ids.
+    /// Whether two trees give arrays of the same structure, ignoring field IDs.
     pub fn same_structure(&self, other: &Node) -> bool {
         use NodeKind as K;
         match (&self.kind, &other.kind) {

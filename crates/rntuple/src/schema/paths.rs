@@ -1,4 +1,4 @@
-//! Names of fields as users write them.
+//! Field names as users write them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use super::descriptor::{Descriptor, FieldId};
 use crate::spec::Role;
 
-/// Whether a field is hidden from users: the item of a collection, of an array, of a variant or of a wrapper,
-/// and a base class (`:_0`) of a record.
+/// Whether a field is anonymous for users: the item of a collection, array, variant or wrapper, or a base class
+/// (`:_0`) of a record.
 pub fn is_anonymous(descriptor: &Descriptor, id: FieldId) -> bool {
     let Some(field) = descriptor.field(id) else {
         return false;
@@ -33,8 +33,8 @@ fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether members are those of a pair or tuple: all of `_0`, `_1` and so on in this order, as ROOT names them, or the
-/// numbers alone. A record that has only a `_1`, or a `_0` behind it, is one of members with these names.
+/// Whether members are those of a pair or tuple: exactly `_0`, `_1` and so on in this order, as ROOT names them. A
+/// record with only a `_1`, or with `_1` before `_0`, is a record with these member names.
 pub(crate) fn is_tuple(descriptor: &Descriptor, members: &[FieldId]) -> bool {
     members.iter().enumerate().all(|(at, &member)| {
         let name = descriptor.field_name(member);
@@ -42,10 +42,10 @@ pub(crate) fn is_tuple(descriptor: &Descriptor, members: &[FieldId]) -> bool {
     })
 }
 
-/// The dotted path of every field, without anonymous fields; none for fields that have no path of their own.
+/// The dotted path of every field, without anonymous fields; none for anonymous fields.
 pub fn field_paths(descriptor: &Descriptor, names: &FieldNames) -> Vec<Option<String>> {
     let mut paths: Vec<Option<String>> = Vec::with_capacity(descriptor.fields.len());
-    // for each field, the nearest one from it upwards that has a path
+    // for each field, the nearest ancestor (or itself) with a path
     let mut visible: Vec<Option<FieldId>> = Vec::with_capacity(descriptor.fields.len());
     for (id, field) in (0u32..).zip(&descriptor.fields) {
         let above = field.parent.and_then(|p| visible.get(p as usize).copied());
@@ -69,16 +69,16 @@ pub fn field_paths(descriptor: &Descriptor, names: &FieldNames) -> Vec<Option<St
 
 /// Names of fields as members of records.
 ///
-/// Members of the same name that meet when base classes are flattened get their class in front (`Base::member`); those
-/// of pairs and tuples, stored as `_0` and `_1`, are numbers.
+/// If flattened base classes have members of equal names, their class is prepended (`Base::member`). Members of pairs
+/// and tuples, stored as `_0` and `_1`, are numbers.
 #[derive(Debug)]
 pub struct FieldNames {
-    /// Those that are not simply the stored ones.
+    /// Names that differ from the stored ones.
     qualified: HashMap<FieldId, String>,
 }
 
 impl FieldNames {
-    /// Finds the names once for a descriptor.
+    /// Determines the names of a descriptor's fields.
     pub fn new(descriptor: &Descriptor) -> Self {
         let mut first: HashMap<(Option<FieldId>, &str), FieldId> = HashMap::new();
         let mut equal: HashMap<(Option<FieldId>, &str), Vec<FieldId>> = HashMap::new();
@@ -107,7 +107,7 @@ impl FieldNames {
         Self { qualified }
     }
 
-    /// The name of a field, told apart from equal ones of base classes.
+    /// The name of a field, distinct from equal names in base classes.
     pub fn get<'a>(&'a self, descriptor: &'a Descriptor, id: FieldId) -> &'a str {
         if let Some(name) = self.qualified.get(&id) {
             return name;
@@ -125,7 +125,7 @@ impl FieldNames {
     }
 }
 
-/// The record into which a member is flattened: its first ancestor that is no base class.
+/// The record into which a member is flattened: its first ancestor that is not a base class.
 fn owner(descriptor: &Descriptor, id: FieldId) -> Option<FieldId> {
     let mut current = descriptor.field(id)?.parent?;
     while is_anonymous(descriptor, current) && is_base_class(descriptor.field_name(current)) {
@@ -134,7 +134,7 @@ fn owner(descriptor: &Descriptor, id: FieldId) -> Option<FieldId> {
     Some(current)
 }
 
-/// Puts class names in front of `name`, as many as it takes to tell `members` apart.
+/// Prepends class names to `name`, as many as needed to distinguish `members`.
 fn qualify(
     descriptor: &Descriptor,
     owner: Option<FieldId>,
@@ -176,7 +176,7 @@ fn qualify(
     (0..members.len()).map(|i| format!("{name}#{i}")).collect()
 }
 
-/// Class names from the member's own class up to (not including) the owner.
+/// Class names from the member's own class up to, but not including, the owner.
 fn classes(descriptor: &Descriptor, owner: Option<FieldId>, id: FieldId) -> Vec<&str> {
     let mut out = Vec::new();
     let mut current = descriptor.field(id).and_then(|f| f.parent);

@@ -1,4 +1,4 @@
-//! Slots: the distinct columns that a read decodes, each over all its representations.
+//! Slots: the distinct columns of a read, each with all its representations.
 
 use super::descriptor::FieldId;
 use super::dtype::DType;
@@ -6,7 +6,7 @@ use super::dtype::DType;
 /// Index of a slot in [`Slots`].
 pub type SlotId = usize;
 
-/// What a slot decodes to.
+/// The form of a slot's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotKind {
     /// Values.
@@ -17,53 +17,54 @@ pub enum SlotKind {
     Switch(usize),
 }
 
-/// What says which elements of a slot belong to an entry range.
+/// What determines the elements of a slot that belong to a range of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SlotParent {
     /// The entries themselves.
     Entries,
     /// The items of a collection.
     Index(SlotId),
-    /// The values of one alternative (from 0) of a variant.
+    /// The values of an alternative (from 0) of a variant.
     Switch(SlotId, usize),
 }
 
-/// One logical column of a read: a column of a physical field, whatever its representation in a cluster.
+/// A logical column of a read: a column of a physical field in all representations.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// The physical field.
     pub field: FieldId,
-    /// Position of the column in its representation.
+    /// Index of the column in its representation.
     pub position: usize,
-    /// Physical columns, one for each representation.
+    /// Physical columns, one per representation.
     pub columns: Vec<u32>,
-    /// What it decodes to.
+    /// The form of the data.
     pub kind: SlotKind,
-    /// What it hangs on.
+    /// The parent.
     pub parent: SlotParent,
-    /// Elements for each item of the parent (sizes of the arrays between).
+    /// Number of elements per item of the parent (the product of array sizes in between).
     pub multiplicity: u64,
 }
 
 impl Slot {
-    /// Whether the other has the same elements.
+    /// Whether another slot has the same elements.
     fn is_same(&self, other: &Self) -> bool {
         let key = |slot: &Self| (slot.field, slot.position, slot.parent, slot.multiplicity);
         key(self) == key(other)
     }
 }
 
-/// The slots of a read; a slot stands behind its parent.
+/// The slots of a read; each slot follows its parent.
 #[derive(Debug, Clone, Default)]
 pub struct Slots {
     slots: Vec<Slot>,
-    /// For each field, its last slot that may be shared; for each slot, the one of its field before it.
+    /// For each field, its last slot that may be shared; for each slot, the previous one of its field.
     last: Vec<Option<SlotId>>,
     before: Vec<Option<SlotId>>,
 }
 
 impl Slots {
-    /// The id of an equal slot, or of the new one: columns that several fields share are decoded once.
+    /// Returns the ID of an equal slot, or adds a new one: columns that several fields share are decoded
+    /// once.
     pub fn intern(&mut self, slot: Slot) -> SlotId {
         let field = slot.field as usize;
         let mut candidate = self.last.get(field).copied().flatten();
@@ -83,7 +84,7 @@ impl Slots {
         id
     }
 
-    /// Adds a slot, equal to another or not.
+    /// Adds a slot, even if an equal one exists.
     pub fn push(&mut self, slot: Slot) -> SlotId {
         self.slots.push(slot);
         self.before.push(None);
@@ -95,12 +96,12 @@ impl Slots {
         &self.slots
     }
 
-    /// All slots, to be changed.
+    /// All slots, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [Slot] {
         &mut self.slots
     }
 
-    /// A slot by id.
+    /// A slot by ID.
     pub fn get(&self, id: SlotId) -> Option<&Slot> {
         self.slots.get(id)
     }

@@ -1,21 +1,21 @@
-//! Addresses: where the bytes of a page or an envelope are stored.
+//! Addresses of pages and envelopes.
 
 use std::fmt::{Display, Formatter};
 use std::ops::Range;
 
-/// Where stored bytes begin.
+/// The address of stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageAddress {
-    /// At this offset of the file.
+    /// An offset in the file.
     File(u64),
-    /// In an object of an object store, or in the value of a key.
+    /// An object of an object store, or the value of a key.
     Object {
-        /// The object's number, which the store turns into a name or a key.
+        /// ID of the object, which the store maps to a name or a key.
         id: u64,
-        /// Bytes from the start of the object.
+        /// Offset in the object.
         offset: u32,
     },
-    /// Unknown: the locator has a type that this version cannot read.
+    /// Unknown: the locator has an unsupported type.
     Unknown(u8),
 }
 
@@ -26,7 +26,7 @@ impl Default for PageAddress {
 }
 
 impl PageAddress {
-    /// Bytes from the start of the file or of the object.
+    /// Offset in the file or in the object.
     pub fn offset(self) -> u64 {
         match self {
             Self::File(offset) => offset,
@@ -35,7 +35,7 @@ impl PageAddress {
         }
     }
 
-    /// The address of a later byte; none if it is too far behind.
+    /// The address `n` bytes later; none if that is out of range.
     pub fn plus(self, n: u64) -> Option<Self> {
         Some(match self {
             Self::File(offset) => Self::File(offset.checked_add(n)?),
@@ -68,17 +68,17 @@ impl Display for PageAddress {
     }
 }
 
-/// Stored bytes: those of a page with its checksum, of an envelope, or of several pages that are read together.
+/// A range of stored bytes: a page with its checksum, an envelope, or several adjacent pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoredRange {
-    /// Where the bytes begin.
+    /// Address of the first byte.
     pub address: PageAddress,
-    /// How many bytes there are.
+    /// Number of bytes.
     pub size: u64,
 }
 
 impl StoredRange {
-    /// A range of the file; an inverted one has no bytes.
+    /// A range of the file. An inverted range is empty.
     pub fn of_file(range: Range<u64>) -> Self {
         Self {
             address: PageAddress::File(range.start),
@@ -92,7 +92,7 @@ impl StoredRange {
         start..start.saturating_add(self.size)
     }
 
-    /// The range in the file; none if the bytes are elsewhere.
+    /// The range in the file; none if the bytes are not in a file.
     pub fn in_file(self) -> Option<Range<u64>> {
         matches!(self.address, PageAddress::File(_)).then(|| self.range())
     }

@@ -4,12 +4,12 @@ use super::address::PageAddress;
 use super::cursor::SpecError;
 use super::locator::{EnvelopeLink, Locator};
 
-/// Size of the version 2 anchor: byte count, class version, 64 bytes of members, checksum.
+/// Size of the members of a version 2 anchor, which has byte count, class version, members and checksum.
 const MEMBERS: usize = 64;
 const PREFIX: usize = 6;
 const BYTE_COUNT_MASK: u32 = 0x4000_0000;
 
-/// Entry point to an RNTuple: what its metadata begin with, wherever they are stored.
+/// The anchor of an RNTuple: the entry point to its metadata.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Anchor {
@@ -21,9 +21,9 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Parses the key's payload: 4 bytes count, 2 bytes class version, the members, XXH3 over the members.
+    /// Parses the key's payload: byte count (4), class version (2), members, XXH3 of the members.
     ///
-    /// Members that a later version appends are skipped, but are part of the checksum.
+    /// Members that a later version appends are skipped, but are included in the checksum.
     pub fn parse(payload: &[u8]) -> Result<Self, SpecError> {
         let count = read_be::<4>(payload, 0).map(u32::from_be_bytes)?;
         let members = (count & !BYTE_COUNT_MASK) as usize;
@@ -76,7 +76,7 @@ impl Anchor {
         })
     }
 
-    /// The format version as the specification writes it, for example `1.0.0.1`.
+    /// The format version in the specification's notation, for example `1.0.0.1`.
     pub fn version(&self) -> String {
         let [epoch, major, minor, patch] = self.version;
         format!("{epoch}.{major}.{minor}.{patch}")

@@ -1,6 +1,6 @@
-//! Types of columns.
+//! Column types.
 
-/// Type of a column on disk.
+/// The type of a column on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub enum ColumnType {
@@ -34,7 +34,7 @@ pub enum ColumnType {
     SplitIndex64,
     Real32Trunc,
     Real32Quant,
-    /// A type of the future; the top-level field is skipped.
+    /// A type of a later version; the top-level field is skipped.
     Unknown(u16),
 }
 
@@ -91,7 +91,7 @@ impl ColumnType {
         }
     }
 
-    /// The specification's name.
+    /// The name in the specification.
     pub fn name(self) -> &'static str {
         COLUMN_TYPES
             .iter()
@@ -99,20 +99,20 @@ impl ColumnType {
             .map_or("unknown", |entry| entry.1)
     }
 
-    /// The width, of types that have one only; else the least.
+    /// The width, or the smallest width if the type has several.
     pub fn default_bits(self) -> u16 {
         let known = COLUMN_TYPES.iter().find(|entry| entry.0 == self);
         known.map_or(0, |entry| entry.2)
     }
 
-    /// Whether `bits` is a width that the type may have.
+    /// Whether the type may have a width of `bits`.
     pub fn allows_bits(self, bits: u16) -> bool {
         COLUMN_TYPES
             .iter()
             .any(|entry| entry.0 == self && (entry.2..=entry.3).contains(&bits))
     }
 
-    /// A parent column of collections.
+    /// Whether it is an index column of collections.
     pub fn is_index(self) -> bool {
         matches!(
             self,
@@ -120,7 +120,7 @@ impl ColumnType {
         )
     }
 
-    /// The type whose elements are the same, with their bytes together and offsets as they are.
+    /// The type with the same elements in plain encoding: not split, no differences.
     #[must_use]
     pub fn unsplit(self) -> Self {
         match self {
@@ -139,7 +139,7 @@ impl ColumnType {
         }
     }
 
-    /// Pages hold the first bytes of all elements, then the second bytes, and so on.
+    /// Whether pages have the first bytes of all elements, then the second bytes, and so on.
     pub fn is_split(self) -> bool {
         matches!(
             self,

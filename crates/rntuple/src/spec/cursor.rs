@@ -1,34 +1,34 @@
-//! A bounds-checked little-endian reader, and frames.
+//! A bounds-checked little-endian cursor, and frames.
 
-/// What is wrong with a structure; offsets count from the start of the (uncompressed) structure.
+/// An error in a structure. Offsets count from the start of the uncompressed structure.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The structure ends too early.
+    /// The structure is truncated.
     #[error("{what} at byte {offset}: expected {expected} more bytes, found {found}")]
     Truncated {
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
         /// Offset in the structure.
         offset: usize,
-        /// Bytes needed.
+        /// Number of bytes needed.
         expected: u64,
-        /// Bytes left.
+        /// Number of bytes left.
         found: u64,
     },
     /// A value that the format does not allow.
     #[error("{what} at byte {offset}: expected {expected}, found {found}")]
     Unexpected {
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
         /// Offset in the structure.
         offset: usize,
-        /// What the format asks for.
+        /// The expected values.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
-    /// A checksum that does not fit the bytes.
+    /// A checksum does not match.
     #[error("{what} checksum mismatch: expected {expected:#018x}, found {found:#018x}")]
     Checksum {
         /// The structure.
@@ -38,27 +38,27 @@ pub enum SpecError {
         /// The checksum of the bytes.
         found: u64,
     },
-    /// Something legal that this version does not read.
+    /// A valid structure that this version does not support.
     #[error("{what} at byte {offset}: {found}")]
     Unsupported {
-        /// What was being read.
+        /// The item that was read.
         what: &'static str,
         /// Offset in the structure.
         offset: usize,
-        /// What is there, and what would read it.
+        /// What was found, and which software supports it.
         found: String,
     },
-    /// A feature flag of a format that is not known here.
+    /// An unknown feature flag.
     #[error(
         "feature flag bit {bit} is not supported; a newer femtobarn or ROOT is needed to read this ntuple"
     )]
     UnknownFeature {
-        /// Bit number, 64 a word.
+        /// The bit number, with 64 bits per word.
         bit: u32,
     },
 }
 
-/// A bounds-checked reader over a structure.
+/// A bounds-checked cursor over a structure.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     data: &'a [u8],
@@ -69,7 +69,7 @@ pub struct Cursor<'a> {
 /// A record or list frame; its payload ends where the frame's size says.
 #[derive(Debug)]
 pub struct Frame<'a> {
-    /// Reader over the payload.
+    /// Cursor over the payload.
     pub payload: Cursor<'a>,
     /// Number of items of a list frame.
     pub n_items: Option<u32>,
@@ -85,7 +85,7 @@ macro_rules! integers {
 }
 
 impl<'a> Cursor<'a> {
-    /// A reader over `data`.
+    /// A cursor over `data`.
     pub fn new(data: &'a [u8]) -> Self {
         Self {
             data,
@@ -99,7 +99,7 @@ impl<'a> Cursor<'a> {
         self.base.saturating_add(self.position)
     }
 
-    /// Bytes left.
+    /// Number of bytes left.
     pub fn remaining(&self) -> usize {
         self.data.len().saturating_sub(self.position)
     }
@@ -136,14 +136,14 @@ impl<'a> Cursor<'a> {
         u8 u8; u16 u16; u32 u32; u64 u64; i32 i32; i64 i64; f64 f64;
     }
 
-    /// A string: 32-bit length, then UTF-8 (bytes that are not are replaced).
+    /// A string: 32-bit length, then UTF-8. Invalid bytes are replaced.
     pub fn string(&mut self, what: &'static str) -> Result<String, SpecError> {
         let length = self.u32(what)?;
         let bytes = self.bytes(length as usize, what)?;
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// A frame; the cursor moves behind it, whatever its payload holds.
+    /// A frame. The cursor moves to its end, independent of its payload.
     pub fn frame(&mut self, what: &'static str) -> Result<Frame<'a>, SpecError> {
         let offset = self.offset();
         let size = self.i64(what)?;
@@ -205,7 +205,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The items of a list frame, each read by `item`; `smallest` is the least size of an item in bytes.
+    /// The items of a list frame, each parsed by `item`; `smallest` is the smallest size of an item in
+    /// bytes.
     pub fn items<T>(
         &mut self,
         what: &'static str,

@@ -12,7 +12,7 @@ pub enum Role {
     Record,
     Variant,
     Streamer,
-    /// A role of the future; the top-level field is skipped.
+    /// A role of a later version; the top-level field is skipped.
     Unknown(u16),
 }
 
@@ -46,25 +46,25 @@ impl Role {
 pub struct FieldFlags(pub u16);
 
 impl FieldFlags {
-    /// A fixed-size array or a bitset.
+    /// Whether it is a fixed-size array or a bitset.
     pub fn repetitive(self) -> bool {
         self.0 & 1 != 0
     }
-    /// A view of another field.
+    /// Whether it is a projected field.
     pub fn projected(self) -> bool {
         self.0 & 2 != 0
     }
-    /// Carries TClass's checksum.
+    /// Whether it has TClass's checksum.
     pub fn has_type_checksum(self) -> bool {
         self.0 & 4 != 0
     }
-    /// In memory a struct of arrays.
+    /// Whether it is a struct of arrays in memory.
     pub fn soa(self) -> bool {
         self.0 & 8 != 0
     }
 }
 
-/// A field as serialized.
+/// The serialized record of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct FieldRecord {
@@ -83,11 +83,11 @@ pub struct FieldRecord {
 }
 
 impl FieldRecord {
-    /// What stands as alias of the type where a value or none has no name in C++, for its items have none. The
-    /// specification does not have it: for others it is a collection without a class, of none or one.
+    /// The type alias of an optional value whose type has no C++ name, because its item's type has none. It is not part
+    /// of the specification: other readers see a collection without a class, with zero or one item.
     pub const UNTYPED_OPTIONAL: &str = "std::optional";
 
-    /// Whether a collection is of none or one, and is read as a value that may be missing.
+    /// Whether a collection has at most one item, and is read as an optional value.
     pub fn is_optional(&self) -> bool {
         self.type_name.starts_with("std::optional<")
             || (self.type_name.is_empty() && self.type_alias == Self::UNTYPED_OPTIONAL)
@@ -131,17 +131,17 @@ impl FieldRecord {
 pub struct ColumnFlags(pub u16);
 
 impl ColumnFlags {
-    /// The first element's index is not zero.
+    /// Whether the first element's index is not zero.
     pub fn deferred(self) -> bool {
         self.0 & 1 != 0
     }
-    /// Has a range of values.
+    /// Whether it has a value range.
     pub fn has_range(self) -> bool {
         self.0 & 2 != 0
     }
 }
 
-/// A physical column as serialized.
+/// The serialized record of a physical column.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct ColumnRecord {
@@ -150,7 +150,7 @@ pub struct ColumnRecord {
     pub field_id: u32,
     pub flags: ColumnFlags,
     pub representation: u16,
-    /// In elements; negative: deferred and suppressed.
+    /// In elements; negative for deferred and suppressed.
     pub first_element: i64,
     pub range: Option<(f64, f64)>,
 }
@@ -203,36 +203,36 @@ impl ColumnRecord {
         })
     }
 
-    /// Bytes that `n` elements take in an uncompressed page; none when it overflows.
+    /// Size of `n` elements in an uncompressed page; none if it overflows.
     pub fn packed_bytes(&self, n: u64) -> Option<u64> {
         n.checked_mul(u64::from(self.bits))
             .map(|bits| bits.div_ceil(8))
     }
 }
 
-/// A column of a projected field.
+/// An alias column of a projected field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AliasColumn {
-    /// The column that holds the data.
+    /// The column with the data.
     pub physical_id: u32,
     /// The projected field.
     pub field_id: u32,
 }
 
-/// Extra information on a type, such as serialized streamer infos.
+/// Extra information about a type, such as serialized streamer infos.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTypeInfo {
-    /// 0: streamer info.
+    /// The kind of content; 0 for streamer info.
     pub content_id: u32,
     /// Version of the type.
     pub type_version: u32,
     /// Name of the type.
     pub type_name: String,
-    /// The content, uninterpreted.
+    /// The uninterpreted content.
     pub content: Vec<u8>,
 }
 
-/// Fields and columns of a header or of a schema extension.
+/// Fields and columns of a header or a schema extension.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct SchemaDescription {
@@ -243,8 +243,8 @@ pub struct SchemaDescription {
 }
 
 impl SchemaDescription {
-    /// What the header has, so many fields, columns and alias columns, and what it is extended with. Without information on
-    /// types.
+    /// Splits into the part in the header (with so many fields, columns and alias columns) and the extension, without
+    /// type information.
     #[must_use]
     pub fn split_at(&self, (fields, columns, aliases): (usize, usize, usize)) -> (Self, Self) {
         fn parts<T: Clone>(all: &[T], n: usize) -> (Vec<T>, Vec<T>) {
@@ -266,7 +266,7 @@ impl SchemaDescription {
         )
     }
 
-    /// Reads the four lists.
+    /// Parses the four lists.
     pub fn parse(c: &mut Cursor<'_>) -> Result<Self, SpecError> {
         Ok(Self {
             fields: c.items("field list", 8, FieldRecord::parse)?,

@@ -1,4 +1,4 @@
-//! Envelopes: type, length, payload, XXH3.
+//! Envelopes: type, length, payload, checksum.
 
 use super::cursor::{Cursor, SpecError};
 
@@ -20,7 +20,7 @@ impl EnvelopeKind {
         }
     }
 
-    /// The specification's name.
+    /// The name in the specification.
     pub fn name(self) -> &'static str {
         match self {
             Self::Header => "header envelope",
@@ -30,12 +30,12 @@ impl EnvelopeKind {
     }
 }
 
-/// An envelope whose checksum was verified.
+/// An envelope with a verified checksum.
 #[derive(Debug)]
 pub struct Envelope<'a> {
-    /// Reader behind the preamble, ending before the checksum.
+    /// Cursor after the preamble, ending before the checksum.
     pub payload: Cursor<'a>,
-    /// XXH3 over all but itself.
+    /// XXH3 of everything before it.
     pub checksum: u64,
 }
 

@@ -27,7 +27,7 @@ pub struct LinkedAttributeSet {
     pub name: String,
 }
 
-/// Contents of the footer envelope.
+/// The content of the footer envelope.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Footer {

@@ -4,13 +4,13 @@ use super::cursor::{Cursor, SpecError};
 use super::description::SchemaDescription;
 use super::envelope::{Envelope, EnvelopeKind};
 
-/// The feature flag of columns below collections or variants that begin later than their ntuple.
+/// The feature flag of deferred columns below collections or variants.
 pub const NESTED_DEFERRED_COLUMNS: u64 = 1;
 
 /// Feature flags that this reader supports.
 const SUPPORTED: u64 = NESTED_DEFERRED_COLUMNS;
 
-/// Reads feature flags and refuses unknown ones by their number.
+/// Parses feature flags; an unknown one is an error with its bit number.
 pub fn feature_flags(c: &mut Cursor<'_>) -> Result<u64, SpecError> {
     let mut first = 0;
     for word in 0u32.. {
@@ -32,7 +32,7 @@ pub fn feature_flags(c: &mut Cursor<'_>) -> Result<u64, SpecError> {
     Ok(first)
 }
 
-/// Contents of the header envelope.
+/// The content of the header envelope.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Header {
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn unknown_flags_are_refused_by_number() {
         assert_eq!(flags(&[2]), Err(SpecError::UnknownFeature { bit: 1 }));
-        // ROOT's test bit 137 is bit 9 of the third word
+        // ROOT tests bit 137, which is bit 9 of the third word
         assert_eq!(
             flags(&[1 << 63, 1 << 63, 1 << 9]),
             Err(SpecError::UnknownFeature { bit: 137 })

@@ -3,21 +3,21 @@
 use super::address::{PageAddress, StoredRange};
 use super::cursor::{Cursor, SpecError};
 
-/// Where a page or an envelope is stored, compressed.
+/// The location of a stored page or envelope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Locator {
-    /// Where the first byte is.
+    /// Address of the first byte.
     pub address: PageAddress,
-    /// Compressed size in bytes, without a page's checksum.
+    /// Stored size in bytes, without a page's checksum.
     pub size: u64,
 }
 
-/// Types of locators that are not simple ones: a large range of the file, and an object.
+/// Types of locators with a type: a large range of the file, and an object.
 pub(super) const LARGE: u8 = 1;
 pub(super) const OBJECT: u8 = 2;
 
 impl Locator {
-    /// Reads a locator of any type; an unknown type is skipped by the locator's own size.
+    /// Parses a locator of any type. An unknown type is skipped by the locator's own size.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SpecError> {
         let at = cursor.offset();
         let head = cursor.i32("locator")?;
@@ -74,12 +74,12 @@ impl Locator {
 pub struct EnvelopeLink {
     /// Uncompressed length in bytes.
     pub length: u64,
-    /// Where the envelope is stored.
+    /// Location of the envelope.
     pub locator: Locator,
 }
 
 impl EnvelopeLink {
-    /// Reads a link.
+    /// Parses a link.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SpecError> {
         let length = cursor.u64("envelope link length")?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! On-disk structures of the RNTuple format: bytes in, values out; no I/O.
+//! On-disk structures of the RNTuple format: parses and encodes them, without I/O.
 
 mod address;
 mod anchor;

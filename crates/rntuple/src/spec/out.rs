@@ -1,4 +1,4 @@
-//! Values and frames as bytes: the counterpart of `cursor`.
+//! Encodes values and frames: the counterpart of `cursor`.
 
 /// Little-endian values, one after another.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Out {
         self.u32(u32::try_from(n).unwrap_or(u32::MAX))
     }
 
-    /// A record frame: its size, then what `write` writes.
+    /// A record frame: its size, then the output of `write`.
     pub fn record(&mut self, write: impl FnOnce(&mut Self)) {
         self.frame(1, write);
     }
@@ -43,7 +43,7 @@ impl Out {
         });
     }
 
-    /// A frame: its size with that sign, then what `write` writes.
+    /// A frame: its signed size, then the output of `write`.
     pub fn frame(&mut self, sign: i64, write: impl FnOnce(&mut Self)) {
         let at = self.0.len();
         self.u64(0);

@@ -1,4 +1,4 @@
-//! The page list envelope: clusters, and where the pages of their columns are.
+//! The page list envelope: clusters, and the locations of their pages.
 
 use super::address::StoredRange;
 use super::cursor::{Cursor, SpecError};
@@ -12,12 +12,12 @@ pub struct Page {
     pub n_elements: u32,
     /// Whether 8 bytes of XXH3 follow the page.
     pub has_checksum: bool,
-    /// Where the page is.
+    /// Location of the page.
     pub locator: Locator,
 }
 
 impl Page {
-    /// Its stored bytes, with the checksum.
+    /// The stored bytes with the checksum.
     pub fn stored(&self) -> StoredRange {
         StoredRange {
             address: self.locator.address,
@@ -25,7 +25,7 @@ impl Page {
         }
     }
 
-    /// Compressed size with the checksum.
+    /// Stored size with the checksum.
     pub fn stored_size(&self) -> u64 {
         self.locator
             .size
@@ -48,39 +48,40 @@ impl ClusterSummary {
     }
 }
 
-/// The pages of one column in one cluster, as indexes into the page list.
+/// The pages of one column in one cluster, as indices into the page list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnPages {
     first_page: u32,
     n_pages: u32,
-    /// Global index of the first element; negative: suppressed in this cluster.
+    /// Index of the first element in the ntuple; negative if the column is suppressed in this
+    /// cluster.
     pub element_offset: i64,
-    /// Algorithm × 100 + level; 0 for none, and for a suppressed column.
+    /// Algorithm × 100 + level; 0 for no compression, and for a suppressed column.
     pub compression: u32,
 }
 
 impl ColumnPages {
-    /// The column belongs to a representation that this cluster does not use.
+    /// Whether the column belongs to a representation that this cluster does not use.
     pub fn suppressed(&self) -> bool {
         self.element_offset < 0
     }
 }
 
-/// Pages of a column in a cluster, and their compression settings.
+/// The pages of a column in a cluster, and their compression settings.
 pub type PagesOfColumn = (Vec<Page>, u32);
 
-/// Contents of a page list envelope.
+/// The content of a page list envelope.
 #[derive(Debug, Clone, Default)]
 pub struct PageList {
     clusters: Vec<ClusterSummary>,
     columns: Vec<Vec<ColumnPages>>,
     pages: Vec<Page>,
-    /// The ids of the columns, ascending, if only some are here.
+    /// The IDs of the columns in ascending order, if the list has only some.
     ids: Option<Vec<u32>>,
 }
 
 impl PageList {
-    /// Parses an uncompressed page list envelope that belongs to the header with `header_checksum`.
+    /// Parses an uncompressed page list envelope for the header with `header_checksum`.
     pub fn parse(bytes: &[u8], header_checksum: u64) -> Result<Self, SpecError> {
         let Envelope { payload: mut c, .. } = Envelope::parse(bytes, EnvelopeKind::PageList)?;
         let found = c.u64("header checksum")?;
@@ -115,13 +116,13 @@ impl PageList {
         })
     }
 
-    /// The same clusters with these columns alone.
+    /// The same clusters with only these columns.
     pub fn only(&self, mut ids: Vec<u32>) -> Self {
         ids.sort_unstable();
         ids.dedup();
         let mut pages = Vec::new();
         let mut own = |cluster: usize| {
-            // those that this list is too old for are the last ones
+            // columns that the list is too old for are the last ones
             let columns = ids.iter().map_while(|&id| self.column(cluster, id));
             let columns = columns.map(|&column| {
                 let first_page = u32::try_from(pages.len()).unwrap_or(u32::MAX);
@@ -141,7 +142,7 @@ impl PageList {
         }
     }
 
-    /// A list of clusters and, for each, the pages and the compression of each column.
+    /// Creates a list of clusters with pages and compression settings of each column.
     pub fn new(clusters: Vec<(ClusterSummary, Vec<PagesOfColumn>)>) -> Self {
         let mut list = Self::default();
         for (summary, columns) in clusters {
@@ -161,19 +162,19 @@ impl PageList {
         list
     }
 
-    /// The memory that the list takes.
+    /// Memory of the list in bytes.
     pub fn n_bytes(&self) -> u64 {
         let columns = self.columns.iter().map(|columns| size_of_val(&**columns));
         let own = columns.sum::<usize>() + size_of_val(&*self.pages);
         (own + size_of_val(&*self.clusters) + size_of_val(&*self.columns)) as u64
     }
 
-    /// The clusters, in the order of their ids.
+    /// The clusters in the order of their IDs.
     pub fn clusters(&self) -> &[ClusterSummary] {
         &self.clusters
     }
 
-    /// A column's pages in a cluster; none where the page list is older than the column.
+    /// The pages of a column in a cluster; none if the page list is older than the column.
     pub fn column(&self, cluster: usize, column: u32) -> Option<&ColumnPages> {
         let at = match &self.ids {
             None => column as usize,
@@ -195,14 +196,14 @@ impl PageList {
             .unwrap_or_default()
     }
 
-    /// Elements that the pages of all columns of a cluster have.
+    /// Number of elements in the pages of all columns of a cluster.
     pub fn n_elements(&self, cluster: usize) -> u64 {
         let columns = self.columns.get(cluster).into_iter().flatten();
         let pages = columns.flat_map(|column| self.pages(column));
         pages.map(|page| u64::from(page.n_elements)).sum()
     }
 
-    /// Every page.
+    /// All pages.
     pub fn all_pages(&self) -> &[Page] {
         &self.pages
     }
@@ -316,7 +317,7 @@ mod tests {
             };
             (summary, (0..n_columns).map(of).collect())
         };
-        // columns 6 and 7 were added behind the first cluster
+        // columns 6 and 7 were added after the first cluster
         let whole = PageList::new(vec![cluster(0, 6), cluster(10, 8)]);
         let some = whole.only(vec![7, 2, 5, 2, 0]);
         assert_eq!(some.clusters(), whole.clusters());

@@ -1,4 +1,4 @@
-//! The structures as bytes: what the other modules read.
+//! Encodes the structures that the other modules parse.
 
 use super::address::PageAddress;
 use super::anchor::Anchor;
@@ -9,7 +9,7 @@ use super::locator::{EnvelopeLink, LARGE, Locator, OBJECT};
 use super::out::Out;
 use super::page_list::{ClusterSummary, Page};
 
-/// The pages of one column in one cluster, to be written.
+/// The pages of a column in a cluster to write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct WrittenColumn {
@@ -19,7 +19,7 @@ pub struct WrittenColumn {
     pub compression: u32,
 }
 
-/// A cluster, to be written.
+/// A cluster to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct WrittenCluster {
@@ -29,7 +29,7 @@ pub struct WrittenCluster {
 
 impl Out {
     fn locator(&mut self, locator: &Locator) {
-        // one with a type begins with that and its own size, negated
+        // a locator with a type begins with the type and its own size, negated
         let typed = |kind: u8, own_size: i32| (-(i32::from(kind) << 24 | own_size)).cast_unsigned();
         match (locator.address, u32::try_from(locator.size)) {
             (PageAddress::File(offset), Ok(size)) if size.cast_signed() >= 0 => {
@@ -113,7 +113,7 @@ impl Out {
     }
 }
 
-/// An envelope, and its checksum.
+/// Encodes an envelope; returns its checksum as well.
 fn envelope(kind: EnvelopeKind, write: impl FnOnce(&mut Out)) -> (Vec<u8>, u64) {
     let mut out = Out::default();
     out.u64(0);
@@ -128,7 +128,7 @@ fn envelope(kind: EnvelopeKind, write: impl FnOnce(&mut Out)) -> (Vec<u8>, u64) 
     (out.0, checksum)
 }
 
-/// The header envelope, and its checksum.
+/// Encodes the header envelope; returns its checksum as well.
 pub fn header(
     name: &str,
     description: &str,
@@ -141,7 +141,7 @@ pub fn header(
     })
 }
 
-/// A page list envelope for the header with that checksum.
+/// Encodes a page list envelope for the header with this checksum.
 pub fn page_list(header_checksum: u64, clusters: &[WrittenCluster]) -> Vec<u8> {
     let (bytes, _) = envelope(EnvelopeKind::PageList, |out| {
         out.u64(header_checksum);
@@ -173,7 +173,7 @@ fn column_pages(out: &mut Out, column: &WrittenColumn) {
     });
 }
 
-/// The footer envelope.
+/// Encodes the footer envelope.
 pub fn footer(
     feature_flags: u64,
     header_checksum: u64,
@@ -192,7 +192,7 @@ pub fn footer(
                 out.link(&group.page_list);
             });
         });
-        // since 1.0.1.0; readers of 1.0.0 expect the end here
+        // since version 1.0.1.0; readers of 1.0.0 expect the end here
         if let Some(attribute_sets) = attribute_sets {
             out.list(attribute_sets, |out, set| {
                 out.record(|out| {
@@ -208,7 +208,7 @@ pub fn footer(
     bytes
 }
 
-/// The anchor: the object of class `ROOT::RNTuple`, big-endian.
+/// Encodes the anchor: an object of class `ROOT::RNTuple`, big-endian.
 pub fn anchor(anchor: &Anchor) -> Vec<u8> {
     let mut body = Vec::new();
     for version in anchor.version {
@@ -220,7 +220,7 @@ pub fn anchor(anchor: &Anchor) -> Vec<u8> {
         }
     }
     body.extend(anchor.max_key_size.to_be_bytes());
-    // byte count of what follows, and the class version
+    // byte count of what follows, and class version
     let mut bytes = vec![0x40, 0, 0, 0x42, 0, 2];
     let checksum = femtobarn_codec::xxh3(&body);
     bytes.extend(body);

@@ -1,4 +1,4 @@
-//! Attribute sets: what is to be said of ranges of entries, in an ntuple of its own that hangs on the first.
+//! Attribute sets: values for ranges of entries, in a linked ntuple.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{LinkedAttributeSet, Locator, write as spec};
 
-/// An attribute set that is being written, as ROOT's `RNTupleAttrSetWriter`.
+/// Writes an attribute set, like ROOT's `RNTupleAttrSetWriter`.
 #[derive(Debug)]
 pub struct AttributeSetWriter {
     ntuple: NTupleWriter,
-    /// The entry behind the last that it says something of.
+    /// The end of the last range.
     end: u64,
 }
 
 impl AttributeSetWriter {
-    /// Field of the first entry of a range.
+    /// Field with the first entry of a range.
     pub const START: &str = "_rangeStart";
-    /// Field of the number of its entries.
+    /// Field with the number of entries of a range.
     pub const LENGTH: &str = "_rangeLen";
-    /// Field of what is said of it.
+    /// Field with the values of a range.
     pub const DATA: &str = "_userData";
 
     /// Begins an attribute set for an ntuple, with these fields for each range of entries.
@@ -42,13 +42,14 @@ impl AttributeSetWriter {
     ) -> Result<Self, RNTupleError> {
         check_name(name)?;
         if name.starts_with("__") || ntuple.has_attribute_set(name) {
-            let reason = "an attribute set needs a name that no other has and that does not begin with two underscores";
+            let reason =
+                "an attribute set needs a unique name that does not begin with two underscores";
             return Err(unwritable(name, reason));
         }
         Self::begin(sink, name, fields, ntuple.options())
     }
 
-    /// Begins one that is linked by whoever writes its ntuple.
+    /// Begins an attribute set that the writer of its ntuple links.
     pub(super) fn begin(
         sink: &mut dyn PageSink,
         name: &str,
@@ -68,7 +69,7 @@ impl AttributeSetWriter {
         Ok(Self { ntuple, end: 0 })
     }
 
-    /// Says something about entries: one row of the fields.
+    /// Adds the values of a range of entries: one row of the fields.
     ///
     /// # Errors
     /// If the batch is not one row of the fields, or writing fails.
@@ -80,7 +81,7 @@ impl AttributeSetWriter {
     ) -> Result<(), RNTupleError> {
         if values.num_rows() != 1 || entries.start > entries.end {
             let reason = format!(
-                "{} rows for entries {} to {}: one is needed, and a range that does not end before it begins",
+                "{} rows for entries {} to {}: give one row, and a range that does not end before it begins",
                 values.num_rows(),
                 entries.start,
                 entries.end
@@ -90,7 +91,7 @@ impl AttributeSetWriter {
         self.extend(sink, &[entries], values)
     }
 
-    /// Says something about ranges of entries: one row of the fields for each.
+    /// Adds the values of several ranges of entries: one row of the fields for each.
     pub(super) fn extend(
         &mut self,
         sink: &mut dyn PageSink,
@@ -123,8 +124,8 @@ impl AttributeSetWriter {
         Ok(())
     }
 
-    /// Writes what is left and links it to its ntuple, which is to be finished later: then all of the entries that it
-    /// speaks of must be there.
+    /// Writes the remaining data, and links the set to its ntuple. When the ntuple is finished, it must have all
+    /// entries of the ranges.
     ///
     /// # Errors
     /// If writing fails.
@@ -138,7 +139,7 @@ impl AttributeSetWriter {
         Ok(())
     }
 
-    /// Writes what is left; gives what its ntuple must have of it.
+    /// Writes the remaining data; returns the link for the ntuple.
     pub(super) fn close(
         mut self,
         sink: &mut dyn PageSink,

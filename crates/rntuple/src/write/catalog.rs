@@ -1,4 +1,4 @@
-//! What is known of an ntuple while it is written, and becomes its metadata: clusters, their groups, footer and anchor.
+//! The metadata of an ntuple being written: clusters, cluster groups, footer and anchor.
 
 use femtobarn_rootfile::without_cycle;
 
@@ -13,11 +13,11 @@ use crate::spec::{
     NESTED_DEFERRED_COLUMNS, Page, SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
 };
 
-/// Least MaxKeySize that readers take, and the largest that records can have.
+/// The smallest MaxKeySize that readers accept, and the largest possible size of a record.
 const SMALLEST_KEY: u64 = 64;
 pub(super) const LARGEST_KEY: u64 = 2_000_000_000;
 
-/// The metadata of an ntuple whose pages are being written. Its header is in the file.
+/// The metadata of an ntuple whose pages are being written. Its header has been written.
 #[derive(Debug)]
 pub(super) struct Catalog {
     name: String,
@@ -26,19 +26,19 @@ pub(super) struct Catalog {
     header: EnvelopeLink,
     header_checksum: u64,
     envelopes: Envelopes,
-    /// Those of the cluster group that is not yet written.
+    /// Clusters of the current cluster group.
     clusters: Vec<WrittenCluster>,
-    /// Pages of these clusters, and lists of pages.
+    /// Number of their pages and page lists.
     n_listed: usize,
     groups: Vec<ClusterGroup>,
     pub attribute_sets: Vec<LinkedAttributeSet>,
     pub extra_type_infos: Vec<ExtraTypeInfo>,
-    /// Those of the footer.
+    /// Feature flags of the footer.
     pub feature_flags: u64,
     n_entries: u64,
-    /// Whether a field is a structure of arrays.
+    /// Whether a field is a struct of arrays.
     has_soa: bool,
-    /// Information on types that the header has.
+    /// Number of type infos in the header.
     in_header: usize,
     /// The anchor of the ntuple that is continued.
     old: Option<Anchor>,
@@ -48,7 +48,7 @@ impl Catalog {
     /// Writes the header of an ntuple with this schema, in a directory of the file.
     ///
     /// # Errors
-    /// If it cannot have this name or these options, or writing fails.
+    /// If the name or the options are invalid, or writing fails.
     pub fn new(
         sink: &mut dyn PageSink,
         (directory, name): (usize, &str),
@@ -57,8 +57,7 @@ impl Catalog {
     ) -> Result<Self, RNTupleError> {
         check_name(name)?;
         if without_cycle(name) != name {
-            let reason =
-                "';' stands before the number of a cycle, which every ntuple gets by itself";
+            let reason = "';' precedes the cycle number, which is assigned automatically";
             return Err(unwritable(name, reason));
         }
         if !(SMALLEST_KEY..=LARGEST_KEY).contains(&options.max_key_size) {
@@ -92,7 +91,7 @@ impl Catalog {
         })
     }
 
-    /// Goes on with an ntuple that is in the file: its header and its page lists stay where they are.
+    /// Continues an ntuple in the file. Its header and page lists stay where they are.
     pub fn resume(
         (directory, name): (usize, &str),
         ntuple: &Reader,
@@ -126,12 +125,12 @@ impl Catalog {
         &self.name
     }
 
-    /// Number of entries of the clusters so far.
+    /// Number of entries in the clusters so far.
     pub fn n_entries(&self) -> u64 {
         self.n_entries
     }
 
-    /// Adds a cluster whose pages are in the file; writes the page list of those so far where it is large.
+    /// Adds a cluster whose pages have been written, and writes the page list if it becomes large.
     pub fn add_cluster(
         &mut self,
         sink: &mut dyn PageSink,
@@ -174,7 +173,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes what is left, with what the schema has beyond the header; but for the anchor.
+    /// Writes the remaining metadata, including the schema extension, but not the anchor.
     pub fn close(
         &mut self,
         sink: &mut dyn PageSink,
@@ -192,7 +191,7 @@ impl Catalog {
         };
         self.has_soa |= has_soa(&extension);
         let version = self.version();
-        // lists of attribute sets are of 1.0.1
+        // attribute set lists exist since version 1.0.1
         let has_sets = version >= [1, 0, 1, 0];
         let attribute_sets = has_sets.then_some(self.attribute_sets.as_slice());
         let footer = spec::footer(
@@ -211,7 +210,7 @@ impl Catalog {
         })
     }
 
-    /// The least version of the format that has all that is written, or that of what is continued.
+    /// The lowest format version that has all written features, or the version of the continued ntuple.
     fn version(&self) -> [u16; 4] {
         let own = if self.feature_flags & NESTED_DEFERRED_COLUMNS != 0 {
             [1, 1, 0, 0]
@@ -227,7 +226,7 @@ impl Catalog {
         old.map_or(own, |old| old.max(own))
     }
 
-    /// Writes the anchor, which makes the ntuple visible. Gives the number of entries.
+    /// Writes the anchor, which makes the ntuple visible. Returns the number of entries.
     pub fn finish(self, sink: &mut dyn PageSink, anchor: &Anchor) -> Result<u64, RNTupleError> {
         let is_old = self.old.is_some();
         let place = place(self.directory, &self.name, &self.options, is_old);

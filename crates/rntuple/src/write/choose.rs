@@ -1,4 +1,4 @@
-//! Variants: which of the alternatives the values of an array are.
+//! Variants: finds the alternative of each value in an array.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int64Array, UnionArray};
@@ -10,10 +10,10 @@ use super::values::Values;
 use crate::RNTupleError;
 use crate::schema::DType;
 
-/// The values of a variant: of a union, or of an array that is all of one alternative. What is null has no value.
+/// The values of a variant: of a union array, or of an array with one alternative. Nulls have no value.
 ///
 /// # Errors
-/// If values are none of the alternatives.
+/// If values match none of the alternatives.
 pub(super) fn variant(
     alternatives: &[Shape],
     array: &ArrayRef,
@@ -32,7 +32,7 @@ pub(super) fn variant(
             continue;
         }
         let mut order: Vec<usize> = (0..alternatives.len()).collect();
-        // as they stand, if there are as many; else what is nearest
+        // alternatives in the given order if their number matches; otherwise the closest type
         let distance = |k: &usize| match alternatives.get(*k) {
             _ if same_number && *k == i => 0,
             Some(shape) => 1 + distance(shape, values.data_type()),
@@ -59,7 +59,7 @@ pub(super) fn variant(
             }
         }
         if *number == 0 {
-            let none = || unwritable(path, "a variant was given more types than it has");
+            let none = || unwritable(path, "the values have more types than the variant");
             return Err(failure.unwrap_or_else(none));
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn variant(
     })
 }
 
-/// How far a type is from a shape: equal, of the same kind, something else.
+/// The distance between a type and a shape: equal, of the same kind, different.
 fn distance(shape: &Shape, data_type: &DataType) -> usize {
     let kind = |dtype: DType| match dtype {
         DType::Bool => 0,
@@ -87,12 +87,12 @@ fn distance(shape: &Shape, data_type: &DataType) -> usize {
     }
 }
 
-/// An array taken apart by the types of its values.
+/// An array, split by the types of its values.
 struct Parts {
     n_alternatives: usize,
     /// Values of each type, in the order of the entries.
     values: Vec<ArrayRef>,
-    /// Which part each entry's value is in; `usize::MAX` if it has none.
+    /// Index of the part with each entry's value; `usize::MAX` if it has none.
     of_entry: Vec<usize>,
 }
 
@@ -101,7 +101,7 @@ impl Parts {
         let DataType::Union(fields, mode) = union.data_type() else {
             return Err(unwritable(path, "a union without alternatives"));
         };
-        // nulls stand for no value
+        // nulls have no value
         let real = fields
             .iter()
             .filter(|(_, field)| *field.data_type() != DataType::Null);

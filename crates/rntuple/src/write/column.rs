@@ -1,5 +1,4 @@
-//! Columns of a cluster that is being filled: elements wait until there are enough for a page, pages until the cluster
-//! is written.
+//! Columns of a cluster being filled: elements wait until they fill a page, pages wait until the cluster is written.
 
 use std::ops::Range;
 
@@ -12,18 +11,18 @@ use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType, Locator, Page, PageAddress};
 
-/// A page as it will be stored.
+/// A page in its stored form.
 #[derive(Debug)]
 pub(super) struct SealedPage {
     pub n_elements: u32,
-    /// Compressed, with its checksum behind it if it has one.
+    /// Compressed bytes, followed by the checksum if there is one.
     pub bytes: Vec<u8>,
-    /// XXH3 of what is compressed.
+    /// XXH3 of the encoded elements.
     pub hash: u64,
 }
 
 impl SealedPage {
-    /// What the page list says of it, stored at an address.
+    /// The record in the page list, for a page stored at an address.
     pub fn stored_at(&self, address: PageAddress, has_checksum: bool) -> Page {
         let checksum = if has_checksum { 8 } else { 0 };
         Page {
@@ -37,25 +36,25 @@ impl SealedPage {
     }
 }
 
-/// One column.
+/// A column.
 #[derive(Debug)]
 pub(super) struct ColumnBuffer {
     pub record: ColumnRecord,
     pub settings: u32,
-    /// Type of the elements as they wait; none for indexes and switches.
+    /// Type of the waiting elements; none for indexes and switches.
     dtype: Option<DType>,
-    /// Bytes of an element as it waits.
+    /// Size of a waiting element in bytes.
     size: usize,
     waiting: Waiting,
     pub sealed: Vec<SealedPage>,
-    /// Elements of this cluster.
+    /// Number of elements in this cluster.
     pub n_elements: u64,
-    /// Of an index: items of this cluster; of a switch: values of each alternative.
+    /// For an index, the number of items in this cluster; for a switch, the number of values of each alternative.
     n_items: Vec<u64>,
 }
 
 impl ColumnBuffer {
-    /// An empty column; `dtype` is the type of the elements that are given.
+    /// Creates an empty column; `dtype` is the type of the elements given.
     pub fn new(record: &ColumnRecord, dtype: Option<DType>, settings: u32) -> Self {
         let size = match record.column_type {
             ColumnType::Switch => 12,
@@ -74,7 +73,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// An empty column of the same kind.
+    /// Creates another empty column of the same kind.
     pub fn another(&self) -> Self {
         Self::new(&self.record, self.dtype, self.settings)
     }
@@ -86,7 +85,7 @@ impl ColumnBuffer {
         Ok(())
     }
 
-    /// Adds booleans, a byte each.
+    /// Adds booleans, one byte each.
     pub fn append_bools(
         &mut self,
         blocks: &Blocks,
@@ -102,7 +101,7 @@ impl ColumnBuffer {
         self.append(blocks, rest.get(..n).unwrap_or_default())
     }
 
-    /// Adds lists by their offsets, one more than there are lists.
+    /// Adds lists by their offsets, one more than the number of lists.
     pub fn append_ends(
         &mut self,
         blocks: &Blocks,
@@ -121,7 +120,7 @@ impl ColumnBuffer {
         Ok(())
     }
 
-    /// Adds variants by their alternatives, counted from 1 (0: none).
+    /// Adds values of a variant by their alternatives, counted from 1 (0: no value).
     pub fn append_tags(&mut self, blocks: &Blocks, tags: &[u8]) -> Result<(), RNTupleError> {
         let mut n_items = std::mem::take(&mut self.n_items);
         let switch = |&tag: &u8| {
@@ -175,23 +174,23 @@ impl ColumnBuffer {
         (n_elements, std::mem::take(&mut self.sealed))
     }
 
-    /// Takes all elements away.
+    /// Removes all elements.
     pub fn clear(&mut self, blocks: &Blocks) {
         self.finish();
         self.waiting.drop_first(blocks, self.waiting.len());
     }
 
-    /// Bytes that wait for a page.
+    /// Number of bytes that wait for a page.
     pub fn n_waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Bytes of memory that what waits takes.
+    /// Memory of the waiting elements in bytes.
     pub fn n_held(&self) -> usize {
         self.waiting.n_held()
     }
 
-    /// The elements of full pages of at most `page_bytes` encoded bytes, or of all pages.
+    /// The elements of full pages with at most `page_bytes` encoded bytes, or of all pages.
     pub fn pages(
         &self,
         page_bytes: usize,
@@ -208,19 +207,19 @@ impl ColumnBuffer {
         (0..n_pages).map(move |i| i * n_page..whole.min((i + 1) * n_page))
     }
 
-    /// The elements of a page as they wait; those that are not in one place are brought together.
+    /// The waiting elements of a page; copied to `gathered` if they are not contiguous.
     pub fn elements<'a>(&'a self, page: &Range<usize>, gathered: &'a mut Vec<u8>) -> &'a [u8] {
         let bytes = page.start * self.size..page.end * self.size;
         self.waiting.bytes(bytes, gathered)
     }
 
-    /// Takes elements away that have become pages.
+    /// Removes elements that have become pages.
     pub fn drop_first(&mut self, blocks: &Blocks, n_elements: usize) {
         self.waiting.drop_first(blocks, n_elements * self.size);
     }
 }
 
-/// Encodes and compresses pages; holds contexts and memory for one thread.
+/// Encodes and compresses pages. It has the contexts and the memory of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Sealer {
     compressor: Compressor,
@@ -229,7 +228,7 @@ pub(super) struct Sealer {
 }
 
 impl Sealer {
-    /// A page of the `n` elements of a column.
+    /// Makes a page of the `n` elements of a column.
     pub fn seal(
         &mut self,
         column: &ColumnBuffer,
@@ -250,7 +249,7 @@ impl Sealer {
         sealed
     }
 
-    /// A page of `n` elements, as a column takes them that holds values of `dtype`.
+    /// Makes a page of `n` elements of type `dtype`.
     pub fn seal_elements(
         &mut self,
         record: &ColumnRecord,
@@ -271,7 +270,7 @@ impl Sealer {
         sealed
     }
 
-    /// A page of `n` elements that are encoded.
+    /// Makes a page of `n` encoded elements.
     pub fn seal_encoded(
         &mut self,
         record: &ColumnRecord,
@@ -287,7 +286,7 @@ impl Sealer {
             encoded.len()
         };
         let shrunk = if record.column_type == ColumnType::Char {
-            // text is what the levels are made for
+            // compression levels are made for text
             compressor.compress(settings, encoded, &mut bytes)
         } else {
             compressor.compress_planes(settings, plane, encoded, &mut bytes)
@@ -310,17 +309,17 @@ impl Sealer {
     }
 }
 
-/// A byte for each of 64 bits.
+/// One byte for each of 64 bits.
 fn spread(bits: u64) -> [u64; 8] {
     bits.to_le_bytes().map(|byte| {
-        // each byte keeps one of the eight bits, then has it moved to its lowest
+        // each byte keeps one of the eight bits, and moves it to its lowest position
         let kept = (u64::from(byte) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
         let bools = ((kept + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101;
         bools.to_le()
     })
 }
 
-/// Elements as they wait, to those of a page.
+/// Encodes waiting elements as those of a page.
 fn encode(
     record: &ColumnRecord,
     dtype: Option<DType>,
@@ -369,7 +368,7 @@ fn encode(
 }
 
 fn copy(elements: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
-    // the sizes are equal: the model chose the column for the elements
+    // the sizes are equal, as the model chose the column for the elements
     for (to, from) in out.iter_mut().zip(elements) {
         *to = *from;
     }
@@ -402,7 +401,7 @@ fn doubles(elements: &[u8]) -> Vec<f64> {
     reals.map(|real| f64::from_le_bytes(*real)).collect()
 }
 
-/// Doubles that their field stores in single precision: that is what its type says.
+/// Converts doubles to single precision, if the field's type says so.
 fn singles(elements: &[u8]) -> Vec<f32> {
     let doubles = doubles(elements).into_iter();
     doubles.map(femtobarn_codec::real::narrowed).collect()

@@ -1,5 +1,5 @@
-//! From Arrow arrays to values that fit the model, or an error that says which field does not fit and why. Arrays that
-//! fit are taken without a copy.
+//! Converts Arrow arrays to the values of a model, or returns an error that names the field and the reason. Matching
+//! arrays are not copied.
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ use super::values::{Ends, Values};
 use crate::RNTupleError;
 use crate::schema::DType;
 
-/// The values of `array` for a field of that shape. `path` names the field in messages.
+/// Converts `array` for a field of this shape. `path` names the field in messages.
 ///
 /// # Errors
-/// If the array has another type than the field, or something is missing where nothing may be.
+/// If the array has another type than the field, or has nulls where the field does not allow them.
 pub(crate) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
     let array = &plain(array, path)?;
-    // an array without any values need not know its type: nobody can say that it is the wrong one
+    // an empty array need not have the right type
     if array.data_type() == &DataType::Null && array.is_empty() {
         return Ok(Values::none(shape));
     }
@@ -35,7 +35,7 @@ pub(crate) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
         && array.logical_null_count() > 0
     {
         let reason = format!(
-            "{} of {} values are missing, but its type says that none are: declare it as std::optional, or fill them",
+            "{} of {} values are missing, but its type does not allow that: declare it as std::optional, or fill them",
             array.logical_null_count(),
             array.len()
         );
@@ -50,7 +50,7 @@ pub(crate) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
             Ok(values)
         }
         Shape::List { item, text, .. } => list(item, *text, array, path),
-        // never by what the lists hold: that may be another thing in the next batch
+        // not decided by the content of the lists, which may differ in the next batch
         Shape::Optional {
             item,
             as_lists: true,
@@ -67,7 +67,7 @@ pub(super) fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError 
     unwritable(
         path,
         format!(
-            "it holds {wanted}, and was given {}",
+            "expected {wanted}, but was given {}",
             in_words(array.data_type())
         ),
     )
@@ -77,7 +77,7 @@ fn arrow(path: &str) -> impl Fn(arrow_schema::ArrowError) -> RNTupleError + '_ {
     move |error| unwritable(path, error.to_string())
 }
 
-/// Values instead of a dictionary's keys or of runs. The values may be those of another dictionary.
+/// Decodes dictionary and run-end encoded arrays, which may be nested.
 fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
     let values = match array.data_type() {
         DataType::Dictionary(..) => looked_up(array, path)?,
@@ -90,7 +90,7 @@ fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
     plain(&values, path)
 }
 
-/// The values of a dictionary array. A missing value may have any key, and its dictionary may be empty.
+/// Decodes a dictionary array. A null may have any key, and the dictionary may be empty.
 fn looked_up(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
     let Some(dictionary) = array.as_any_dictionary_opt() else {
         return Err(wrong(path, array, "values"));
@@ -98,7 +98,7 @@ fn looked_up(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
     let (keys, values) = (dictionary.keys(), dictionary.values());
     let n = values.len();
     let place = |key: usize| {
-        let found = || format!("the key of a value is not one of its dictionary's {n} entries");
+        let found = || format!("the key of a value is outside the dictionary's {n} entries");
         let place = (key < n).then_some(key as u64);
         place.ok_or_else(|| unwritable(path, found()))
     };
@@ -115,7 +115,7 @@ fn looked_up(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
     arrow_select::take::take(values, &at, None).map_err(arrow(path))
 }
 
-/// The values of an array of runs whose ends are of type `R`.
+/// Decodes a run-end encoded array with run ends of type `R`.
 fn runs<R: RunEndIndexType>(
     array: &ArrayRef,
     path: &str,
@@ -136,7 +136,7 @@ fn list(item: &Shape, text: bool, array: &ArrayRef, path: &str) -> Result<Values
         }
     );
     let wanted = if text { "strings" } else { "lists" };
-    // of a slice, the values are those of all
+    // the values of a slice are those of the whole array
     let bytes = |ends: Ends, place: Range<usize>, bytes: &Buffer| {
         let bytes = bytes.slice_with_length(place.start, place.len());
         let item = Box::new(Values::Leaf { bytes, size: 1 });
@@ -274,10 +274,10 @@ fn is_list(data_type: &DataType) -> bool {
     )
 }
 
-/// Lists of none or one, as pointers are read.
+/// Lists of zero or one item, which is how pointers are read.
 fn pointer(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
     if array.null_count() > 0 {
-        let reason = "it was given lists and missing values: give lists of none or one, or values of which some are \
+        let reason = "it was given lists and missing values: give either lists of zero or one item, or values of which some are \
                       missing";
         return Err(unwritable(path, reason));
     }
@@ -296,7 +296,7 @@ fn pointer(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTuple
     if long {
         return Err(unwritable(
             path,
-            "it holds one value or none, and was given lists of more",
+            "it has zero or one value, but was given longer lists",
         ));
     }
     Ok(values)
@@ -320,7 +320,7 @@ fn fixed(size: usize, item: &Shape, array: &ArrayRef, path: &str) -> Result<Valu
     }
 }
 
-/// Lists of any length which all have the right one.
+/// Lists of variable length that all have the right size.
 fn lists_of(
     size: usize,
     item: &Shape,
@@ -344,7 +344,7 @@ fn lists_of(
         )
     };
     if let Some(n) = other {
-        let reason = format!("it holds {size} values each, and was given a list of {n}");
+        let reason = format!("it has {size} values per entry, but was given a list of {n}");
         return Err(unwritable(path, reason));
     }
     let values = values.slice(place.start, place.len());
@@ -352,7 +352,7 @@ fn lists_of(
     Ok(Values::Array { size, item })
 }
 
-/// From the first offset to the last.
+/// The range from the first to the last offset.
 fn outer<T: ArrowNativeType>(ends: &[T]) -> Range<usize> {
     let at = |end: Option<&T>| end.map_or(0, |end| end.as_usize());
     at(ends.first())..at(ends.last())

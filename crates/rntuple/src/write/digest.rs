@@ -1,4 +1,4 @@
-//! Digests of columns: what shows that two ntuples hold the same data, however it is cut into pages, clusters and batches.
+//! Digests of columns, which show that two ntuples have equal data, independent of pages, clusters and batches.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::spec::{ColumnRecord, ColumnType};
 /// The digest of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDigest {
-    /// The field that it belongs to: names from the top-level field down, with dots between.
+    /// The field of the column: names from the top-level field down, separated by dots.
     pub field: String,
-    /// `values`, `lengths` of lists and texts, or `alternatives` of variants.
+    /// `values`, `lengths` of lists and strings, or `alternatives` of variants.
     pub what: &'static str,
     /// Number of elements.
     pub n_elements: u64,
-    /// XXH3-128 of all elements: little-endian values, a byte for a boolean, 8 for a length, one for an alternative
-    /// (counted from 1, 0 for none).
+    /// XXH3-128 of all elements: little-endian values, one byte per boolean, 8 per length, one per alternative (counted
+    /// from 1, 0 for none).
     pub xxh3_128: u128,
 }
 
-/// Digests of all columns of an ntuple, from batches of its entries.
+/// Computes the digests of all columns from batches of entries.
 #[derive(Debug)]
 pub struct Digest {
     layout: Arc<Layout>,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Column {
 }
 
 impl Digest {
-    /// Of no entries yet. Views have no columns.
+    /// A digest of no entries. Projected fields have no columns.
     ///
     /// # Errors
     /// If a field cannot be written.
@@ -74,7 +74,7 @@ impl Digest {
     /// Adds entries.
     ///
     /// # Errors
-    /// If the batch does not fit the fields.
+    /// If the batch does not match the fields.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
         let values = values_of(&self.layout, batch, 0, 1)?;
         for ((_, shape), values) in self.layout.tops.iter().zip(&values) {
@@ -167,7 +167,7 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
                 alternatives: shapes,
             },
         ) => {
-            // batches are added whole: all values of the alternatives belong to them
+            // batches are added completely, so all values of the alternatives belong to them
             if let Some(column) = columns.get_mut(*switch) {
                 column.add(n, tags.get(from..to).unwrap_or_default());
             }
@@ -182,7 +182,7 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
     }
 }
 
-/// Lengths of lists, and where the first begins and the last ends.
+/// Lengths of lists, with the start of the first and the end of the last.
 fn lengths(ends: &Ends, from: usize, to: usize) -> (Vec<u64>, usize, usize) {
     let mut lengths = Vec::with_capacity(to - from);
     let mut previous = ends.at(from);

@@ -1,4 +1,4 @@
-//! Pages and envelopes in a ROOT file: records of it, of which those over MaxKeySize are split.
+//! Writes pages and envelopes to a ROOT file as records. Payloads that exceed MaxKeySize are split.
 
 use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo};
 
@@ -8,7 +8,7 @@ use super::sink::{Existing, PageSink, SinkPlace};
 use crate::RNTupleError;
 use crate::spec::{Anchor, PageAddress, write as spec};
 
-/// The class of ntuples in files.
+/// The class name of ntuples in files.
 const CLASS: &str = "ROOT::RNTuple";
 
 impl PageSink for FileWriter {
@@ -60,7 +60,7 @@ impl PageSink for FileWriter {
     }
 
     fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {
-        // another of its name may have been completed meanwhile
+        // another ntuple of this name may have been completed in the meantime
         self.check_place(place)?;
         self.add_streamer_info(streamer_info());
         let names = (CLASS, place.name, "");
@@ -78,14 +78,15 @@ impl PageSink for FileWriter {
     }
 }
 
-/// Appends a payload. One larger than `most` is cut: the first record ends with the offsets of the others.
+/// Appends a payload. If it is larger than `most`, it is split, and the first record ends with the offsets
+/// of the others.
 fn append_payload(file: &mut FileWriter, payload: &[u8], most: u64) -> Result<u64, RNTupleError> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if payload.len() <= most {
         return Ok(file.append_blob(&[payload])?);
     }
     let least = payload.len().div_ceil(most);
-    // the offsets may need one more
+    // the offsets may require one more record
     let room = least.saturating_mul(most).saturating_sub(8 * (least - 1));
     let n_keys = least + usize::from(room < payload.len());
     let parts = most
@@ -93,8 +94,7 @@ fn append_payload(file: &mut FileWriter, payload: &[u8], most: u64) -> Result<u6
         .and_then(|first| payload.split_at_checked(first));
     let (head, rest) = parts.ok_or_else(|| {
         let n = payload.len();
-        let reason =
-            format!("{n} bytes do not fit into records of {most}: max_key_size is too small");
+        let reason = format!("{n} bytes do not fit records of {most} bytes: increase max_key_size");
         unwritable("payload", reason)
     })?;
     let mut offsets = Vec::with_capacity(8 * (n_keys - 1));
@@ -104,7 +104,7 @@ fn append_payload(file: &mut FileWriter, payload: &[u8], most: u64) -> Result<u6
     Ok(file.append_blob(&[head, &offsets])?)
 }
 
-/// How ROOT describes the anchor.
+/// ROOT's description of the anchor.
 fn streamer_info() -> StreamerInfo {
     let element = |name: &str, wide: bool| StreamerElement {
         kind: ElementKind::BasicType,

@@ -1,4 +1,4 @@
-//! Filling a cluster: entries to pages, on all threads.
+//! Fills a cluster: converts entries to pages, with all threads.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,15 +16,15 @@ use super::order::ordered;
 use super::values::{Columns, Values};
 use crate::RNTupleError;
 
-/// Bytes of elements that are worth another thread: taking them apart takes longer than starting it.
+/// Number of bytes per additional thread: fewer are converted in less time than a thread takes to start.
 const WORTH_THREAD: usize = 1 << 20;
 
-/// A batch that fits the fields.
+/// A batch that matches the fields.
 #[derive(Debug)]
 pub(super) enum Checked {
     /// Its values.
     Whole(Vec<Values>),
-    /// It is large: values are made of so many entries at a time.
+    /// The batch is large, so values are converted for this number of entries at a time.
     Parts(usize),
 }
 
@@ -33,7 +33,7 @@ fn worth(n_bytes: usize, most: usize) -> usize {
     (1 + n_bytes / WORTH_THREAD).min(most.max(1))
 }
 
-/// How many of `n` entries of `n_bytes` bytes have `wanted` bytes.
+/// How many of `n` entries with `n_bytes` bytes have `wanted` bytes.
 fn rows_of(wanted: usize, n_bytes: usize, n: usize) -> usize {
     (wanted / (n_bytes / n.max(1)).max(1)).max(1)
 }
@@ -44,7 +44,7 @@ fn parts(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> 
     (0..n).step_by(rows.max(1)).map(part)
 }
 
-/// A cluster that is being filled. Several may be filled at the same time, for one ntuple.
+/// A cluster being filled. An ntuple may have several at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Fill {
     layout: Arc<Layout>,
@@ -62,7 +62,7 @@ impl Fill {
         fill
     }
 
-    /// Takes a layout with more fields; the cluster must be empty.
+    /// Adopts a layout with more fields; the cluster must be empty.
     pub fn grow(&mut self, layout: Arc<Layout>) {
         let mut types = HashMap::new();
         layout
@@ -89,7 +89,7 @@ impl Fill {
         self.filling.n_entries
     }
 
-    /// Checks a batch. What is converted for it is kept, unless it is a lot.
+    /// Checks a batch. Converted values are kept, unless they are large.
     pub fn check(&self, batch: &RecordBatch) -> Result<Checked, RNTupleError> {
         let rows = rows_of(PART, batch.get_array_memory_size(), batch.num_rows());
         if rows >= batch.num_rows() {
@@ -106,7 +106,7 @@ impl Fill {
         values_of(&self.layout, batch, first, self.filling.options.threads)
     }
 
-    /// Adds a checked batch; calls `full` when the cluster has its size, to take it away.
+    /// Adds a checked batch. Calls `full` to take the cluster when it has its size.
     pub fn add(
         &mut self,
         batch: &RecordBatch,
@@ -133,7 +133,7 @@ impl Fill {
         while at < n {
             let most = self.filling.room();
             let mut end = n.min(at + rows_of(most, n_bytes(at, n), n - at));
-            // entries may be of very different sizes
+            // entries may have very different sizes
             while end > at + 1 && n_bytes(at, end) > 2 * most {
                 end = at + (end - at) / 2;
             }
@@ -175,13 +175,13 @@ impl Fill {
         self.filling.added(rows.len() as u64, before)
     }
 
-    /// Takes what is there as a cluster; none if there are no entries.
+    /// Takes the cluster; none if it has no entries.
     pub fn take(&mut self) -> Result<Option<FilledCluster>, RNTupleError> {
         self.filling.take()
     }
 }
 
-/// The values of all fields from the columns of a batch, or of its part that begins at `first`; made on so many threads.
+/// Converts the columns of a batch, or of a part that begins at `first`, to values of all fields, with so many threads.
 pub(super) fn values_of(
     layout: &Layout,
     batch: &RecordBatch,
@@ -190,7 +190,7 @@ pub(super) fn values_of(
 ) -> Result<Vec<Values>, RNTupleError> {
     let schema = batch.schema();
     let names = schema.fields().iter().map(|field| field.name().as_str());
-    // of two columns of a name it is the first one
+    // if two columns have the same name, the first is used
     let given: HashMap<&str, &ArrayRef> = names.clone().zip(batch.columns()).rev().collect();
     let values = |(name, shape): &(String, Shape)| {
         let column = given.get(name.as_str()).ok_or_else(|| {
@@ -210,9 +210,9 @@ pub(super) fn values_of(
         let known = |name: &str| layout.tops.iter().any(|(top, _)| top == name);
         let name = names.clone().find(|name| !known(name)).unwrap_or("");
         let reason = if layout.names.contains(name) {
-            "the batch has it, and it is a view, which shows what another field is given: leave it out"
+            "it is a projected field, and gets its values from another field: leave it out of the batch"
         } else {
-            "the batch has it, and the ntuple has not: add the field first, or leave it out"
+            "the batch has this column, but the ntuple has no such field: add the field first, or leave out the column"
         };
         return Err(unwritable(name, reason));
     }

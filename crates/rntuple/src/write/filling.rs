@@ -1,4 +1,4 @@
-//! Columns of a cluster that is being filled: elements that wait, pages that are ready, and when the cluster has its size.
+//! Columns of a cluster being filled: waiting elements, completed pages, and when the cluster has its size.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,16 +10,16 @@ use super::options::{SLICE, WriteOptions};
 use super::waiting::Blocks;
 use crate::RNTupleError;
 
-/// How well data is expected to compress before any has been.
+/// The compression ratio expected before any data were compressed.
 const EXPECTED_RATIO: f64 = 0.5;
 
-/// The share of its size with which a cluster is full.
+/// The fraction of its size at which a cluster counts as full.
 const NEARLY: f64 = 0.98;
 
-/// Bytes of elements that are taken at once at least, but for single entries.
+/// The smallest slice in bytes, unless a single entry is larger.
 const LEAST_SLICE: usize = 4096;
 
-/// A cluster that is ready to be written.
+/// A cluster ready to be written.
 #[derive(Debug)]
 pub(super) struct FilledCluster {
     pub n_entries: u64,
@@ -34,7 +34,7 @@ pub(super) struct FilledColumn {
     pub pages: Vec<SealedPage>,
 }
 
-/// The columns of a cluster that is being filled.
+/// The columns of a cluster being filled.
 #[derive(Debug, Default)]
 pub(super) struct Filling {
     pub options: WriteOptions,
@@ -42,11 +42,11 @@ pub(super) struct Filling {
     pub blocks: Blocks,
     sealers: Vec<Sealer>,
     pub n_entries: u64,
-    /// Bytes of all elements of this cluster.
+    /// Size of all elements of this cluster.
     n_bytes: u64,
-    /// Bytes of elements that became pages, and of these pages, of all clusters so far.
+    /// Size of elements that became pages, and of these pages, in all clusters so far.
     sealed: (u64, u64),
-    /// Bytes of the pages of this cluster.
+    /// Size of the pages of this cluster.
     n_sealed: u64,
 }
 
@@ -61,8 +61,8 @@ impl Filling {
         }
     }
 
-    /// Counts entries whose elements were added to the columns, where `before` bytes waited until then; makes pages of what
-    /// is enough for one.
+    /// Counts entries whose elements were added to the columns, where `before` bytes waited until then, and makes pages
+    /// of elements that fill one.
     pub fn added(&mut self, n_entries: u64, before: u64) -> Result<(), RNTupleError> {
         self.n_bytes += self.n_waiting().saturating_sub(before);
         self.n_entries += n_entries;
@@ -70,7 +70,7 @@ impl Filling {
         self.make_room()
     }
 
-    /// Bytes of elements that wait.
+    /// Size of the waiting elements.
     pub fn n_waiting(&self) -> u64 {
         self.columns
             .iter()
@@ -78,7 +78,7 @@ impl Filling {
             .sum()
     }
 
-    /// Where too much memory waits, the columns with the most of it get pages that are not full.
+    /// If too much memory waits, makes incomplete pages of the columns with the most of it.
     fn make_room(&mut self) -> Result<(), RNTupleError> {
         let mut sizes: Vec<usize> = self.columns.iter().map(ColumnBuffer::n_held).collect();
         let mut held: u64 = sizes.iter().map(|&size| size as u64).sum();
@@ -97,7 +97,7 @@ impl Filling {
         self.seal(&|column| column.n_held() >= least)
     }
 
-    /// Encodes and compresses what is ready, and all of the columns that `all` names, on all threads.
+    /// Encodes and compresses full pages, and all elements of the columns selected by `all`, with all threads.
     fn seal(&mut self, all: &dyn Fn(&ColumnBuffer) -> bool) -> Result<(), RNTupleError> {
         let page_bytes = self.options.page_bytes;
         let pages = |(at, column): (usize, &ColumnBuffer)| {
@@ -135,7 +135,7 @@ impl Filling {
         Ok(())
     }
 
-    /// Seals pages, on as many threads as there are sealers; they come in the order of the tasks.
+    /// Seals pages with one thread per sealer; returns them in the order of the tasks.
     fn seal_pages(
         &mut self,
         tasks: &[(usize, Range<usize>)],
@@ -149,7 +149,7 @@ impl Filling {
         on_threads(&mut self.sealers, tasks.iter().collect(), seal)
     }
 
-    /// Whether the cluster has about its size.
+    /// Whether the cluster has approximately its size.
     pub fn is_full(&self) -> bool {
         let left = self
             .options
@@ -158,7 +158,7 @@ impl Filling {
         self.left().min(left) == 0
     }
 
-    /// Bytes of elements to take at once: no more than the cluster is short of, but some.
+    /// Size of the next slice: not more than the cluster lacks, but at least a minimum.
     pub fn room(&self) -> usize {
         let left = self
             .options
@@ -167,7 +167,7 @@ impl Filling {
         usize::try_from(self.left().min(left)).map_or(SLICE, |room| room.clamp(LEAST_SLICE, SLICE))
     }
 
-    /// Bytes of elements that the cluster is short of, by how well the others were compressed.
+    /// Size of the elements that the cluster lacks, estimated by the compression ratio so far.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -181,14 +181,14 @@ impl Filling {
         };
         let expected = self.n_sealed as f64 + ratio * self.n_waiting() as f64;
         let wanted = self.options.cluster_bytes as f64;
-        // what is nearly there is not worth another slice
+        // a nearly full cluster is not worth another slice
         if expected > NEARLY * wanted {
             return 0;
         }
         ((wanted - expected) / ratio.max(0.001)) as u64
     }
 
-    /// Takes what is there as a cluster; none if there are no entries.
+    /// Takes the cluster; none if it has no entries.
     pub fn take(&mut self) -> Result<Option<FilledCluster>, RNTupleError> {
         if self.n_entries == 0 {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Records: which array is which member's.
+//! Records: assigns arrays to members.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, StructArray};
@@ -8,11 +8,11 @@ use super::model::{Shape, unwritable};
 use super::values::Values;
 use crate::RNTupleError;
 
-/// The values of a record. Members go by their names, those of tuples and maps by their positions; members of base classes
-/// may stand among those of the class, as they are read.
+/// The values of a record. Members are identified by name, those of tuples and maps by position. Members of base classes
+/// may be among those of the class, as they are when read.
 ///
 /// # Errors
-/// If a member is missing or does not fit, or one was given that there is not.
+/// If a member is missing or does not match, or does not exist.
 pub(super) fn record(
     class: &str,
     members: &[(String, Shape)],
@@ -44,7 +44,7 @@ pub(super) fn record(
         .find(|(_, used)| !**used)
     {
         Some((other, _)) => {
-            let reason = format!("it has no member {other:?}, which was given");
+            let reason = format!("it was given {other:?}, but has no such member");
             Err(unwritable(path, reason))
         }
         None => Ok(values),
@@ -60,7 +60,7 @@ fn is_tuple(names: &[&str]) -> bool {
     numbered.all(|(i, name): (usize, &&str)| *name == format!("_{i}"))
 }
 
-/// The members that were given.
+/// The members given.
 struct Given<'a> {
     record: &'a StructArray,
     names: Vec<&'a str>,
@@ -68,7 +68,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Members of a class, behind the classes that it is a base of.
+    /// Members of a class, with the classes that it is a base of.
     fn members(
         &mut self,
         classes: &[&str],
@@ -76,7 +76,7 @@ impl Given<'_> {
         path: &str,
     ) -> Result<Values, RNTupleError> {
         let mut out = Vec::with_capacity(members.len());
-        // a class's own members come before those of its bases, which may have the same names
+        // a class's own members precede those of its bases, which may have the same names
         let is_base = |name: &str| name.starts_with(":_");
         let own = members.iter().filter(|(name, _)| !is_base(name));
         for (name, shape) in own {
@@ -111,7 +111,8 @@ impl Given<'_> {
             let mut places = self.names.iter().zip(&self.is_used);
             places.position(|(&given, &used)| !used && given == wanted)
         };
-        // where names meet, those of bases are given with as many classes in front, from the outermost base on, as it takes
+        // if names are equal, those of base classes have class names prepended from the outermost base on, as many as
+        // needed
         let qualified = (1..classes.len()).rev().find_map(|innermost| {
             let above = classes.get(1..=innermost).unwrap_or_default();
             place(&format!("{}::{name}", above.join("::")))
@@ -122,7 +123,7 @@ impl Given<'_> {
             let there = self.names.join(", ");
             return Err(unwritable(
                 &path,
-                format!("it was not given; there are {there}"),
+                format!("it was not given; given are {there}"),
             ));
         };
         if let Some(used) = self.is_used.get_mut(at) {

@@ -1,11 +1,11 @@
-//! Writing: record batches to pages, clusters and the metadata that describes them.
+//! Writing: converts record batches to pages, clusters, and the metadata that describe them.
 //!
-//! A model says which fields there are. Batches are checked against it as a whole; then their values wait in columns until
-//! they fill a page; pages are encoded and compressed on all threads and wait until the cluster has its size. A cluster is
-//! one record of the file.
+//! A model describes the fields. Each batch is checked completely; then its values wait in columns until they fill a
+//! page. Pages are encoded and compressed with all threads, and wait until the cluster has its size. A cluster is one
+//! record of the file.
 //!
-//! Implements the writing of the RNTuple binary format (ROOT, `tree/ntuple/doc/BinaryFormatSpecification.md`) in version
-//! 1.0.0.0, and 1.0.1.0 where attribute sets need it.
+//! Writes version 1.0.0.0 of the RNTuple binary format (ROOT, `tree/ntuple/doc/BinaryFormatSpecification.md`), and
+//! 1.0.1.0 if attribute sets require it.
 
 mod attributes;
 mod catalog;

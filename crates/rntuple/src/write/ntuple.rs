@@ -15,22 +15,22 @@ use super::sink::PageSink;
 use crate::RNTupleError;
 use crate::spec::{Anchor, ExtraTypeInfo, LinkedAttributeSet, SchemaDescription};
 
-/// An ntuple that is being written into a file.
+/// Writes an ntuple to a file.
 ///
-/// It is part of the file once [`finish`](Self::finish) was called, and the file's own `finish`.
+/// It is part of the file once [`finish`](Self::finish) and the file's own `finish` were called.
 #[derive(Debug)]
 pub struct NTupleWriter {
     catalog: Catalog,
     options: WriteOptions,
     layout: Arc<Layout>,
-    /// Fields, columns and aliases that the header has; what was added later goes to the footer.
+    /// Number of fields, columns and alias columns in the header; later ones are in the footer.
     in_header: (usize, usize, usize),
     fill: Fill,
-    /// Elements of each column in earlier clusters.
+    /// Number of elements of each column in earlier clusters.
     first_elements: Vec<u64>,
-    /// For each attribute set, the entry behind the last that it says something of.
+    /// The end of the last range of each attribute set.
     attribute_ends: Vec<u64>,
-    /// Entries were lost, because writing them failed.
+    /// Whether entries were lost because a write failed.
     failed: bool,
 }
 
@@ -62,7 +62,7 @@ impl NTupleWriter {
         })
     }
 
-    /// Begins an ntuple of record batches with this schema.
+    /// Begins an ntuple for record batches with this schema.
     ///
     /// # Errors
     /// If a type cannot be written, or writing the header fails.
@@ -99,11 +99,11 @@ impl NTupleWriter {
         &self.layout
     }
 
-    /// Adds entries. A batch that does not fit the fields is refused as a whole.
+    /// Adds entries. A batch that does not match the fields is rejected completely.
     ///
     /// # Errors
-    /// If the batch lacks a field, has another one or another type, or a missing value where there should be none; or
-    /// writing fails, after which the ntuple cannot be finished.
+    /// If the batch lacks a field, or has an unknown field, a wrong type, or a null that is not allowed. If writing
+    /// fails; the ntuple cannot be finished then.
     pub fn extend(
         &mut self,
         sink: &mut dyn PageSink,
@@ -120,16 +120,17 @@ impl NTupleWriter {
         result
     }
 
-    /// Adds fields (late model extension). In the entries so far they are zero, empty or missing.
+    /// Adds fields (late model extension). In existing entries they are zero, empty or missing.
     ///
     /// # Errors
-    /// If a name is taken or a field cannot be written: nothing is added then. If the cluster so far cannot be written.
+    /// If a name is taken or a field cannot be written (no field is added then), or if the current cluster cannot be
+    /// written.
     pub fn add_fields(
         &mut self,
         sink: &mut dyn PageSink,
         fields: &[FieldModel],
     ) -> Result<(), RNTupleError> {
-        // the new columns begin with a cluster, which is what all readers understand
+        // new columns begin with a cluster, as all readers support that
         self.commit_cluster(sink)?;
         let mut layout = (*self.layout).clone();
         layout.extend(fields, self.catalog.n_entries(), self.options.compression)?;
@@ -143,7 +144,7 @@ impl NTupleWriter {
         Ok(())
     }
 
-    /// Writes the cluster that is being filled, if it has any entries.
+    /// Writes the current cluster, if it has entries.
     ///
     /// # Errors
     /// If writing fails.
@@ -156,7 +157,7 @@ impl NTupleWriter {
         }
     }
 
-    /// Writes a cluster behind the others.
+    /// Appends a cluster.
     pub(super) fn write_cluster(
         &mut self,
         sink: &mut dyn PageSink,
@@ -167,7 +168,7 @@ impl NTupleWriter {
         self.catalog.add_cluster(sink, cluster.n_entries, columns?)
     }
 
-    /// Writes the page list of the clusters so far: what comes later belongs to another cluster group.
+    /// Writes the page list of the clusters so far: later clusters belong to another cluster group.
     ///
     /// # Errors
     /// If writing fails.
@@ -175,27 +176,27 @@ impl NTupleWriter {
         self.catalog.commit_cluster_group(sink)
     }
 
-    /// Adds what is known of types, as the streamer infos of classes whose objects are written as bytes.
+    /// Adds type information, such as the streamer infos of classes that are stored as serialized objects.
     pub fn add_type_info(&mut self, info: ExtraTypeInfo) {
         self.catalog.extra_type_infos.push(info);
     }
 
-    /// Links an attribute set that was written, which speaks of entries up to `end`.
+    /// Links an attribute set that was written, whose ranges end at `end`.
     pub(super) fn link_attribute_set(&mut self, set: LinkedAttributeSet, end: u64) {
         self.catalog.attribute_sets.push(set);
         self.attribute_ends.push(end);
     }
 
-    /// Names of the attribute sets so far.
+    /// Whether there is an attribute set of this name.
     pub(super) fn has_attribute_set(&self, name: &str) -> bool {
         let mut sets = self.catalog.attribute_sets.iter();
         sets.any(|set| set.name == name)
     }
 
-    /// Writes what is left, but for the anchor.
+    /// Writes the remaining data, but not the anchor.
     pub(super) fn close(&mut self, sink: &mut dyn PageSink) -> Result<Anchor, RNTupleError> {
         if self.failed {
-            let reason = "entries of it could not be written, so it cannot be finished";
+            let reason = "some entries could not be written, so it cannot be finished";
             return Err(unwritable(self.name(), reason));
         }
         self.commit_cluster(sink)?;
@@ -204,14 +205,14 @@ impl NTupleWriter {
         self.catalog.close(sink, extension)
     }
 
-    /// Insists that attribute sets speak of entries that there are.
+    /// Checks that the ranges of attribute sets are within the entries.
     fn check_attributes(&self) -> Result<(), RNTupleError> {
         let n_entries = self.catalog.n_entries();
         let mut sets = self.catalog.attribute_sets.iter().zip(&self.attribute_ends);
         match sets.find(|(_, end)| **end > n_entries) {
             Some((set, end)) => {
                 let reason = format!(
-                    "it says something of entries up to {end}, and {:?} has {n_entries}",
+                    "it has ranges up to entry {end}, but {:?} has only {n_entries} entries",
                     self.name()
                 );
                 Err(unwritable(&set.name, reason))
@@ -220,7 +221,7 @@ impl NTupleWriter {
         }
     }
 
-    /// Writes what is left, and the anchor, which makes it an object of the file. Gives the number of entries.
+    /// Writes the remaining data, and the anchor, which adds the ntuple to the file. Returns the number of entries.
     ///
     /// # Errors
     /// If writing fails.

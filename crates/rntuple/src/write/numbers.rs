@@ -1,4 +1,4 @@
-//! Numbers and booleans: taken as they are, or converted where nothing is lost.
+//! Numbers and booleans: used as they are, or converted without loss.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -15,13 +15,13 @@ use super::values::Values;
 use crate::RNTupleError;
 use crate::schema::DType;
 
-/// The least number of single precision that is rounded to infinity in half precision.
+/// The smallest single-precision number that is rounded to infinity in half precision.
 const HALF_INFINITE: f32 = 65520.0;
 
-/// The numbers of an array as those of a type.
+/// Converts the numbers of an array to a type.
 ///
 /// # Errors
-/// If they are none, or the type does not hold all of them.
+/// If they are not numbers, or the type cannot represent all of them.
 pub(super) fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
     let wanted = dtype.name();
     let found = dtype_of(array.data_type()).ok_or_else(|| wrong(path, array, wanted))?;
@@ -43,11 +43,11 @@ pub(super) fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values,
         let found = found.name();
         let reason = if is_integer(dtype) && integers(array).is_none() {
             format!(
-                "it holds {wanted}, and was given {found}, which is never converted to integers, whatever its values are: convert it first, as with .astype({wanted:?})"
+                "expected {wanted}, but was given {found}, which is never converted to integers automatically: convert it first, for example with .astype({wanted:?})"
             )
         } else {
             format!(
-                "it holds {wanted}, and was given {found}, not all of whose values {wanted} can hold: convert it first, as with astype"
+                "expected {wanted}, but was given {found} with values that {wanted} cannot represent: convert it first, for example with astype"
             )
         };
         unwritable(path, reason)
@@ -61,7 +61,7 @@ fn is_integer(dtype: DType) -> bool {
     !matches!(dtype, D::Bool | D::Float16 | D::Float32 | D::Float64)
 }
 
-/// Integers as booleans, if they are no others than 0 and 1.
+/// Integers as booleans, if they are all 0 or 1.
 fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
     let bools = integers(array)?.map(|value| (0..=1).contains(&value).then_some(value == 1));
     bools
@@ -69,8 +69,8 @@ fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
         .map(BooleanBuffer::from)
 }
 
-/// What a real of single precision counts as in a range: the bound, if it is what that is in single precision, which may
-/// be outside by half a unit in the last place, as pi is.
+/// The value to compare with a range. A bound that was rounded to single precision counts as the bound, as it may be
+/// outside by half a unit in the last place (for example pi).
 pub(super) fn in_range(value: f32, (min, max): (f64, f64)) -> f64 {
     #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
     let is = |bound: f64| value.is_finite() && value == bound as f32;
@@ -84,15 +84,18 @@ pub(super) fn in_range(value: f32, (min, max): (f64, f64)) -> f64 {
     }
 }
 
-/// Values must be what their column keeps: of what is quantized those in the range, of what has less than its precision
-/// those that stay finite.
+/// Checks that the column can represent the values: quantized values must be in the range, and values of reduced
+/// precision must stay finite.
 pub(super) fn check_limits(
     dtype: DType,
     limits: Limits,
     bytes: &[u8],
     path: &str,
 ) -> Result<(), RNTupleError> {
-    #[expect(clippy::cast_possible_truncation, reason = "what becomes infinite")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "checks what becomes infinite"
+    )]
     let single = |value: f64| (value as f32).abs();
     let outside = |value: &f64| match limits {
         Limits::None => false,
@@ -125,12 +128,14 @@ pub(super) fn check_limits(
         Some(value) => {
             let reason = match limits {
                 Limits::Range(min, max) => {
-                    format!("{value} is outside of the range {min} to {max} that it is stored in")
+                    format!("{value} is outside of its storage range {min} to {max}")
                 }
                 Limits::Half => {
-                    format!("{value:e} is infinite in half precision, as which it is stored")
+                    format!("{value:e} becomes infinite in half precision, in which it is stored")
                 }
-                _ => format!("{value:e} is infinite in single precision, as which it is stored"),
+                _ => {
+                    format!("{value:e} becomes infinite in single precision, in which it is stored")
+                }
             };
             Err(unwritable(path, reason))
         }
@@ -138,7 +143,7 @@ pub(super) fn check_limits(
     }
 }
 
-/// Values in another type, if it holds all of them as they are.
+/// Converts values to another type, if it represents all of them exactly.
 fn cast(dtype: DType, array: &ArrayRef) -> Option<Buffer> {
     macro_rules! to_integer {
         ($to:ty) => {
@@ -159,9 +164,9 @@ fn cast(dtype: DType, array: &ArrayRef) -> Option<Buffer> {
         DType::UInt64 => to_integer!(u64),
         DType::Float64 => Some(Buffer::from_vec(reals(array)?)),
         DType::Float32 => {
-            // who asks for single precision has doubles rounded, but not made infinite; integers stay what they are
+            // doubles are rounded to single precision if the field has it, but not to infinity; integers must be exact
             let is_double = array.data_type() == &DataType::Float64;
-            #[expect(clippy::cast_possible_truncation, reason = "compared right behind")]
+            #[expect(clippy::cast_possible_truncation, reason = "compared in the next line")]
             let narrow = |value: f64| {
                 let narrow = value as f32;
                 let is_finite = is_double && (narrow.is_finite() || value.is_infinite());
@@ -209,7 +214,7 @@ fn integers(array: &ArrayRef) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
     }
 }
 
-/// Numbers as doubles, if these hold all of them exactly.
+/// Numbers as doubles, if these represent all of them exactly.
 fn reals(array: &ArrayRef) -> Option<Vec<f64>> {
     match array.data_type() {
         DataType::Float16 => {

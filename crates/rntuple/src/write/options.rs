@@ -1,55 +1,55 @@
-//! How an ntuple is written.
+//! Options for writing an ntuple.
 
-/// How an ntuple is written.
+/// Options for writing an ntuple.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// Algorithm times 100 plus level; 0 for none.
+    /// The algorithm times 100 plus the level; 0 for no compression.
     pub compression: u32,
-    /// Compressed bytes of a cluster.
+    /// Target size of a compressed cluster in bytes.
     pub cluster_bytes: u64,
-    /// Uncompressed bytes of a cluster, at most.
+    /// Maximum uncompressed size of a cluster in bytes.
     pub cluster_bytes_uncompressed: u64,
-    /// Encoded bytes of a page, at most.
+    /// Maximum encoded size of a page in bytes.
     pub page_bytes: usize,
-    /// Bytes of elements that may wait for their pages to become full; beyond it, smaller pages are made.
+    /// Maximum size of elements that wait for their page to become full; beyond it, smaller pages are made.
     pub page_buffer: u64,
-    /// Largest record of the file.
+    /// Maximum size of a record in the file.
     pub max_key_size: u64,
-    /// Every page has a checksum.
+    /// Whether pages have checksums.
     pub page_checksums: bool,
-    /// Pages with the same bytes are stored once in a cluster.
+    /// Whether pages with equal bytes are stored once per cluster.
     pub same_page_merging: bool,
-    /// Clusters of a page list, at most.
+    /// Maximum number of clusters per page list.
     pub clusters_per_group: usize,
-    /// Threads that encode and compress.
+    /// Number of threads that encode and compress.
     pub threads: usize,
     /// The ntuple's description.
     pub description: String,
-    /// An ntuple of its name that is in the file already is hidden, as an older cycle; else it is an error.
+    /// Whether an existing ntuple of the name is hidden as an older cycle; otherwise it is an error.
     pub new_cycle: bool,
 }
 
-/// Entries are taken in slices of about this many bytes, so that what waits for pages stays small.
+/// Approximate size of the slices in which entries are processed, so that little data wait for pages.
 pub(super) const SLICE: usize = 16 << 20;
 
-/// Batches that are larger are converted in parts of about this many bytes.
+/// Larger batches are converted in parts of approximately this size.
 pub(super) const PART: usize = 32 << 20;
 
-/// Page lists of this many bytes in memory are written, whatever the number of their clusters: about half as many in the file
-/// before they are compressed. Who reads some entries reads only those of their groups.
+/// A page list is written when it takes this much memory, even if it has few clusters; in the file it has about half of
+/// that before compression. A reader of some entries reads only the page lists of their groups.
 pub(super) const PAGE_LIST: usize = 1 << 20;
 
-/// What the libraries' contexts of a thread take: of zstd 11 MB at level 505, 18 MB at 509, and 4 MB for byte planes.
+/// Memory of the libraries' contexts per thread: zstd takes 11 MB at level 505, 18 MB at 509, and 4 MB for byte planes.
 const THREAD: u64 = 24 << 20;
 
-/// Pages that a thread holds: encoded, compressed in up to three ways, and as it will be stored.
+/// Number of pages that a thread has in memory: encoded, compressed in up to three ways, and in stored form.
 const PAGES_OF_THREAD: u64 = 5;
 
-/// The least that clusters and waiting elements are limited to.
+/// The smallest limit of clusters and waiting elements.
 const LEAST: u64 = 8 << 20;
 
 impl Default for WriteOptions {
-    /// As ROOT 6.40 writes: zstd 5, clusters of 128 MiB, pages of 1 MiB.
+    /// The defaults of ROOT 6.40: zstd 5, clusters of 128 MiB, pages of 1 MiB.
     fn default() -> Self {
         Self {
             compression: 505,
@@ -69,11 +69,11 @@ impl Default for WriteOptions {
 }
 
 impl WriteOptions {
-    /// Bytes of memory that writing takes at most, besides the batches that are given: a cluster's compressed pages, the
-    /// elements that wait, a slice of entries that is being taken apart and the part of a batch that was converted for it, a
-    /// page list, and for each thread its contexts and five pages.
+    /// Maximum memory for writing in bytes, besides the batches: the compressed pages of a cluster, the waiting elements,
+    /// a slice of entries and the converted part of its batch, a page list, and for each thread its contexts and five
+    /// pages.
     ///
-    /// A single entry that is larger than 16 MiB takes its size twice in addition.
+    /// A single entry of more than 16 MiB takes twice its size in addition.
     pub fn memory(&self) -> u64 {
         let fixed = (2 * SLICE + PART + PAGE_LIST) as u64;
         self.cluster_bytes + self.page_buffer + fixed + self.threads as u64 * self.thread()
@@ -83,8 +83,8 @@ impl WriteOptions {
         PAGES_OF_THREAD * self.page_bytes as u64 + THREAD
     }
 
-    /// Takes fewer threads, and makes clusters and what waits smaller, until [`memory`](Self::memory) is at most `limit`, as
-    /// far as that is possible; gives what it is then.
+    /// Reduces the number of threads, the cluster size and the size of waiting elements until [`memory`](Self::memory) is
+    /// at most `limit`, as far as possible; returns the memory then.
     pub fn limit_memory(&mut self, limit: u64) -> u64 {
         let most = usize::try_from(limit / 3 / self.thread()).unwrap_or(usize::MAX);
         self.threads = self.threads.clamp(1, most.max(1));

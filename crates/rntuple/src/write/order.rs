@@ -1,4 +1,4 @@
-//! Sets and maps as C++ holds them: in the order of their keys, and of those that hold a key once, each once.
+//! Sets and maps in the order of their keys, as in C++, with unique keys if the type requires that.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::values::{Ends, Values};
 use crate::RNTupleError;
 use crate::schema::DType;
 
-/// Brings the sets and maps among values into their order. `entry` tells in which entry of the batch a value is.
+/// Sorts the sets and maps among values. `entry` returns the entry of the batch that a value is in.
 ///
 /// # Errors
 /// If a set has a value twice, or a map a key.
@@ -84,7 +84,7 @@ pub(crate) fn ordered(
     })
 }
 
-/// Whether there are sets or maps at or below a shape.
+/// Whether a shape contains sets or maps.
 fn has_order(shape: &Shape) -> bool {
     match shape {
         Shape::Leaf { .. } => false,
@@ -95,7 +95,7 @@ fn has_order(shape: &Shape) -> bool {
     }
 }
 
-/// Lists of values that are sets or maps.
+/// Sorts lists of values that are sets or maps.
 fn sorted(
     lists: Values,
     order: Order,
@@ -115,7 +115,7 @@ fn sorted(
         }
         (item, shape) => (item, shape),
     };
-    // of classes, only their programs know the order
+    // the order of classes is known only to their programs
     if !is_comparable(shape) {
         return Ok(lists);
     }
@@ -132,13 +132,13 @@ fn sorted(
         if is_sorted {
             continue;
         }
-        // stable: what has one key stays in its order
+        // stable: items with equal keys keep their order
         own.sort_by(|&a, &b| compare(a, b));
         let is_twice = |pair: &&[usize]| matches!(pair, [a, b] if compare(*a, *b).is_eq());
         if order.is_unique && own.windows(2).find(is_twice).is_some() {
             let what = if order.by_key { "key" } else { "value" };
             let reason = format!(
-                "in entry {} of the batch, a {what} is given twice, and it holds each once",
+                "entry {} of the batch has a {what} twice, but it must be unique",
                 entry(list)
             );
             return Err(unwritable(path, reason));
@@ -158,7 +158,7 @@ fn sorted(
     })
 }
 
-/// Whether C++ has an order of the values of a shape that is known here.
+/// Whether the C++ order of a shape's values is known here.
 fn is_comparable(shape: &Shape) -> bool {
     match shape {
         Shape::Leaf { .. } => true,
@@ -173,7 +173,7 @@ fn is_comparable(shape: &Shape) -> bool {
     }
 }
 
-/// Values that are compared, with what finds them fast.
+/// Values to compare, in a form that is fast to compare.
 enum Keys<'v> {
     Leaf {
         bytes: &'v [u8],
@@ -251,8 +251,7 @@ impl<'v> Keys<'v> {
         }
     }
 
-    /// The order of two values as C++ has it: numbers by size, texts and lists by their first difference, what is missing
-    /// first.
+    /// The C++ order of two values: numbers by size, strings and lists by their first difference, missing values first.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         match self {
             Self::Leaf { bytes, size, dtype } => {
@@ -293,7 +292,7 @@ impl<'v> Keys<'v> {
     }
 }
 
-/// Where among the values of its alternative each value of a variant is.
+/// The position of each value of a variant among the values of its alternative.
 fn places(tags: &[u8]) -> Vec<usize> {
     let mut counts = [0usize; 256];
     let mut next = |&tag: &u8| match counts.get_mut(usize::from(tag)) {
@@ -334,7 +333,7 @@ fn compare_numbers(dtype: DType, a: &[u8], b: &[u8]) -> Ordering {
         DType::Int64 => of!(i64),
         DType::Float32 => of_real!(f32),
         DType::Float64 => of_real!(f64),
-        // no type of C++ that has a set
+        // no C++ type that can be in a set
         DType::Float16 => Ordering::Equal,
     }
 }
@@ -348,7 +347,7 @@ impl Ends {
         }
     }
 
-    /// The list that an item is in.
+    /// The list of an item.
     fn list_of(&self, item: usize) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -439,7 +438,7 @@ mod tests {
         }
     }
 
-    /// Each comparison counted the tags from the first on: this took hours.
+    /// Each comparison counted the tags from the beginning, which took hours.
     #[test]
     fn many_sets_of_variants_are_sorted() {
         const N: i64 = 200_000;
@@ -462,7 +461,7 @@ mod tests {
                 by_key: false,
             },
         };
-        // in each: 0.5, the entry's number, and a smaller number
+        // in each: 0.5, the entry number, and a smaller number
         let integers = (0..N)
             .flat_map(|e| [e, e - 1])
             .map(|i| i32::try_from(i).unwrap());

@@ -12,18 +12,19 @@ use super::options::WriteOptions;
 use super::sink::PageSink;
 use crate::RNTupleError;
 
-/// An ntuple that several threads fill, each a cluster of its own ([`FillContext`]), as ROOT's `RNTupleParallelWriter`.
+/// Writes an ntuple that several threads fill, each with its own clusters ([`FillContext`]), like ROOT's
+/// `RNTupleParallelWriter`.
 ///
-/// Clusters stand in the order in which they are complete: within a context the order of entries is kept, between
-/// contexts there is none.
+/// Clusters are written in the order of their completion: within a context the order of entries is kept, between
+/// contexts it is undefined.
 #[derive(Debug)]
 pub struct ParallelWriter<'f> {
     shared: Mutex<(NTupleWriter, &'f mut dyn PageSink)>,
-    /// Entries that contexts hold.
+    /// Number of entries in contexts that were not flushed.
     unwritten: AtomicU64,
 }
 
-/// What one thread fills.
+/// The part of the writer for one thread.
 #[derive(Debug)]
 pub struct FillContext<'w, 'f> {
     writer: &'w ParallelWriter<'f>,
@@ -53,14 +54,14 @@ impl<'f> ParallelWriter<'f> {
         })
     }
 
-    /// A context for one thread.
+    /// Creates a context for one thread.
     pub fn context(&self) -> FillContext<'_, 'f> {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let fill = Fill::new(Arc::clone(shared.0.layout()), shared.0.options());
         FillContext { writer: self, fill }
     }
 
-    /// Writes what is left, and the anchor. Gives the number of entries.
+    /// Writes the remaining data and the anchor. Returns the number of entries.
     ///
     /// # Errors
     /// If a context was dropped with entries that were not flushed, or writing fails.
@@ -73,14 +74,14 @@ impl<'f> ParallelWriter<'f> {
             0 => writer.finish(sink),
             n => Err(unwritable(
                 writer.name(),
-                format!("{n} entries were given to fill contexts that were never flushed"),
+                format!("{n} entries are in fill contexts that were never flushed"),
             )),
         }
     }
 }
 
 impl FillContext<'_, '_> {
-    /// Adds entries; compresses them on this thread.
+    /// Adds entries, and compresses them on this thread.
     ///
     /// # Errors
     /// As [`NTupleWriter::extend`].
@@ -94,7 +95,7 @@ impl FillContext<'_, '_> {
             .add(batch, checked, &mut |fill| writer.commit(fill))
     }
 
-    /// Writes the cluster that this context fills, if it has entries. To be called at the end.
+    /// Writes the current cluster of this context, if it has entries. Must be called at the end.
     ///
     /// # Errors
     /// If writing fails.
@@ -105,7 +106,7 @@ impl FillContext<'_, '_> {
 
 impl ParallelWriter<'_> {
     fn commit(&self, fill: &mut Fill) -> Result<(), RNTupleError> {
-        // what takes time is done before the lock is taken
+        // expensive work is done before the lock is taken
         let Some(cluster) = fill.take()? else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! Payloads: pages and metadata, as they are given to a sink.
+//! Payloads: passes pages and metadata to a sink.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::sink::PageSink;
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, Locator, PageAddress, WrittenColumn};
 
-/// Writes envelopes, with memory that is used again for the next one.
+/// Writes envelopes with reusable memory.
 #[derive(Debug, Default)]
 pub(super) struct Envelopes {
     compressor: Compressor,
@@ -19,7 +19,7 @@ pub(super) struct Envelopes {
 }
 
 impl Envelopes {
-    /// Appends an envelope, compressed if it becomes smaller.
+    /// Appends an envelope, compressed if that makes it smaller.
     pub fn append(
         &mut self,
         sink: &mut dyn PageSink,
@@ -48,7 +48,7 @@ impl Envelopes {
     }
 }
 
-/// Writes pages; gives their addresses.
+/// Writes pages; returns their addresses.
 pub(super) fn append_pages(
     sink: &mut dyn PageSink,
     pages: &[&SealedPage],
@@ -65,7 +65,7 @@ pub(super) fn append_pages(
     }
 }
 
-/// Appends the pages of a cluster; gives what its page list says of them. `first_elements` of all columns are counted on.
+/// Appends the pages of a cluster; returns their records in the page list. `first_elements` of all columns are advanced.
 pub(super) fn append_cluster(
     sink: &mut dyn PageSink,
     cluster: &FilledCluster,
@@ -94,7 +94,7 @@ pub(super) fn append_cluster(
     Ok(cluster.columns.iter().zip(columns).map(written).collect())
 }
 
-/// Pages to be stored; those of equal bytes only once.
+/// Pages to write; pages with equal bytes are written only once.
 struct Distinct<'a> {
     merging: bool,
     pages: Vec<&'a SealedPage>,
@@ -110,7 +110,7 @@ impl<'a> Distinct<'a> {
         }
     }
 
-    /// Where among the stored pages this one is.
+    /// The index of this page among the written ones.
     fn place(&mut self, page: &'a SealedPage) -> usize {
         let next = self.pages.len();
         if self.merging {

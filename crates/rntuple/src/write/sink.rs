@@ -1,4 +1,4 @@
-//! Page sinks: where the pages and envelopes of an ntuple are written to.
+//! Page sinks: where pages and envelopes are written to.
 
 use std::fmt::Debug;
 
@@ -8,31 +8,31 @@ use super::options::WriteOptions;
 use crate::RNTupleError;
 use crate::spec::{Anchor, PageAddress};
 
-/// Which ntuple of a sink is written.
+/// The location of an ntuple in a sink.
 #[derive(Debug, Clone, Copy)]
 pub struct SinkPlace<'a> {
-    /// The directory of the file; sinks without directories have the number 0 alone.
+    /// The directory of the file; 0 for sinks without directories.
     pub directory: usize,
     /// The ntuple's name.
     pub name: &'a str,
-    /// What becomes of an ntuple that has this name.
+    /// What to do if an ntuple of this name exists.
     pub existing: Existing,
 }
 
-/// What becomes of an ntuple that is there by the name of another one.
+/// What to do with an existing ntuple of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It is an error.
+    /// Return an error.
     Refused,
-    /// It is hidden, as an older cycle.
+    /// Hide it as an older cycle.
     Hidden,
-    /// It is this one, which was continued.
+    /// Replace its anchor: it is the ntuple that is being continued.
     Continued,
 }
 
-/// Where pages and envelopes are written. What is written is visible when the anchor is.
+/// A destination of pages and envelopes. They become visible when the anchor is written.
 pub trait PageSink: Send + Debug {
-    /// Checks that an ntuple can be written at this place, before anything is.
+    /// Checks that an ntuple can be written to this location, before writing starts.
     ///
     /// # Errors
     /// If it cannot.
@@ -48,7 +48,7 @@ pub trait PageSink: Send + Debug {
         options: &WriteOptions,
     ) -> Result<PageAddress, RNTupleError>;
 
-    /// Writes sealed pages of one cluster, with their checksums; gives their addresses, in their order.
+    /// Writes the sealed pages of a cluster, with their checksums; returns their addresses in order.
     ///
     /// # Errors
     /// If writing fails.
@@ -61,9 +61,9 @@ pub trait PageSink: Send + Debug {
     /// Writes the anchor, which makes the ntuple visible.
     ///
     /// # Errors
-    /// If writing fails, or another ntuple has the name by now.
+    /// If writing fails, or the name has been taken in the meantime.
     fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError>;
 
-    /// The file that is written, to which regions of other files can be copied; none for other sinks.
+    /// The file being written, to which regions of other files can be copied; none for other sinks.
     fn file(&mut self) -> Option<&mut FileWriter>;
 }

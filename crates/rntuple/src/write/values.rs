@@ -1,4 +1,4 @@
-//! Values on their way from Arrow arrays to columns: checked against the model, in one form for each shape.
+//! Values between Arrow arrays and columns: checked against the model, in one form per shape.
 
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, OffsetBuffer};
 
@@ -8,27 +8,28 @@ use super::waiting::Blocks;
 use crate::RNTupleError;
 use crate::schema::DType;
 
-/// The values of a field, checked: of the shape's type, without anything missing.
+/// The checked values of a field: they have the shape's type, and none is missing.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Little-endian elements of that many bytes.
+    /// Little-endian elements of this size.
     Leaf { bytes: Buffer, size: usize },
     /// Booleans.
     Bools(BooleanBuffer),
-    /// Lists, texts and optional values: where they end.
+    /// Lists, strings and optional values, with the ends of lists.
     List { ends: Ends, item: Box<Values> },
     /// Lists of a fixed size.
     Array { size: usize, item: Box<Values> },
-    /// Members in the order of the shape's.
+    /// Members in the order of the shape.
     Record(Vec<Values>),
-    /// For each value its alternative, counted from 1 (0: none), and the values of each in their order.
+    /// The alternative of each value, counted from 1 (0: no value), and the values of each alternative in
+    /// order.
     Variant {
         tags: Vec<u8>,
         alternatives: Vec<Values>,
     },
 }
 
-/// Offsets of lists, one more than there are lists. The first one need not be zero; the items begin there.
+/// Offsets of lists, one more than the number of lists. The first need not be zero; the items begin there.
 #[derive(Debug)]
 pub(crate) enum Ends {
     Narrow(OffsetBuffer<i32>),
@@ -36,7 +37,7 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// Where among the items the list begins.
+    /// The start of a list among the items.
     pub fn at(&self, index: usize) -> usize {
         fn from_first<T: ArrowNativeType>(ends: &[T], index: usize) -> usize {
             let at = |index| ends.get(index).map_or(0, |end: &T| end.as_usize());
@@ -52,15 +53,15 @@ impl Ends {
 /// The columns of a field.
 #[derive(Debug)]
 pub(super) struct Columns<'a> {
-    /// Which of all columns the first one is.
+    /// Index of its first column among all columns.
     pub first: usize,
     pub columns: &'a mut [ColumnBuffer],
-    /// What waits in them, waits in these.
+    /// The memory of waiting elements.
     pub blocks: &'a Blocks,
 }
 
 impl<'a> Columns<'a> {
-    /// One of them, by its place among all columns.
+    /// A column, by its index among all columns.
     fn column(&mut self, at: usize) -> Result<(&mut ColumnBuffer, &'a Blocks), RNTupleError> {
         let own = at.checked_sub(self.first);
         let column = own.and_then(|at| self.columns.get_mut(at));
@@ -70,7 +71,7 @@ impl<'a> Columns<'a> {
 }
 
 impl Values {
-    /// Adds the values `from..to` to their columns. Nothing can be wrong with them any more.
+    /// Adds the values `from..to` to their columns. They have been checked.
     pub(super) fn append(
         &self,
         shape: &Shape,
@@ -149,7 +150,7 @@ impl Values {
         Ok(())
     }
 
-    /// Bytes of the values `from..to` as they will wait; of variants, about.
+    /// Size of the values `from..to` when they wait; approximate for variants.
     pub fn n_bytes(&self, from: usize, to: usize) -> usize {
         let n = to.saturating_sub(from);
         match self {
@@ -159,7 +160,7 @@ impl Values {
             Self::Array { size, item } => item.n_bytes(from * size, to * size),
             Self::Record(members) => members.iter().map(|member| member.n_bytes(from, to)).sum(),
             Self::Variant { tags, alternatives } => {
-                // as if the alternatives were spread evenly
+                // as if the alternatives were distributed evenly
                 let share = |values: &Self| {
                     let all = values.len();
                     let first = all * from / tags.len().max(1);

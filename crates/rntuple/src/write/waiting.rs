@@ -1,7 +1,7 @@
-//! Memory of elements that wait for their page: blocks of one size, which the next elements use as soon as a page is made.
+//! Memory of elements that wait for their page: blocks of one size, which are reused as soon as a page is made.
 //!
-//! Fresh memory costs more than what is done with the elements, and thousands of columns that grow and shrink, each in
-//! memory of its own, would ask for it again and again. So blocks are cut out of huge pages and belong to the whole cluster.
+//! Fresh memory costs more than processing the elements, and thousands of columns that grow and shrink would allocate it
+//! again and again. So blocks are cut out of huge pages, and belong to the whole cluster.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::RNTupleError;
 use crate::read::{Piece, Slab};
 
-/// Bytes of a block: little beside the elements of a few entries of thousands of columns.
+/// Size of a block: small compared with the elements of a few entries in thousands of columns.
 const BLOCK: usize = 4096;
 
-/// The blocks in which nothing waits, of a cluster that is being filled. Several threads take them and give them back.
+/// The free blocks of a cluster being filled, shared by several threads.
 #[derive(Debug, Default)]
 pub(super) struct Blocks(Mutex<Vec<Piece>>);
 
@@ -32,22 +32,22 @@ impl Blocks {
     }
 }
 
-/// Bytes of one column, in blocks.
+/// The bytes of a column, in blocks.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     blocks: VecDeque<Piece>,
-    /// Bytes of the first block that no longer wait.
+    /// Number of bytes in the first block that no longer wait.
     start: usize,
     len: usize,
 }
 
 impl Waiting {
-    /// Bytes that wait.
+    /// Number of waiting bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of memory that they take.
+    /// Memory of the blocks in bytes.
     pub fn n_held(&self) -> usize {
         self.blocks.len() * BLOCK
     }
@@ -71,7 +71,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// The bytes of a range: where they are, if that is one block, else in `gathered`.
+    /// The bytes of a range: directly if they are in one block, otherwise copied to `gathered`.
     pub fn bytes<'a>(&'a self, range: Range<usize>, gathered: &'a mut Vec<u8>) -> &'a [u8] {
         let (start, end) = (self.start + range.start, self.start + range.end);
         let first = start / BLOCK;
@@ -96,7 +96,7 @@ impl Waiting {
         gathered
     }
 
-    /// Takes bytes away that have become a page.
+    /// Removes bytes that have become a page.
     pub fn drop_first(&mut self, blocks: &Blocks, n: usize) {
         let n = n.min(self.len);
         self.start += n;
@@ -154,7 +154,7 @@ mod tests {
             let held: usize = columns.iter().map(Waiting::n_held).sum();
             let waiting: usize = expected.iter().map(Vec::len).sum();
             assert!(held <= waiting + 4 * BLOCK);
-            // every slab is held, or free, to its last block
+            // every block of every slab is either in use or free
             assert_eq!((held + blocks.free().len() * BLOCK) % Slab::HUGE, 0);
         }
     }

@@ -109,7 +109,7 @@ fn is_left_over(file: &RootFile, at: u64) -> bool {
     let bytes = bytes.into_iter().flatten().next().unwrap_or_default();
     let place = Place {
         url: source.url(),
-        what: "record behind the end",
+        what: "record after the end",
     };
     let is_mark = |key: Key| {
         (key.class_name.as_str(), key.title.as_str(), key.seek_key) == ("RBlob", MARK, at)

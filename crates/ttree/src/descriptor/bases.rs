@@ -1,11 +1,11 @@
-//! Classes that have a base twice, by two ways.
+//! Classes that inherit a base class twice.
 
 use std::collections::HashSet;
 
 use crate::interp::{Record, Shape};
 
-/// For each member of a record, those of its bases among them, the bases that it is of, the outermost first; none if no two
-/// members have the same name.
+/// The path of base classes for each member of a record, including members of its bases, outermost first; none if all
+/// member names are different.
 pub(super) fn bases(record: &Record) -> Option<Vec<Vec<String>>> {
     let mut found = Vec::new();
     members(record, &[], &mut found);

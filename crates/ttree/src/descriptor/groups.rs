@@ -1,4 +1,4 @@
-//! Branches of branches, as records that show the columns of others.
+//! Branches that only contain other branches, as records that project their columns.
 
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rntuple::spec::{FieldRecord, Role};
@@ -7,7 +7,8 @@ use super::Builder;
 use crate::model::BranchId;
 
 impl Builder<'_> {
-    /// Adds a record for each branch of branches: it is no field of its own, but can be asked for.
+    /// Adds a record for each branch that only contains branches. It is not among the fields, but
+    /// can be requested by name.
     pub(super) fn groups(&mut self, is_group: &dyn Fn(BranchId) -> bool) {
         for id in 0..self.model.branches.len() {
             let path = self.model.path(id);
@@ -63,7 +64,7 @@ impl Builder<'_> {
         field
     }
 
-    /// Adds a field that shows the columns of another.
+    /// Adds a projected field, with the columns of another.
     fn copy(&mut self, source: FieldId, parent: FieldId, name: &str) {
         let Some(own) = self.fields.get(source as usize) else {
             return;

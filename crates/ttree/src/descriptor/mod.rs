@@ -1,4 +1,4 @@
-//! A tree's branches as the fields and columns of an ntuple.
+//! Presents a tree's branches as fields and columns of an ntuple.
 
 mod bases;
 mod groups;
@@ -18,37 +18,37 @@ use crate::object::Infos;
 
 const REPETITIVE: u16 = 1;
 
-/// Where the elements of a column come from.
+/// The source of a column's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// Column `local` of a branch.
     Branch { branch: BranchId, local: usize },
-    /// Offsets that follow from a counter.
+    /// Offsets derived from a counter.
     Counter(BranchId),
 }
 
-/// A branch that is read.
+/// A branch with data.
 #[derive(Debug, Clone)]
 pub(crate) struct Data {
     pub shape: Shape,
     pub content: Content,
-    /// Its field.
+    /// The field of the branch.
     pub field: FieldId,
 }
 
-/// A tree as an ntuple.
+/// A tree presented as an ntuple.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub schema: Arc<Schema>,
     pub owners: Vec<Owner>,
     pub data: Vec<Option<Data>>,
-    /// Other names of fields.
+    /// Alternative names of fields.
     pub aliases: HashMap<String, FieldId>,
-    /// The bases of the members of records in which names meet.
+    /// Paths of base classes, for records in which member names are not unique.
     pub bases: HashMap<FieldId, Vec<Vec<String>>>,
 }
 
-/// Makes fields and columns of all branches whose meaning is known.
+/// Makes fields and columns of all branches that are understood.
 pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Described {
     let meanings = (0..model.branches.len()).map(|id| meaning(model, id, infos));
     let meanings: Vec<_> = meanings.collect();
@@ -75,7 +75,7 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
     builder.finish(writer)
 }
 
-/// A tree of these fields with these entries.
+/// The descriptor of a tree with this schema and these entries.
 pub(crate) fn descriptor(schema: Arc<Schema>, filling: &Filling) -> Descriptor {
     let n_clusters = filling.clusters.len().saturating_sub(1);
     let group = ClusterGroup {
@@ -98,7 +98,8 @@ pub(crate) fn descriptor(schema: Arc<Schema>, filling: &Filling) -> Descriptor {
     }
 }
 
-/// The branches that names without a path mean: one at the top, else the first, as ROOT's `TTree::GetBranch` finds it.
+/// The branch that a name without a path stands for: a top-level branch, or else the first, as ROOT's
+/// `TTree::GetBranch` finds it.
 fn owners_of_names(model: &TreeModel) -> HashMap<&str, BranchId> {
     let top_level = model.top_level.iter().copied();
     let mut owners = HashMap::with_capacity(model.branches.len());
@@ -118,11 +119,11 @@ struct Builder<'m> {
     top_level: Vec<FieldId>,
     skipped: Vec<SkippedField>,
     names: HashSet<String>,
-    /// The branch that a name without a path means.
+    /// The branch that a name without a path stands for.
     owners_of_names: HashMap<&'m str, BranchId>,
-    /// How often a path was met.
+    /// How often each path has occurred.
     seen: HashMap<String, usize>,
-    /// The field whose offsets are those of all lists with the same counter.
+    /// The field whose offsets are shared by all lists with the same counter.
     shared: HashMap<BranchId, FieldId>,
     data: Vec<Option<Data>>,
     aliases: HashMap<String, FieldId>,
@@ -134,7 +135,7 @@ impl Builder<'_> {
         if matches!(meaning, Ok(Meaning::Group)) {
             return;
         }
-        // nothing forbids two branches of the same name
+        // branch names need not be unique
         let mut path = self.model.path(id);
         let number = self.seen.entry(path.clone()).or_insert(0);
         *number += 1;
@@ -162,12 +163,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Takes a name that no other field has: the branch's own if that means this branch, else its path.
+    /// Selects a unique field name: the branch's own name if it stands for this branch, or else its path.
     fn own_name(&mut self, id: BranchId, path: &str) -> String {
         let branch = self.model.branch(id);
         let own = branch.map_or("", |branch| branch.name.as_str());
         let is_meant = self.owners_of_names.get(own) == Some(&id);
-        // a branch at the top may have the path of another as its name
+        // a top-level branch may have the path of another branch as its name
         let is_free = |name: &str| {
             let owner = self.owners_of_names.get(name);
             owner.is_none_or(|&owner| owner == id) && !self.names.contains(name)
@@ -224,7 +225,7 @@ impl Builder<'_> {
         field
     }
 
-    /// A list with a counter: its offsets are those of all lists with that counter.
+    /// Adds a list with a counter. All lists with this counter share their offsets.
     fn counted(&mut self, id: BranchId, counter: BranchId, name: &str, shape: &Shape) -> FieldId {
         let field = self.add(None, name, Role::Collection, shape.type_name(), None);
         match self.shared.get(&counter) {
@@ -300,7 +301,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The members of a record, those of its bases among them.
+    /// Adds the members of a record, including those of its bases.
     fn members(&mut self, field: FieldId, record: &Record, branch: BranchId, local: &mut usize) {
         for member in &record.members {
             match &member.shape {
@@ -352,7 +353,7 @@ impl Builder<'_> {
         self.columns.push(ColumnRecord {
             column_type,
             bits: match column_type {
-                // TTree stores a boolean in a byte
+                // a boolean takes a byte in a TTree
                 ColumnType::Bit => 8,
                 _ => column_type.default_bits(),
             },
@@ -379,7 +380,7 @@ impl Builder<'_> {
             name: self.model.name.clone(),
             description: self.model.title.clone(),
             writer,
-            // equal trees have equal fields in the same places
+            // equal trees have equal fields at the same positions
             header_checksum: femtobarn_codec::xxh3(text.as_bytes()),
             header_flags: 0,
             in_header: (self.fields.len(), self.columns.len()),

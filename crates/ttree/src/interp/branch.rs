@@ -1,4 +1,4 @@
-//! What the entries of a branch are.
+//! What the entries of a branch mean.
 
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rootfile::{ElementKind, StreamerElement};
@@ -14,33 +14,33 @@ use crate::model::{Branch, BranchId, TreeModel};
 use crate::object::codes::OFFSET_P;
 use crate::object::{Infos, squeezed};
 
-/// ROOT's kinds of branches: members of the items of a TClonesArray and of a collection.
+/// ROOT's kinds of branches that are members of items of a TClonesArray, or of a collection.
 const MEMBER_OF_CLONES: i64 = 31;
 const MEMBER_OF_COLLECTION: i64 = 41;
 
-/// Where the bytes of an entry are.
+/// The layout of a branch's entries.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
-    /// Each entry has the same size.
+    /// All entries have the same size.
     Fixed { size: usize },
-    /// As many items of the same size as a counter says.
+    /// A counter gives the number of items, which have the same size.
     Counted { counter: BranchId, size: usize },
-    /// Entries begin where the basket says.
+    /// The basket has the offsets of entries.
     Entries,
-    /// The same of lists of arrays, whose lengths are the items of another branch.
+    /// The same for lists of arrays whose lengths are the items of another branch.
     Lists { lengths: BranchId },
 }
 
-/// What the entries of a branch are.
+/// What the entries of a branch mean.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Meaning {
-    /// The branches below it.
+    /// The branch only contains other branches.
     Group,
-    /// Values.
+    /// The branch has values.
     Values { shape: Shape, content: Content },
 }
 
-/// Finds out what the entries of a branch are. The error says why that is not known.
+/// Finds out what the entries of a branch mean. The error says why that is not possible.
 pub(crate) fn meaning(
     model: &TreeModel,
     id: BranchId,
@@ -53,7 +53,7 @@ pub(crate) fn meaning(
         return unsupported(problem.clone());
     }
     if !branch.children.is_empty() {
-        // of a TClonesArray the number of its items is shown, too
+        // a TClonesArray also has the number of its items as a field
         let is_clones = match branch.parent {
             None => branch.object_class == "TClonesArray",
             Some(_) => element(branch, infos).is_some_and(|own| own.type_name == "TClonesArray"),
@@ -113,7 +113,7 @@ fn entries(shape: Shape) -> Meaning {
     }
 }
 
-/// Arrays of variable length: as many as a counter says, if it is one that can be read.
+/// Arrays of variable length. Their counter must be a readable branch.
 fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning, TreeError> {
     let is_readable = model.branch(counter).is_some_and(|branch| {
         branch.leaves.len() == 1 && counter_number(branch).is_some() && is_complete(branch)
@@ -130,18 +130,18 @@ fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning,
     Ok(Meaning::Values { shape, content })
 }
 
-/// Whether the entries of a branch are all there, as far as the tree says.
+/// Whether a branch has all its entries, as far as the tree states.
 fn is_complete(branch: &Branch) -> bool {
     branch.problem.is_none() && branch.lacks.is_none()
 }
 
-/// The number in which a branch counts.
+/// The number type of a counter branch.
 pub(crate) fn counter_number(branch: &Branch) -> Option<Number> {
     let leaf = branch.leaves.first()?;
     if leaf.length > 1 {
         return None;
     }
-    // a collection that is split stores the number of its items
+    // a split collection stores the number of its items
     if matches!(branch.kind, 3 | 4) {
         return Some(Number::plain(DType::Int32));
     }
@@ -152,7 +152,7 @@ fn is_integer(dtype: DType) -> bool {
     dtype != DType::Bool && !dtype.is_float()
 }
 
-/// Objects, texts, containers.
+/// Objects, strings, containers.
 fn objects(
     model: &TreeModel,
     branch: &Branch,
@@ -163,7 +163,7 @@ fn objects(
     let is_member_of_items = matches!(branch.kind, MEMBER_OF_CLONES | MEMBER_OF_COLLECTION);
     let Some(element) = element.filter(|_| branch.element >= 0) else {
         if branch.object_class.is_empty() {
-            return unsupported("its type is not known");
+            return unsupported("its type is unknown");
         }
         let mut shape = whole(&mut shapes, branch, infos)?;
         if is_member_of_items {
@@ -181,13 +181,13 @@ fn objects(
             item: Box::new(Shape::Number(item)),
             container: "std::vector".into(),
         };
-        // the counter is a branch of its own
+        // the counter is a separate branch
         if !is_member_of_items {
             return Ok(entries(list(ListWire::Marked)));
         }
         let Some(lengths) = lengths(model, branch, &counter.name, infos) else {
             return unsupported(format!(
-                "its lengths are in a branch {:?}, which cannot be read",
+                "its lengths are in branch {:?}, which cannot be read",
                 counter.name
             ));
         };
@@ -196,7 +196,7 @@ fn objects(
             content: Content::Lists { lengths },
         });
     }
-    // the sizes of the leaf's title are those of the element, too
+    // the dimensions in the leaf's title are those of the element as well
     let mut shape = shapes.element(element, &[])?;
     if is_member_of_items {
         shape = rest(shape);
@@ -204,7 +204,7 @@ fn objects(
     Ok(entries(shape))
 }
 
-/// The branch of the same collection that holds a member which counts.
+/// The branch of the same collection with the member that has the lengths.
 fn lengths(model: &TreeModel, branch: &Branch, counter: &str, infos: &Infos) -> Option<BranchId> {
     let siblings = &model.branch(branch.parent?)?.children;
     let counts = |id: BranchId| match meaning(model, id, infos).ok()? {
@@ -224,7 +224,7 @@ fn lengths(model: &TreeModel, branch: &Branch, counter: &str, infos: &Infos) -> 
     siblings.iter().find(is_it).and_then(|&id| counts(id))
 }
 
-/// The objects of a TBranchObject, each behind the name of its class.
+/// The objects of a TBranchObject, each after its class name.
 fn object_with_name(branch: &Branch, infos: &Infos) -> Result<Meaning, TreeError> {
     let class = branch.object_class.as_str();
     let Shape::Record(record) = Shapes::new(infos).class(class)? else {
@@ -247,7 +247,7 @@ fn object_with_name(branch: &Branch, infos: &Infos) -> Result<Meaning, TreeError
     ))))
 }
 
-/// A whole object, of the version that the branch names.
+/// A complete object, in the version that the branch states.
 fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shape, TreeError> {
     let class = branch.object_class.as_str();
     let cpp = Cpp::parse(class)?;
@@ -258,7 +258,7 @@ fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shap
     match info {
         Some(info) if !is_special(&cpp.name) => {
             let mut record = shapes.record(info)?;
-            // those that ROOT does not leave to the class itself have no header
+            // objects of classes without a custom streamer have no header
             if let (0, RecordWire::Headed { version, checksum }) = (branch.kind, &record.wire) {
                 record.wire = RecordWire::Maybe {
                     version: *version,
@@ -312,7 +312,7 @@ pub(crate) fn rest(item: Shape) -> Shape {
     }
 }
 
-/// The member that a branch holds.
+/// The streamer element of the member that a branch holds.
 fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement> {
     let own = clean_name(&branch.name);
     let at = usize::try_from(branch.element).ok()?;
@@ -324,7 +324,7 @@ fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement>
         .chain(infos.get(class, version))
         .chain(infos.newest(class));
     for info in candidates {
-        // the branch of a base has the name of the object
+        // the branch of a base class has the name of the object
         let is_own = |element: &&StreamerElement| {
             let is_base = matches!(element.kind, ElementKind::Base { .. });
             element.name == own || (is_base && info.checksum == branch.checksum)
@@ -340,7 +340,7 @@ fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement>
     parent.elements.iter().find(|element| element.name == own)
 }
 
-/// The member's name in a branch's name: behind the last dot, without dimensions.
+/// The member's name from a branch name: the part after the last dot, without dimensions.
 fn clean_name(name: &str) -> &str {
     let name = name.split('[').next().unwrap_or(name);
     let name = name.trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Shapes of C++ types, of classes by the file's streamer infos.
+//! Shapes of C++ types; those of classes are found by the file's streamer infos.
 
 use std::borrow::Cow;
 
@@ -15,20 +15,21 @@ use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::{Infos, codes::*, squeezed};
 
-/// Classes in classes: deeper than this is damage.
+/// Maximum nesting of classes; deeper nesting is treated as damage.
 const DEEPEST: usize = 60;
-/// Members of a class and of those in it: each class could have two of the next, so that depth alone is no limit.
+/// Maximum number of members of a class, including nested ones. A nesting limit alone is not enough, as each class may
+/// contain the next one twice.
 const MOST_MEMBERS: usize = 100_000;
 
-/// Finds the shapes of types.
+/// Determines the shapes of types.
 pub(crate) struct Shapes<'s> {
     infos: &'s Infos,
-    /// The classes around the one that is looked at.
+    /// The classes around the current one.
     around: Vec<String>,
     n_members: usize,
-    /// ROOT's type of what the container contains that is looked at, if an element says it.
+    /// ROOT's type code of the items of the current container, if an element states it.
     content: Option<i32>,
-    /// Whether it is in a version of a class that is not the one shown.
+    /// Whether the current class version is not the one presented.
     is_other: bool,
 }
 
@@ -43,11 +44,10 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// The shape of a type; `header`: whether containers have a byte count and a version in front. Those inside of
-    /// others never have.
+    /// The shape of a type. `header`: whether containers begin with byte count and version; nested containers never do.
     pub fn of_type(&mut self, cpp: &Cpp, header: bool) -> Result<Shape, TreeError> {
         if cpp.pointers > 0 {
-            return unsupported(format!("pointers ({}*) are not followed", cpp.text));
+            return unsupported(format!("pointers ({}*) are not supported", cpp.text));
         }
         if let Some(dtype) = number(&cpp.name) {
             return Ok(Shape::Number(Number::plain(dtype)));
@@ -64,7 +64,7 @@ impl<'s> Shapes<'s> {
                     member("_0", self.argument(cpp, 0)?),
                     member("_1", self.argument(cpp, 1)?),
                 ];
-                // only of a map that is one, so that others are not taken for maps
+                // only for the items of a map, so that other pairs are not mistaken for maps
                 let pair = match (name, members.as_slice()) {
                     ("map", [key, value]) => {
                         let (key, value) = (key.shape.type_name(), value.shape.type_name());
@@ -87,13 +87,13 @@ impl<'s> Shapes<'s> {
                     .get(1)
                     .and_then(|size| size.text.trim().parse().ok());
                 let Some(size) = size else {
-                    return unsupported(format!("the size in {:?}", cpp.text));
+                    return unsupported(format!("invalid size in {:?}", cpp.text));
                 };
                 Ok(self.argument(cpp, 0)?.in_arrays(&[size]))
             }
             _ => {
                 let mut shape = self.class(&cpp.text)?;
-                // uproot names what is in containers without these spaces, and members as the file does
+                // use the names of uproot: types without these spaces, and members as in the file
                 if let Shape::Record(record) = &mut shape {
                     record.name = record.name.replace("> >", ">>");
                 }
@@ -104,9 +104,9 @@ impl<'s> Shapes<'s> {
 
     fn argument(&mut self, cpp: &Cpp, at: usize) -> Result<Shape, TreeError> {
         let Some(argument) = cpp.arguments.get(at) else {
-            return unsupported(format!("the type {:?} has too few arguments", cpp.text));
+            return unsupported(format!("type {:?} has too few arguments", cpp.text));
         };
-        // what is said of a container holds for what is in it, and not further in
+        // the type code applies to the container's items, but not further in
         let content = self.content.take();
         self.around.push(String::new());
         let shape = self.of_type(argument, false);
@@ -117,8 +117,8 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// The number as which a value of an enumeration is stored in a container: files do not describe enumerations, but what
-    /// is in a pair or in a member that is a container.
+    /// The number type in which a value of an enumeration is stored in a container. Files do not describe enumerations,
+    /// but the items of a pair, or of a member that is a container.
     fn enumerator(&self, cpp: &Cpp, at: usize, content: Option<i32>) -> Option<Number> {
         let code = match cpp.name.as_str() {
             name if name.ends_with("map") => {
@@ -130,12 +130,12 @@ impl<'s> Shapes<'s> {
             }
             _ => content?,
         };
-        // ROOT stores those of other sizes, too, as `int`, and reads what it stores of them from beyond their end
+        // ROOT stores enumerations of other sizes as `int` as well, and reads beyond the end of their memory to do so
         let is_int = matches!(code, INT | UINT);
         is_int.then(|| basic(code, "").ok()).flatten()
     }
 
-    /// The shape of a class: its newest version in the file.
+    /// The shape of a class, in its newest version in the file.
     pub fn class(&mut self, name: &str) -> Result<Shape, TreeError> {
         if let Some(known) = known_class(name) {
             return Ok(known);
@@ -145,23 +145,23 @@ impl<'s> Shapes<'s> {
             "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap"
         ) {
             return unsupported(format!(
-                "a {name} that is not split into branches: only its data say what its items are"
+                "a {name} that is not split into branches, so the class of its items is unknown"
             ));
         }
         let Some(info) = self.infos.newest(name) else {
             if name.starts_with("ElementLink<") {
                 return Ok(element_link(name));
             }
-            return unsupported(format!("the file does not describe the class {name}"));
+            return unsupported(format!("the file has no description of class {name}"));
         };
         self.record(info).map(Shape::Record)
     }
 
-    /// The shape of one version of a class.
+    /// The shape of a class version.
     pub fn record(&mut self, info: &StreamerInfo) -> Result<Record, TreeError> {
         let name = squeezed(&info.name);
         if self.around.contains(&name) || self.around.len() > DEEPEST {
-            return unsupported(format!("the class {} contains itself", info.name));
+            return unsupported(format!("class {} contains itself", info.name));
         }
         self.around.push(name);
         let members = self.members(info);
@@ -189,7 +189,7 @@ impl<'s> Shapes<'s> {
         })
     }
 
-    /// The other versions of a class that are described, but not inside of such a version.
+    /// The other described versions of a class; none within such a version.
     fn others(&mut self, info: &StreamerInfo) -> Vec<Version> {
         if self.is_other {
             return Vec::new();
@@ -231,7 +231,7 @@ impl<'s> Shapes<'s> {
         Ok(members)
     }
 
-    /// The shape of a member, `before` being those in front of it.
+    /// The shape of a member that follows the members `before`.
     pub fn element(
         &mut self,
         element: &StreamerElement,
@@ -242,7 +242,7 @@ impl<'s> Shapes<'s> {
             ElementKind::Base { .. } if element.name == "TObject" => {
                 return Ok(Shape::Hidden(Hidden::Object));
             }
-            // a TArray writes itself, also as a base
+            // a TArray has a custom streamer, also as a base class
             ElementKind::Base { .. } if element.name.starts_with("TArray") => {
                 return self.class(&element.name);
             }
@@ -250,7 +250,7 @@ impl<'s> Shapes<'s> {
                 let info = self.infos.get(&element.name, *version);
                 return match info {
                     Some(info) => self.record(info).map(Shape::Record),
-                    // bases that are containers have no streamer info
+                    // container base classes have no streamer info
                     None => self.of_type(&Cpp::parse(type_of_base(element))?, true),
                 };
             }
@@ -258,7 +258,7 @@ impl<'s> Shapes<'s> {
                 let found = place(before, &counter.name, &mut 0);
                 let (Some(counter), true) = (found, sizes(element).is_empty()) else {
                     return unsupported(format!(
-                        "{} {}, for which {} counts",
+                        "{} {} with counter {}",
                         element.type_name, element.name, counter.name
                     ));
                 };
@@ -288,7 +288,7 @@ impl<'s> Shapes<'s> {
                 wire: NumberWire::Bits,
             }),
             simple if simple < OFFSET_L => Shape::Number(basic(simple, &element.title)?),
-            // arrays of them have a header, as those of containers
+            // arrays of TString have a header, like containers
             TSTRING if !sizes.is_empty() => Shape::Text(TextWire::Short { header: true }),
             TSTRING => Shape::Text(TextWire::Root),
             TOBJECT => Shape::Hidden(Hidden::Object),
@@ -305,8 +305,8 @@ impl<'s> Shapes<'s> {
         Ok(shape.in_arrays(&sizes))
     }
 
-    /// An object as a member. A `std::array` of containers is described as an array of objects of their class, which never
-    /// have headers.
+    /// The shape of a member object. A `std::array` of containers is described as an array of container objects, which
+    /// have no headers.
     fn any(&mut self, class: &str) -> Result<Shape, TreeError> {
         let cpp = Cpp::parse(class);
         let is_container = |cpp: &Cpp| container(&cpp.name).is_some();
@@ -322,7 +322,7 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// A container of the standard library as a member.
+    /// The shape of a member that is a standard container.
     fn stl(&mut self, element: &StreamerElement) -> Result<Shape, TreeError> {
         let type_name = element.type_name.trim_end_matches('*');
         let cpp = Cpp::parse(type_name)?;
@@ -338,7 +338,7 @@ impl<'s> Shapes<'s> {
     }
 }
 
-/// A symmetric matrix writes its base, and then half of its elements.
+/// A symmetric matrix stores its base, then half of its elements.
 fn symmetric(info: &StreamerInfo, mut members: Vec<Member>) -> Result<Record, TreeError> {
     let rows = place(&members, "fNrows", &mut 0);
     let elements =
@@ -349,13 +349,13 @@ fn symmetric(info: &StreamerInfo, mut members: Vec<Member>) -> Result<Record, Tr
                 _ => None,
             });
     let (Some(counter), Some(wire)) = (rows, elements) else {
-        return unsupported(format!("{} is not as ROOT describes it", info.name));
+        return unsupported(format!("{} differs from ROOT's description", info.name));
     };
     *wire = ListWire::Triangle { counter };
     Ok(Record::bare(info.name.clone(), members))
 }
 
-/// The type of a base, which may be "BASE".
+/// The type of a base class, whose type name may be "BASE".
 fn type_of_base(element: &StreamerElement) -> &str {
     match element.type_name.as_str() {
         "BASE" | "" => &element.name,
@@ -363,8 +363,8 @@ fn type_of_base(element: &StreamerElement) -> &str {
     }
 }
 
-/// The sizes of a fixed array, the outermost first. ROOT has written arrays of strings and containers without the number of
-/// their dimensions, so that only their length says that they are some.
+/// The dimensions of a fixed-size array, outermost first. ROOT has written arrays of strings and containers without the
+/// number of dimensions, so that only their length shows that they are arrays.
 pub(super) fn sizes(element: &StreamerElement) -> Vec<u64> {
     let size = |&size: &i32| u64::try_from(size).ok().filter(|&size| size > 0);
     let length = size(&element.array_length);
@@ -381,7 +381,7 @@ pub(super) fn sizes(element: &StreamerElement) -> Vec<u64> {
     }
 }
 
-/// The place of a member that counts, the members of bases being counted in place of these; the last one of that name.
+/// The position of a counter member. Members of bases count in place of the base; the last member of that name is used.
 fn place(members: &[Member], name: &str, at: &mut usize) -> Option<usize> {
     let mut found = None;
     for member in members {
@@ -416,7 +416,7 @@ pub(super) fn list(header: bool, item: Shape, container: impl Into<Cow<'static, 
     }
 }
 
-/// As many items as the member at `counter` says.
+/// A list whose length is in the member at `counter`.
 pub(super) fn pointed(counter: usize, mark: bool, header: bool, item: Shape) -> Shape {
     Shape::List {
         wire: ListWire::Pointed {
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Arrays of strings have been written without the number of their dimensions, so that one string was read.
+    /// Arrays of strings written without the number of dimensions were read as one string.
     #[test]
     fn sizes_are_taken_from_where_they_are() {
         for (length, dim, max_index, expected) in [

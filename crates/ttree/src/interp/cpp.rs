@@ -1,4 +1,4 @@
-//! Names of C++ types as trees.
+//! Parses names of C++ types.
 
 use crate::TreeError;
 use crate::error::unsupported;
@@ -6,17 +6,18 @@ use crate::error::unsupported;
 /// A C++ type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cpp {
-    /// Without arguments, namespace `std` and `const`; `unsigned int` is one name.
+    /// The name without template arguments, namespace `std` and `const`; `unsigned int` is one
+    /// name.
     pub name: String,
-    /// Arguments of the template.
+    /// Template arguments.
     pub arguments: Vec<Cpp>,
-    /// How many stars are behind it.
+    /// Number of trailing stars.
     pub pointers: usize,
-    /// As it was written.
+    /// The original text.
     pub text: String,
 }
 
-/// Templates in templates.
+/// Maximum nesting of templates.
 const DEEPEST: usize = 40;
 
 impl Cpp {
@@ -25,9 +26,7 @@ impl Cpp {
         let parsed = parser.one(0)?;
         match parser.rest.trim() {
             "" => Ok(parsed),
-            rest => unsupported(format!(
-                "the type {text:?} is not understood from {rest:?} on"
-            )),
+            rest => unsupported(format!("cannot parse type {text:?} from {rest:?} on")),
         }
     }
 }
@@ -40,7 +39,7 @@ impl Parser<'_> {
     fn one(&mut self, depth: usize) -> Result<Cpp, TreeError> {
         let whole = self.rest;
         if depth > DEEPEST {
-            return unsupported("a type of too many templates in templates");
+            return unsupported("templates are nested too deeply");
         }
         let (name, rest) = self.rest.split_at(
             self.rest
@@ -63,10 +62,10 @@ impl Parser<'_> {
                 if let Some(rest) = self.rest.strip_prefix(',') {
                     self.rest = rest;
                 } else if !self.rest.starts_with('>') {
-                    return unsupported(format!("the type {whole:?} is not understood"));
+                    return unsupported(format!("cannot parse type {whole:?}"));
                 }
             }
-            // a class inside of a template's class
+            // a class within a template class
             let end = self
                 .rest
                 .find(['<', '>', ',', '*', '&'])
@@ -76,7 +75,7 @@ impl Parser<'_> {
                 name = String::new();
                 self.rest = rest;
                 if self.rest.starts_with('<') {
-                    return unsupported(format!("the type {whole:?} is not understood"));
+                    return unsupported(format!("cannot parse type {whole:?}"));
                 }
             }
         }

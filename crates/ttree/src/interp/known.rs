@@ -1,4 +1,4 @@
-//! Types that files do not describe: numbers, containers, classes that write themselves.
+//! Types that files do not describe: numbers, containers, classes with custom streamers.
 
 use femtobarn_rntuple::schema::DType;
 
@@ -9,7 +9,7 @@ use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::codes::*;
 
-/// The full name of a container of the standard library, or of ROOT's; none if it is none.
+/// The full name of a standard or ROOT container; none if it is another type.
 pub(super) fn container(name: &str) -> Option<&'static str> {
     Some(match name {
         "vector" => "std::vector",
@@ -29,7 +29,7 @@ pub(super) fn container(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A number of one of ROOT's types; the title has the range of those that have one.
+/// The number type of a type code. The title has the range, for types with a range.
 pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
     Ok(Number::plain(match code {
         CHAR | LEGACY_CHAR => DType::Int8,
@@ -45,11 +45,15 @@ pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
         BOOL => DType::Bool,
         DOUBLE32 => return Ok(double32(title)),
         FLOAT16 => return Ok(float16(title)),
-        _ => return unsupported(format!("numbers of ROOT's type {code}")),
+        _ => {
+            return unsupported(format!(
+                "numbers of ROOT's type code {code} are not supported"
+            ));
+        }
     }))
 }
 
-/// The number that a C++ name means.
+/// The number type of a C++ name.
 pub(super) fn number(name: &str) -> Option<DType> {
     Some(match name {
         "bool" | "Bool_t" => DType::Bool,
@@ -76,7 +80,8 @@ pub(super) fn number(name: &str) -> Option<DType> {
     })
 }
 
-/// ATLAS's links have the same members whatever they lead to; files may describe only some of them.
+/// ATLAS element links have the same members for all targets, but files may describe only some of
+/// them.
 pub(super) fn element_link(name: &str) -> Shape {
     let headed = || RecordWire::Headed {
         version: 1,
@@ -106,7 +111,7 @@ pub(super) fn element_link(name: &str) -> Shape {
     })
 }
 
-/// Classes that write themselves.
+/// Classes with custom streamers.
 pub(super) fn known_class(name: &str) -> Option<Shape> {
     let headed = |version| RecordWire::Headed {
         version,
@@ -179,7 +184,7 @@ pub(super) fn known_class(name: &str) -> Option<Shape> {
 mod tests {
     use super::*;
 
-    /// Bytes had the sign of characters, so that 255 was read as -1.
+    /// Bytes were read as signed characters, so that 255 became -1.
     #[test]
     fn bytes_have_no_sign() {
         for name in ["Byte_t", "byte", "UChar_t", "uint8_t"] {

@@ -1,4 +1,4 @@
-//! Leaves: numbers, their arrays and records.
+//! Leaves: numbers, and their arrays and records.
 
 use femtobarn_rntuple::schema::DType;
 
@@ -11,7 +11,7 @@ use crate::error::unsupported;
 use crate::model::{BranchId, Leaf};
 use crate::object::codes::*;
 
-/// The number that a leaf holds; none if it holds none. `title` has the range of a Double32_t.
+/// The number type of a leaf; none if it has another type. `title` has the range of a Double32_t.
 pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
     let signed = |signed, unsigned| Number::plain(if leaf.is_unsigned { unsigned } else { signed });
     Some(match leaf.class_name.as_str() {
@@ -43,7 +43,7 @@ pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
     })
 }
 
-/// Sizes of the dimensions that are fixed, and whether there is another, from a title such as `x[n][3]`.
+/// The fixed dimensions, and whether there is a variable one, from a title such as `x[n][3]`.
 pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
     let Some(open) = leaf.title.find('[') else {
         return (Vec::new(), false);
@@ -62,7 +62,7 @@ pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
         has_any |= !inner.is_empty();
         match inner.parse::<u64>() {
             Ok(size) if size > 0 => sizes.push(size),
-            // the range of a Double32_t is no dimension
+            // the range of a Double32_t is not a dimension
             _ if inner.contains(',') => {}
             _ => is_jagged = true,
         }
@@ -73,14 +73,14 @@ pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
     (sizes, is_jagged)
 }
 
-/// Several leaves in branch `own`: a record. Arrays may be as long as a leaf in front of them says.
+/// Several leaves of branch `own`: a record. The lengths of arrays may be in a preceding leaf.
 pub(crate) fn record(leaves: &[Leaf], own: BranchId) -> Result<Shape, TreeError> {
     let mut members = Vec::with_capacity(leaves.len());
     for (at, leaf) in leaves.iter().enumerate() {
         let (sizes, _) = dimensions(leaf);
         let Some(number) = number(leaf, "") else {
             return unsupported(format!(
-                "leaf {:?}, one of several, is no number",
+                "the branch has several leaves, and leaf {:?} is not a number",
                 leaf.name
             ));
         };
@@ -92,7 +92,7 @@ pub(crate) fn record(leaves: &[Leaf], own: BranchId) -> Result<Shape, TreeError>
             }
             Some(_) => {
                 return unsupported(format!(
-                    "leaf {:?}, one of several, has its counter in another branch",
+                    "the branch has several leaves, and the counter of leaf {:?} is in another branch",
                     leaf.name
                 ));
             }

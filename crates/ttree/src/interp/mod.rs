@@ -1,4 +1,4 @@
-//! From a branch to what its bytes mean.
+//! Interprets branches: what their bytes mean.
 
 mod branch;
 mod class;

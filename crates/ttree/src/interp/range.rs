@@ -1,11 +1,11 @@
-//! Ranges and bits of Float16_t and Double32_t, which stand in titles: `[low,high,bits]`. ROOT derives from them how
-//! values are stored, and what it derives is followed here, also where it is odd.
+//! Ranges and bits of Float16_t and Double32_t in titles: `[low,high,bits]`. They determine how ROOT stores values.
+//! This code follows ROOT exactly, also in odd cases.
 
 use femtobarn_rntuple::schema::DType;
 
 use super::shape::{Number, NumberWire};
 
-/// A Double32_t whose title is `title`.
+/// A Double32_t with this title.
 pub(crate) fn double32(title: &str) -> Number {
     Number {
         dtype: DType::Float64,
@@ -13,7 +13,7 @@ pub(crate) fn double32(title: &str) -> Number {
     }
 }
 
-/// A Float16_t whose title is `title`.
+/// A Float16_t with this title.
 pub(crate) fn float16(title: &str) -> Number {
     Number {
         dtype: DType::Float32,
@@ -21,8 +21,8 @@ pub(crate) fn float16(title: &str) -> Number {
     }
 }
 
-/// The part of a leaf's title that has the range: what is behind the slash, and in titles of ROOT before 6.18, which
-/// have none, the whole.
+/// The part of a leaf's title with the range: after the slash; the whole title if it was written by ROOT before
+/// 6.18, without a slash.
 pub(super) fn of_leaf(title: &str) -> &str {
     match title.split_once('/') {
         Some((_, range)) if title.contains("/[") => range,
@@ -30,7 +30,7 @@ pub(super) fn of_leaf(title: &str) -> &str {
     }
 }
 
-/// How values with the range of a title are stored; none if the title says nothing.
+/// The storage of values with the range of a title; none if the title has no range.
 fn wire(title: &str) -> Option<NumberWire> {
     let (low, high, bits) = parts(title)?;
     if low < high {
@@ -38,7 +38,7 @@ fn wire(title: &str) -> Option<NumberWire> {
         let factor = f64::from(steps) / (high - low);
         return Some(NumberWire::Steps { low, factor });
     }
-    // up to 14 bits are taken as they are; from 15 on, ROOT takes the lower limit for the number of bits
+    // up to 14 bits are used as they are; from 15 on, ROOT uses the lower limit as the number of bits
     #[expect(clippy::cast_possible_truncation, reason = "as ROOT does")]
     let bits = match bits {
         0..=14 => i32::try_from(bits).ok()?,
@@ -66,7 +66,7 @@ fn parts(title: &str) -> Option<(f64, f64, u32)> {
     Some((limit(low), limit(high), bits))
 }
 
-/// A limit: a number, or one of the multiples of π that ROOT looks for in the text.
+/// A limit: a number, or one of the multiples of π that ROOT recognizes.
 fn limit(text: &str) -> f64 {
     use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
     let text = text.to_lowercase().replace(' ', "");
@@ -85,7 +85,7 @@ fn limit(text: &str) -> f64 {
     }
 }
 
-/// The number that a text begins with; zero if it begins with none.
+/// The number at the beginning of a text; zero if there is none.
 fn number(text: &str) -> f64 {
     let text = text.trim_start();
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e');
@@ -101,7 +101,7 @@ fn number(text: &str) -> f64 {
     0.0
 }
 
-/// The whole number that a text begins with.
+/// The integer at the beginning of a text.
 fn integer(text: &str) -> Option<u32> {
     let text = text.trim_start();
     let text = text.strip_prefix('+').unwrap_or(text);
@@ -109,7 +109,7 @@ fn integer(text: &str) -> Option<u32> {
     let digits = text.get(..end.unwrap_or(text.len()))?;
     match digits.parse() {
         Ok(value) => Some(value),
-        // negative and too large ones are none that there can be
+        // negative and too large numbers are invalid
         Err(_) => (text.starts_with('-') || !digits.is_empty()).then_some(0),
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-    /// The limits and factors are those that ROOT 6.40 shows for these titles.
+    /// The expected limits and factors are those that ROOT 6.40 computes for these titles.
     #[test]
     fn ranges_in_titles() {
         let steps = |low, factor| Some(NumberWire::Steps { low, factor });

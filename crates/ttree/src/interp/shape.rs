@@ -1,30 +1,30 @@
-//! What bytes mean: numbers, texts, lists, records, as they are stored and as they are shown.
+//! The meaning of bytes: numbers, strings, lists and records, in stored and presented form.
 
 use std::borrow::Cow;
 
 use femtobarn_rntuple::schema::DType;
 
-/// A number as stored and as shown.
+/// A number in stored and presented form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number {
-    /// Type of the values that are shown.
+    /// Type of the presented values.
     pub dtype: DType,
-    /// How they are stored.
+    /// The storage.
     pub wire: NumberWire,
 }
 
-/// How numbers are stored.
+/// The storage of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NumberWire {
-    /// As they are, big-endian.
+    /// Big-endian numbers of the same type.
     Plain,
     /// As `float`.
     Single,
-    /// Four bytes that count steps from `low` on, `factor` of them to one.
+    /// A 32-bit integer that counts steps above `low`, `factor` steps per unit.
     Steps { low: f64, factor: f64 },
-    /// A byte of exponent, and two with sign and so many bits of mantissa.
+    /// One byte of exponent, and two bytes with the sign and so many bits of the mantissa.
     Truncated { bits: i32 },
-    /// The bits of a TObject: two bytes follow if it is referenced.
+    /// The bits of a TObject: two more bytes follow if it is referenced.
     Bits,
 }
 
@@ -36,7 +36,7 @@ impl Number {
         }
     }
 
-    /// Bytes as stored; none if that depends on the value.
+    /// Stored size in bytes; none if that depends on the value.
     pub fn size(&self) -> Option<usize> {
         match self.wire {
             NumberWire::Plain => Some(self.dtype.size()),
@@ -47,44 +47,44 @@ impl Number {
     }
 }
 
-/// How texts are stored.
+/// The storage of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextWire {
-    /// A byte of length, or 255 and four; `header`: a byte count and a version in front.
+    /// One length byte, or 255 and a 32-bit length. `header`: byte count and version come first.
     Short { header: bool },
-    /// The same without ever a header: a TString.
+    /// The same, never with a header: a TString.
     Root,
-    /// Four bytes of length.
+    /// A 32-bit length.
     Long,
 }
 
-/// How lists are stored.
+/// The storage of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListWire {
-    /// Their number, then the items; `header`: a byte count and a version in front.
+    /// Number of items, then the items. `header`: byte count and version come first.
     Counted { header: bool },
-    /// The same without ever a header: a TArray.
+    /// The same, never with a header: a TArray.
     Bare,
     /// Items up to the end of the entry.
     Rest,
-    /// The same behind a byte that says whether there are any.
+    /// The same, after a byte that states whether there are items.
     Marked,
-    /// As many as another branch says, behind a byte that says whether there are any.
+    /// The number of items is in another branch. A byte states whether there are items.
     Elsewhere,
-    /// As many as member `counter` of the record says, where the members of bases are counted in place of the base;
-    /// `mark`: a byte in front says whether there are any; `header`: a byte count and a version are in front.
+    /// The number of items is in member `counter` of the record, where members of bases count in place of the base.
+    /// `mark`: a byte states whether there are items. `header`: byte count and version come first.
     Pointed {
         counter: usize,
         mark: bool,
         header: bool,
     },
-    /// The upper right triangle of a symmetric matrix with as many rows as member `counter` says, row by row; all elements
-    /// are shown.
+    /// The upper right triangle of a symmetric matrix, row by row. Member `counter` has the number of rows. All elements
+    /// are presented.
     Triangle { counter: usize },
 }
 
 impl ListWire {
-    /// The member that counts the items.
+    /// The member with the number of items.
     pub fn counter(self) -> Option<usize> {
         match self {
             Self::Pointed { counter, .. } | Self::Triangle { counter } => Some(counter),
@@ -93,25 +93,25 @@ impl ListWire {
     }
 }
 
-/// What has no name and no column.
+/// Stored parts without name and column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
     /// A TObject.
     Object,
     /// So many bytes.
     Bytes(usize),
-    /// The name of a class, and a zero behind it.
+    /// The name of a class, and a zero byte.
     ClassName,
 }
 
-/// How a record begins.
+/// The beginning of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecordWire {
-    /// With its first member.
+    /// No header: its first member.
     Bare,
-    /// With a byte count and the version of the class, which must be this one.
+    /// A byte count, and the version of the class, which must be this one.
     Headed { version: i32, checksum: u32 },
-    /// With or without such a header: with it, if its byte count is just that of the entry.
+    /// With or without such a header: there is one if its byte count equals the size of the entry.
     Maybe { version: i32, checksum: u32 },
 }
 
@@ -120,23 +120,23 @@ pub(crate) enum RecordWire {
 pub(crate) struct Member {
     pub name: String,
     pub shape: Shape,
-    /// Its members stand among those of the record.
+    /// Whether it is a base class, whose members count among those of the record.
     pub is_base: bool,
 }
 
-/// Members one after another.
+/// A sequence of members.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
     pub name: String,
     pub wire: RecordWire,
     pub members: Vec<Member>,
-    /// Other versions of the class that the file describes, as far as they can be read.
+    /// Other versions of the class in the file that can be read.
     pub others: Vec<Version>,
-    /// The versions and checksums of all that the file describes.
+    /// Versions and checksums of all descriptions in the file.
     pub described: Vec<(i32, u32)>,
 }
 
-/// The members that a class has in one version.
+/// The members of a class in one version.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Version {
     pub version: i32,
@@ -157,7 +157,7 @@ impl Record {
     }
 }
 
-/// What bytes mean.
+/// The meaning of bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Number(Number),
@@ -177,7 +177,7 @@ pub(crate) enum Shape {
 }
 
 impl Member {
-    /// Whether its members stand among those of the record also where these are stored one by one and counted.
+    /// Whether its members count among those of the record even where members are stored and counted one by one.
     pub fn is_open_base(&self) -> bool {
         match &self.shape {
             // a TNamed is stored as a whole
@@ -188,7 +188,7 @@ impl Member {
 }
 
 impl Shape {
-    /// Bytes that it takes, if always the same.
+    /// Size in bytes, if it is constant.
     pub fn size(&self) -> Option<usize> {
         match self {
             Self::Number(number) => number.size(),
@@ -205,7 +205,7 @@ impl Shape {
         }
     }
 
-    /// Number and repetitions, if it is numbers only.
+    /// Number type and count, if it consists of equal numbers only.
     pub fn as_numbers(&self) -> Option<(Number, usize)> {
         match self {
             Self::Number(number) => Some((*number, 1)),
@@ -217,7 +217,7 @@ impl Shape {
         }
     }
 
-    /// Fixed-size arrays of `self`, the outermost size first.
+    /// Fixed-size arrays of `self`, outermost dimension first.
     pub fn in_arrays(self, sizes: &[u64]) -> Self {
         sizes.iter().rev().fold(self, |item, &n| Self::Array {
             n,
@@ -225,7 +225,7 @@ impl Shape {
         })
     }
 
-    /// Whether values say of which version of a class they are, which may be one that is not described.
+    /// Whether values state the version of their class, which may be one without a description.
     pub fn has_versions(&self) -> bool {
         match self {
             Self::Number(_) | Self::Text(_) | Self::Hidden(_) => false,
@@ -237,7 +237,7 @@ impl Shape {
         }
     }
 
-    /// Number of columns below it.
+    /// Number of columns.
     pub fn n_columns(&self) -> usize {
         match self {
             Self::Number(_) => 1,
@@ -253,7 +253,7 @@ impl Shape {
         }
     }
 
-    /// The C++ type.
+    /// The C++ type name.
     pub fn type_name(&self) -> String {
         match self {
             Self::Number(number) => number.dtype.type_name().to_owned(),
@@ -270,7 +270,7 @@ impl Shape {
                         .collect();
                     format!("{container}<{}>", parts.join(","))
                 }
-                // with its size
+                // including its size
                 (_, bitset) if bitset.starts_with("std::bitset<") => bitset.to_owned(),
                 _ => format!("{container}<{}>", item.type_name()),
             },

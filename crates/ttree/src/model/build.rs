@@ -1,4 +1,4 @@
-//! From a tree's objects to the model.
+//! Builds the model of a tree from its objects.
 
 use super::clusters::{Recorded, clusters};
 use femtobarn_rootfile::streamed_text;
@@ -8,11 +8,11 @@ use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::{Infos, Ints, Object, ObjectId, ObjectReader, Places, Value};
 
-/// Branches in branches: deeper than this is damage.
+/// Maximum nesting of branches; deeper nesting is treated as damage.
 const DEEPEST: usize = 100;
 
-/// Builds the model of the tree in `bytes`, an object of `class_name` behind a key of `key_len` bytes, and what is in its
-/// branches. The model is none if it is that of `like`; what of it is as there shares its texts.
+/// Builds the model of the tree in `bytes`, an object of `class_name` with a key of `key_len` bytes, and the contents of
+/// its branches. The model is none if it equals `like`. Otherwise parts that equal those of `like` share their strings.
 pub(crate) fn build(
     infos: &Infos,
     class_name: &str,
@@ -23,7 +23,7 @@ pub(crate) fn build(
     let mut reader = ObjectReader::new(infos, bytes, key_len);
     let top = reader.top(class_name)?;
     let Some(tree) = reader.objects.get(top) else {
-        return unsupported("no tree");
+        return unsupported("the object is not a tree");
     };
     let n_entries = tree.int("fEntries").and_then(|n| u64::try_from(n).ok());
     let n_entries = n_entries.unwrap_or(0);
@@ -48,7 +48,7 @@ pub(crate) fn build(
     };
     let clusters = clusters(n_entries, &builder.contents, &recorded);
     let Some(filling) = Filling::new(n_entries, clusters, &builder.contents) else {
-        return unsupported("its baskets are too many");
+        return unsupported("it has too many baskets");
     };
     let (name, title) = (tree.text("fName"), tree.text("fTitle"));
     let is_like = like.is_some_and(|like| {
@@ -68,7 +68,7 @@ fn same(text: &[u8], known: Option<&Text>) -> Text {
     }
 }
 
-/// What a branch says of itself, but for its baskets, its leaves and where it is.
+/// The record of a branch, without its baskets, leaves and position in the tree.
 struct Row<'s> {
     /// Name, title, class of the object, class of the member, class of the items, file; then class of the branch.
     texts: [&'s [u8]; 7],
@@ -138,7 +138,7 @@ impl Row<'_> {
     }
 }
 
-/// What a leaf says of itself.
+/// The record of a leaf.
 struct LeafRow<'s> {
     /// Name, title, class.
     texts: [&'s [u8]; 3],
@@ -176,7 +176,7 @@ impl LeafRow<'_> {
     }
 }
 
-/// What a branch says of its baskets.
+/// A branch's record of its baskets.
 struct Baskets<'s> {
     n_entries: i64,
     n_written: usize,
@@ -188,33 +188,33 @@ struct Baskets<'s> {
 
 struct Builder<'b, 's> {
     objects: &'b [Object<'s>],
-    /// Those that are not as in `like` in their place.
+    /// Branches that differ from the one at the same position of `like`.
     branches: Vec<Option<Branch>>,
     like: Option<&'b TreeModel>,
-    /// Of the tree.
+    /// Number of entries of the tree.
     n_entries: u64,
-    /// What is in each branch.
+    /// The contents of each branch.
     contents: Vec<Contents>,
-    /// The leaves of the branch that is looked at.
+    /// The leaves of the current branch.
     rows: Vec<LeafRow<'b>>,
-    /// Branch and position of each object that is a leaf.
+    /// Branch and position of each leaf object.
     leaves: Vec<Option<(BranchId, usize)>>,
-    /// The object of the leaf that counts for a leaf.
+    /// The counter object of a leaf.
     counts: Vec<(BranchId, usize, ObjectId)>,
     /// Whether an object is a branch that was added.
     seen: Vec<bool>,
-    /// Where the members of branches and leaves are.
+    /// Positions of members of branches and leaves.
     places: Places<'s>,
 }
 
 impl<'b> Builder<'b, '_> {
-    /// What is in an array of objects.
+    /// The items of an array of objects.
     fn items(&self, array: Option<ObjectId>) -> &'b [Option<ObjectId>] {
         let array = array.and_then(|id| self.objects.get(id));
         array.map_or(&[], |array| array.items.as_slice())
     }
 
-    /// Adds the branches of a tree or a branch.
+    /// Adds the branches of a tree or of a branch.
     fn branches(
         &mut self,
         owner: ObjectId,
@@ -316,7 +316,7 @@ impl<'b> Builder<'b, '_> {
         self.branches.push(branch);
     }
 
-    /// Looks at the leaves of a branch.
+    /// Reads the leaves of a branch.
     fn leaves(&mut self, id: BranchId, leaves: Option<ObjectId>, contents: &mut Contents) {
         self.rows.clear();
         for &item in self.items(leaves).iter().flatten() {
@@ -350,7 +350,7 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// The branch in a place of `like`.
+    /// The branch at a position of `like`.
     fn known(&self, id: BranchId) -> Branch {
         let known = self.like.and_then(|like| like.branch(id));
         known.cloned().unwrap_or_default()
@@ -359,7 +359,7 @@ impl<'b> Builder<'b, '_> {
     fn link_counts(&mut self) {
         for (id, at, count) in std::mem::take(&mut self.counts) {
             let count = self.leaves.get(count).copied().flatten();
-            // a leaf that cannot be found counts nothing: who needs it finds none of its branch
+            // a leaf that does not exist counts nothing: it is not found when it is needed
             let count = Some(count.unwrap_or((usize::MAX, 0)));
             let known = self.like.and_then(|like| like.branch(id)?.leaves.get(at));
             let is_known = known.is_some_and(|known| known.count == count);
@@ -380,7 +380,7 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// All branches, each with those below it.
+    /// Builds the model: all branches, each with its children.
     fn model(mut self, name: String, title: String, class_name: String) -> TreeModel {
         let built = std::mem::take(&mut self.branches).into_iter().enumerate();
         let built = built.map(|(id, branch)| branch.unwrap_or_else(|| self.known(id)));
@@ -405,7 +405,7 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// The baskets, whose entries must follow each other.
+    /// The baskets, whose entries must be contiguous.
     fn baskets(&self, own: &Object<'_>, recorded: &Baskets<'_>) -> Result<Vec<Basket>, String> {
         let Baskets {
             n_entries,
@@ -438,7 +438,7 @@ impl<'b> Builder<'b, '_> {
             }
             if first != next || end < first {
                 return Err(format!(
-                    "basket {at} has entries {first}..{end} where those from {next} on should be"
+                    "basket {at} has entries {first}..{end}, but the next ones are those from {next} on"
                 ));
             }
             next = end;
@@ -462,7 +462,7 @@ impl<'b> Builder<'b, '_> {
         Ok(out)
     }
 
-    /// Adds the baskets that are stored in the branch itself.
+    /// Adds baskets that are stored within the branch.
     fn embedded(&self, own: &Object<'_>, from: usize, mut next: u64, out: &mut Vec<Basket>) {
         let items = self.items(own.object("fBaskets"));
         for item in items.iter().skip(from).flatten() {

@@ -1,22 +1,22 @@
-//! Clusters: where a tree's baskets were all written to the file at once.
+//! Clusters: entries at which all of a tree's baskets were flushed to the file.
 
 use super::Contents;
 use crate::object::Ints;
 
-/// More clusters than these would be no clusters but damage.
+/// More clusters are treated as damage.
 const MOST: u64 = 1 << 20;
 
-/// What the tree says of its clusters.
+/// The tree's record of its clusters.
 #[derive(Debug, Default)]
 pub(super) struct Recorded<'a> {
-    /// Last entry of each range of clusters of the same size, and that size.
+    /// Last entry of each range of clusters of equal size, and that size.
     pub range_ends: Ints<'a>,
     pub range_sizes: Ints<'a>,
-    /// Entries of the clusters behind those ranges, if positive.
+    /// Size in entries of the clusters after those ranges, if positive.
     pub auto_flush: i64,
 }
 
-/// First entry of each cluster, and the number of entries behind the last.
+/// First entry of each cluster, and the number of entries after the last.
 pub(super) fn clusters(n_entries: u64, branches: &[Contents], recorded: &Recorded<'_>) -> Vec<u64> {
     let found = from_record(n_entries, recorded).unwrap_or_else(|| from_baskets(branches));
     let mut out = vec![0];
@@ -52,7 +52,7 @@ fn from_record(n_entries: u64, recorded: &Recorded<'_>) -> Option<Vec<u64>> {
     Some(out)
 }
 
-/// The entries at which every branch begins a basket.
+/// The entries at which a basket begins in every branch.
 fn from_baskets(branches: &[Contents]) -> Vec<u64> {
     let starts = |branch: &Contents| -> Vec<u64> {
         branch

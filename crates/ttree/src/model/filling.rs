@@ -1,22 +1,22 @@
-//! What is in the branches of one file, in few bytes: of thousands of files it is all in memory.
+//! The contents of the branches of a file, packed: they are in memory for all of thousands of files.
 
 use super::{Basket, BranchId, Place};
 
-/// What is in a branch.
+/// The contents of a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Entries that it has.
+    /// Number of entries.
     pub n_entries: u64,
-    /// Bytes of its baskets, decompressed, as the writer counted them.
+    /// Uncompressed size of its baskets, as counted by the writer.
     pub total_bytes: u64,
-    /// The largest value of its first leaf, if that counts: of arrays, no more items are written.
+    /// The largest value of its first leaf, if it is a counter: no more items per array are written.
     pub maximum: Option<i64>,
-    /// Baskets in the order of entries, those in the tree's own object at the end.
+    /// Baskets in the order of entries; baskets within the tree's own object are last.
     pub baskets: Vec<Basket>,
 }
 
 impl Contents {
-    /// Which of a tree's entries are not there, if any.
+    /// Which of a tree's entries the branch lacks, if any.
     pub(super) fn lacks(&self, n_entries: u64) -> Option<String> {
         let first = self.baskets.first().map_or(0, |basket| basket.first_entry);
         let end = self.baskets.last().map_or(0, Basket::end);
@@ -26,29 +26,29 @@ impl Contents {
         })
     }
 
-    /// Whether there are fewer entries than the branch says, of those of a tree.
+    /// Whether there are fewer entries than the branch counts, among those of the tree.
     pub(super) fn lacks_own(&self, n_entries: u64) -> bool {
         let end = self.baskets.last().map_or(0, Basket::end);
         end < self.n_entries.min(n_entries)
     }
 }
 
-/// What is in the branches of a tree.
+/// The contents of the branches of a tree.
 #[derive(Debug, Clone, Default)]
 pub struct Filling {
     /// Number of entries.
     pub n_entries: u64,
-    /// First entry of each cluster, and the number of entries behind the last.
+    /// First entry of each cluster, and the number of entries after the last.
     pub clusters: Vec<u64>,
-    /// Where each branch begins in `packed`.
+    /// Start of each branch in `packed`.
     starts: Box<[u32]>,
     packed: Box<[u8]>,
-    /// Whether there are baskets in the tree's own object.
+    /// Whether there are baskets within the tree's own object.
     pub(crate) is_embedded: bool,
 }
 
 impl Filling {
-    /// Packs what is in the branches; none if that is more than 4 GiB.
+    /// Packs the contents of the branches; none if that takes more than 4 GiB.
     pub(super) fn new(n_entries: u64, clusters: Vec<u64>, branches: &[Contents]) -> Option<Self> {
         let mut packer = Packer(Vec::with_capacity(16 * branches.len()));
         let mut starts = Vec::with_capacity(branches.len());
@@ -66,17 +66,17 @@ impl Filling {
         })
     }
 
-    /// Entries of the branch that has most, as the branches count them; none of a tree without branches.
+    /// The largest number of entries that a branch counts; none for a tree without branches.
     pub(crate) fn most_of_a_branch(&self) -> Option<u64> {
         let branches = 0..self.starts.len();
         branches.map(|branch| self.n_entries_of(branch)).max()
     }
 
-    /// Entries of a branch, as it counts them.
+    /// The number of entries that a branch counts.
     fn n_entries_of(&self, branch: BranchId) -> u64 {
         let start = self.starts.get(branch).map(|&start| start as usize);
         let packed = start.and_then(|start| self.packed.get(start..));
-        // the number that a packer writes first
+        // a packer writes this number first
         packed.map_or(0, |packed| Unpacker(packed).number())
     }
 
@@ -88,7 +88,7 @@ impl Filling {
     }
 }
 
-/// Numbers of seven bits a byte, the lowest first.
+/// Writes numbers with seven bits per byte, lowest first.
 struct Packer(Vec<u8>);
 
 impl Packer {
@@ -122,7 +122,7 @@ impl Packer {
             match &basket.place {
                 Place::File { offset, n_bytes } => {
                     self.number(0);
-                    // most baskets of a branch are not far from each other
+                    // most baskets of a branch are close to each other
                     self.signed(offset.wrapping_sub(end).cast_signed());
                     self.number(*n_bytes);
                     end = offset.wrapping_add(*n_bytes);
@@ -145,7 +145,7 @@ fn low(value: u64) -> u8 {
     (value & 0x7F) as u8
 }
 
-/// The way back, of what a `Packer` has made.
+/// Reads what a `Packer` has written.
 struct Unpacker<'a>(&'a [u8]);
 
 impl Unpacker<'_> {

@@ -1,4 +1,4 @@
-//! The tree: branches, their leaves, and where their baskets are.
+//! The model of a tree: branches, leaves, and positions of baskets.
 
 mod build;
 mod clusters;
@@ -14,7 +14,7 @@ pub use text::Text;
 /// Index of a branch in [`TreeModel::branches`].
 pub type BranchId = usize;
 
-/// A tree, but for what is in its branches: that of files that were written alike is the same.
+/// A tree without the contents of its branches. It is the same for files with the same branches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeModel {
     /// Name.
@@ -23,13 +23,13 @@ pub struct TreeModel {
     pub title: String,
     /// Class: TTree, TNtuple, TNtupleD.
     pub class_name: String,
-    /// All branches, each in front of those below it.
+    /// All branches, each before its children.
     pub branches: Vec<Branch>,
-    /// The branches directly in the tree.
+    /// The top-level branches.
     pub top_level: Vec<BranchId>,
 }
 
-/// A branch. Trees of files that were written alike share its texts.
+/// A branch. Trees with the same branches share its strings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Branch {
     /// Name.
@@ -38,7 +38,7 @@ pub struct Branch {
     pub title: Text,
     /// Class of the branch itself: TBranch, TBranchElement, TBranchObject.
     pub class_name: Text,
-    /// Class of the object that it holds, if it is of a class.
+    /// Class of the object in the branch, if there is one.
     pub object_class: Text,
     /// Class that the member belongs to.
     pub parent_class: Text,
@@ -48,25 +48,25 @@ pub struct Branch {
     pub class_version: i64,
     /// Checksum of the class.
     pub checksum: u32,
-    /// Position among the elements of the class's streamer info; −1 for a whole class.
+    /// Index of the member in the class's streamer info; −1 for a complete object.
     pub element: i64,
     /// ROOT's kind of a TBranchElement: 3 and 4 are collections, 31 and 41 members of their items.
     pub kind: i64,
-    /// ROOT's number of the type of a member.
+    /// The type code of the member.
     pub streamer_type: i64,
-    /// The branch above.
+    /// The parent branch.
     pub parent: Option<BranchId>,
-    /// The branches below.
+    /// The child branches.
     pub children: Vec<BranchId>,
     /// Leaves.
     pub leaves: Vec<Leaf>,
     /// Compression settings: algorithm × 100 + level.
     pub compression: i64,
-    /// Name of the file that has the baskets; empty: the tree's file.
+    /// Name of the file with the baskets; empty if that is the tree's file.
     pub file_name: Text,
-    /// Why the record of its baskets makes no sense, if it does not.
+    /// Why the record of its baskets is invalid, if it is.
     pub problem: Option<String>,
-    /// Which entries it lacks, if it has not all of the tree's.
+    /// Which of the tree's entries it lacks, if any.
     pub lacks: Option<String>,
     /// Whether it lacks entries that it counts itself. Branches that were filled less often do not.
     pub lacks_own: bool,
@@ -75,32 +75,32 @@ pub struct Branch {
 /// A leaf.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaf {
-    /// Class, which says the type.
+    /// Class, which determines the type.
     pub class_name: Text,
     /// Name.
     pub name: Text,
     /// Title: name, and dimensions in brackets.
     pub title: Text,
-    /// Number of values; of an array of variable length, of each item.
+    /// Number of values; for arrays of variable length, number of values per item.
     pub length: i64,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub size: i64,
-    /// Whether the numbers have no sign.
+    /// Whether the numbers are unsigned.
     pub is_unsigned: bool,
-    /// ROOT's number of the type, of a TLeafElement.
+    /// The type code, for a TLeafElement.
     pub type_code: i64,
-    /// The leaf that says how many values there are: its branch, and its position there.
+    /// The counter leaf: its branch, and its index there.
     pub count: Option<(BranchId, usize)>,
 }
 
 /// A basket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basket {
-    /// Its first entry.
+    /// The first entry.
     pub first_entry: u64,
     /// Number of entries.
     pub n_entries: u64,
-    /// Where it is.
+    /// The position.
     pub place: Place,
 }
 
@@ -111,27 +111,27 @@ impl Basket {
     }
 }
 
-/// Where a basket is.
+/// The position of a basket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A record of the file.
     File {
-        /// Where it begins.
+        /// Offset of the record.
         offset: u64,
         /// Size of the record: key and data.
         n_bytes: u64,
     },
-    /// In the tree's own object.
+    /// Within the tree's own object.
     Tree {
-        /// Where the values are in the object, decompressed.
+        /// Range of the values in the decompressed object.
         data: Range<usize>,
-        /// Where the entries begin in the values, if that was written.
+        /// Offsets of the entries in the values, if they were written.
         offsets: Option<Vec<u32>>,
     },
 }
 
 impl Place {
-    /// The bytes of the file in which it is, if it is a record of its own.
+    /// The range in the file, if the basket is a separate record.
     pub fn range(&self) -> Option<Range<u64>> {
         match *self {
             Self::File { offset, n_bytes } => Some(offset..offset.saturating_add(n_bytes)),
@@ -146,7 +146,7 @@ impl TreeModel {
         self.branches.get(id)
     }
 
-    /// Names from the topmost branch down to this one, with slashes between.
+    /// The path from the top-level branch to this one, with slashes.
     pub fn path(&self, id: BranchId) -> String {
         let mut names = Vec::new();
         let mut current = Some(id);
@@ -158,7 +158,7 @@ impl TreeModel {
         names.join("/")
     }
 
-    /// The topmost branch above one.
+    /// The top-level ancestor of a branch.
     pub fn top_of(&self, mut id: BranchId) -> BranchId {
         while let Some(parent) = self.branch(id).and_then(|branch| branch.parent) {
             id = parent;

@@ -1,22 +1,22 @@
-//! Texts that many trees share.
+//! Strings that many trees share.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A name, title or class: trees of files that were written alike hold it once.
+/// A name, title or class, shared by trees with the same branches.
 #[derive(Clone, Default, Eq)]
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// As a string.
+    /// As a string slice.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether its bytes are these. Of nothing no bytes are compared: where an empty slice points there may be no memory, and
-    /// to look there takes AVX-512 a hundred times longer than to compare a name.
+    /// Whether its bytes are these. Empty slices are not compared: they may point to unmapped memory, and accessing that
+    /// with AVX-512 takes a hundred times longer than comparing a name.
     pub(crate) fn is(&self, bytes: &[u8]) -> bool {
         self.0.len() == bytes.len() && (bytes.is_empty() || self.0.as_bytes() == bytes)
     }

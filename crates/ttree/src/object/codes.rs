@@ -1,4 +1,4 @@
-//! ROOT's numbers of types (`TVirtualStreamerInfo::EReadWrite`).
+//! ROOT's type codes (`TVirtualStreamerInfo::EReadWrite`).
 
 pub const CHAR: i32 = 1;
 pub const SHORT: i32 = 2;
@@ -19,9 +19,9 @@ pub const LONG64: i32 = 16;
 pub const ULONG64: i32 = 17;
 pub const BOOL: i32 = 18;
 pub const FLOAT16: i32 = 19;
-/// Added to the type of the elements of an array of fixed size.
+/// Added to the type code of the elements of a fixed-size array.
 pub const OFFSET_L: i32 = 20;
-/// Added to the type of the elements behind a pointer.
+/// Added to the type code of the elements behind a pointer.
 pub const OFFSET_P: i32 = 40;
 pub const OBJECT: i32 = 61;
 pub const ANY: i32 = 62;

@@ -7,7 +7,7 @@ use femtobarn_rootfile::StreamerInfo;
 /// Streamer infos by class.
 #[derive(Debug, Default)]
 pub(crate) struct Infos {
-    /// Of the bytes of the file that they were read from.
+    /// Hash of the bytes that they were read from.
     pub hash: u64,
     by_class: HashMap<String, Vec<StreamerInfo>>,
 }
@@ -36,7 +36,7 @@ impl Infos {
         self.all(class).iter()
     }
 
-    /// The description of one version of a class.
+    /// The description of a class version.
     pub fn get(&self, class: &str, version: i32) -> Option<&StreamerInfo> {
         self.versions(class).find(|info| info.version == version)
     }
@@ -52,7 +52,7 @@ impl Infos {
     }
 }
 
-/// A class name without the spaces that some versions of ROOT put in, and others do not.
+/// A class name without the spaces that only some versions of ROOT write.
 pub(crate) fn squeezed(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();
@@ -62,7 +62,7 @@ pub(crate) fn squeezed(name: &str) -> String {
             out.push(letter);
             continue;
         }
-        // a space between two words matters ("unsigned int")
+        // a space between two words is significant ("unsigned int")
         let before = out.chars().last().is_some_and(is_word);
         let after = letters.peek().copied().is_some_and(is_word);
         if before && after {

@@ -1,4 +1,4 @@
-//! Objects as a file's streamer infos describe them, as far as a tree needs them.
+//! Reads objects by the streamer infos of the file, as far as a tree needs them.
 
 pub(crate) mod codes;
 mod infos;

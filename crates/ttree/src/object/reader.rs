@@ -1,4 +1,4 @@
-//! Reading objects: class tags, references, byte counts, members as the streamer infos list them.
+//! Reads objects: class tags, references, byte counts, and members in the order of the streamer infos.
 
 use std::rc::Rc;
 
@@ -11,14 +11,14 @@ use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::error::unsupported;
 
-/// The version of TLeaf whose members are known here; there is no later one.
+/// The version of TLeaf whose members are known here, which is the latest.
 const LEAF_VERSION: u16 = 2;
 const NEW_CLASS: u32 = 0xFFFF_FFFF;
 const CLASS_MASK: u32 = 0x8000_0000;
 const BYTE_COUNT: u32 = 0x4000_0000;
-/// Added to positions when they become tags.
+/// Offset between positions and tags.
 const MAP_OFFSET: usize = 2;
-/// Numbers that are needed of trees, branches and leaves.
+/// The required numbers of trees, branches and leaves.
 const NEEDED: [&str; 16] = [
     "fEntries",
     "fAutoFlush",
@@ -37,39 +37,39 @@ const NEEDED: [&str; 16] = [
     "fNClusterRange",
     "fMaxBaskets",
 ];
-/// Bytes of an object, about: those of branches and leaves are more, those of lists fewer.
+/// Approximate size of an object: branches and leaves are larger, lists smaller.
 const BYTES_OF_OBJECT: usize = 100;
-/// Members of a leaf, those of its bases included, about.
+/// Approximate number of members of a leaf, including those of its bases.
 const LEAST_MEMBERS: usize = 8;
-/// Objects in objects: branches in branches, in practice.
+/// Maximum nesting of objects, which in practice are branches.
 const DEEPEST: usize = 256;
 
-/// Reads objects of one buffer.
+/// Reads the objects of one buffer.
 #[derive(Debug)]
 pub(crate) struct ObjectReader<'s> {
     infos: &'s Infos,
     pub cursor: Cursor<'s>,
-    /// Positions in tags count from the beginning of the record: the key is before the object.
+    /// Positions in tags count from the beginning of the record, which is the key.
     displacement: usize,
-    /// Classes and objects by their tags, which grow.
+    /// Classes and objects by tag, in ascending order.
     classes: Vec<(usize, &'s str)>,
     known: Vec<(usize, ObjectId)>,
     pub objects: Vec<Object<'s>>,
     depth: usize,
-    /// How classes are described that were met before, by where their names are and by version: few, and asked for often.
+    /// Descriptions of classes met before, by the address of the name and by version. They are few, and needed often.
     described: Vec<(*const str, u16, Option<&'s StreamerInfo>)>,
-    /// What is done for the members of descriptions that were met before.
+    /// The steps for descriptions met before.
     steps: Vec<(*const StreamerInfo, Rc<[Step<'s>]>)>,
 }
 
-/// What is done for a member, or for several that are not needed.
+/// The step for a member, or for several that are not needed.
 #[derive(Debug)]
 enum Step<'s> {
-    /// So many bytes of numbers are skipped.
+    /// Skip so many bytes of numbers.
     Skip(usize),
-    /// Something that is not needed, and says its size.
+    /// Skip a member with a byte count.
     Sized(&'s StreamerElement),
-    /// A base without members that are needed.
+    /// Read a base class without required members.
     Object,
     Number(&'s str, i32),
     Text(&'s str),
@@ -87,7 +87,7 @@ impl<'s> Step<'s> {
             _ if is_base => Self::Member(element),
             ANY if element.type_name == "ROOT::TIOFeatures" => Self::Sized(element),
             TSTRING => Self::Text(&element.name),
-            // counters are needed to read on
+            // counters are needed to continue
             _ if is_fixed && code != COUNTER && !NEEDED.contains(&element.name.as_str()) => {
                 Self::Skip(Ints::size_of(code))
             }
@@ -123,7 +123,7 @@ impl<'s> ObjectReader<'s> {
         }
     }
 
-    /// An object whose class is known from its key.
+    /// Reads the object whose class is in its key.
     pub fn top(&mut self, class: &'s str) -> Result<ObjectId, TreeError> {
         let id = self.reserve(class);
         self.body(class, id)?;
@@ -144,7 +144,7 @@ impl<'s> ObjectReader<'s> {
         }
     }
 
-    /// An object behind a pointer: none, one that was read before, or a new one.
+    /// Reads an object behind a pointer: null, one that was read before, or a new one.
     pub fn any(&mut self) -> Result<Option<ObjectId>, TreeError> {
         const WHAT: &str = "pointer to an object";
         let start = self.cursor.position();
@@ -177,7 +177,7 @@ impl<'s> ObjectReader<'s> {
             tag => return Ok(tagged(&self.known, tag)),
         };
         let Some(class) = class else {
-            // the class was named in something that was skipped
+            // the class was named in a part that was skipped
             let Some(end) = end else {
                 return Err(self.cursor.corrupt(WHAT, "the tag of a class", word));
             };
@@ -189,16 +189,18 @@ impl<'s> ObjectReader<'s> {
         match (self.nested(class, id), end) {
             (Err(error), None) => Err(error),
             (Err(error), Some(_)) if is_of_trees(class) => Err(error),
-            // what is not needed may be what is not understood
+            // a part that is not needed may be unsupported
             (_, Some(end)) => self.cursor.jump(end, WHAT).map(|()| Some(id)),
             (Ok(()), None) => Ok(Some(id)),
         }
     }
 
-    /// An object within another one, or its base.
+    /// Reads a member object, or a base.
     fn nested(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         if self.depth >= DEEPEST {
-            return unsupported(format!("objects are nested more than {DEEPEST} times"));
+            return unsupported(format!(
+                "objects are nested more than {DEEPEST} levels deep"
+            ));
         }
         self.depth += 1;
         let result = self.body(class, id);
@@ -206,7 +208,7 @@ impl<'s> ObjectReader<'s> {
         result
     }
 
-    /// An object with its header, into `id`.
+    /// Reads an object with its header into `id`.
     fn body(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         match class {
             _ if class == "TNamed"
@@ -233,7 +235,7 @@ impl<'s> ObjectReader<'s> {
         };
         let Some(info) = info else {
             if class.starts_with("TLeaf") && class != "TLeaf" && header.end.is_some() {
-                // what leaves have beyond their base are limits, which are not needed
+                // other members of leaves are limits, which are not needed
                 self.body("TLeaf", id)?;
                 return self.cursor.finish(header, "object");
             }
@@ -243,7 +245,7 @@ impl<'s> ObjectReader<'s> {
             }
             if header.end.is_none() || is_of_trees(class) {
                 return unsupported(format!(
-                    "the file does not describe version {} of {class}",
+                    "the file has no description of version {} of {class}",
                     header.version
                 ));
             }
@@ -254,7 +256,7 @@ impl<'s> ObjectReader<'s> {
     }
 
     fn description(&mut self, class: &'s str, version: u16) -> Option<&'s StreamerInfo> {
-        /// More are looked for anew.
+        /// Older ones are dropped.
         const MOST: usize = 32;
         let is_it = |it: &&(*const str, u16, _)| std::ptr::eq(it.0, class) && it.1 == version;
         if let Some((.., info)) = self.described.iter().find(is_it) {
@@ -267,7 +269,7 @@ impl<'s> ObjectReader<'s> {
         info
     }
 
-    /// What all leaves have: those who write files without ROOT do not always describe it.
+    /// Reads the members common to all leaves: other writers than ROOT do not always describe them.
     fn leaf(&mut self, id: ObjectId) -> Result<(), TreeError> {
         self.body("TNamed", id)?;
         for name in ["fLen", "fLenType", "fOffset"] {
@@ -288,7 +290,7 @@ impl<'s> ObjectReader<'s> {
         if let Some(object) = self.objects.get_mut(id)
             && object.info.is_none()
         {
-            // the first one is that of the class itself, with room for the members of its bases
+            // the first description is that of the class itself, which has room for the members of its bases
             object.info = Some(info);
             object.members.reserve(steps.len().max(LEAST_MEMBERS) + 2);
         }
@@ -389,7 +391,7 @@ impl<'s> ObjectReader<'s> {
         })
     }
 
-    /// Numbers behind a pointer, as many as another member says.
+    /// Reads numbers behind a pointer, whose count is in another member.
     fn pointed(
         &mut self,
         element: &StreamerElement,
@@ -407,7 +409,7 @@ impl<'s> ObjectReader<'s> {
         if there == 0 || n == 0 {
             return Ok(Some(Value::Ints(Ints::default())));
         }
-        // in some versions 2 says that positions in the file have 8 bytes
+        // in some versions, 2 means that file positions have 8 bytes
         let wide = there == 2 && element.name == "fBasketSeek";
         let code = if wide {
             LONG64
@@ -436,13 +438,13 @@ impl<'s> ObjectReader<'s> {
             }
             LONG | ULONG | LONG64 | ULONG64 => Value::Int(c.i64(WHAT)?),
             FLOAT | DOUBLE32 => Value::Real(f64::from(f32::from_bits(c.u32(WHAT)?))),
-            // its value is not needed, and written without a range
+            // not needed, and written without a range
             FLOAT16 => {
                 c.skip(3, WHAT)?;
                 Value::Real(0.0)
             }
             DOUBLE => Value::Real(f64::from_bits(c.i64(WHAT)?.cast_unsigned())),
-            _ => return unsupported(format!("a number of the unknown type {code}")),
+            _ => return unsupported(format!("a number of unknown type code {code}")),
         })
     }
 
@@ -455,7 +457,7 @@ impl<'s> ObjectReader<'s> {
         Ok(Ints::new(self.cursor.take(n * size, "array")?, code))
     }
 
-    /// A TObjArray or a list.
+    /// Reads a TObjArray or a list.
     fn items(&mut self, class: &'s str, id: ObjectId) -> Result<(), TreeError> {
         let header = self.cursor.header("collection")?;
         if header.version > 2 {
@@ -470,7 +472,7 @@ impl<'s> ObjectReader<'s> {
         }
         for at in 0..n {
             let item = self.any()?;
-            // nothing at the end is not kept: written baskets leave it behind
+            // trailing nulls are dropped: baskets that were written leave them behind
             if let (Some(_), Some(object)) = (item, self.objects.get_mut(id)) {
                 object.items.resize(at, None);
                 object.items.push(item);
@@ -482,13 +484,13 @@ impl<'s> ObjectReader<'s> {
         self.cursor.finish(header, "collection")
     }
 
-    /// An array of numbers, of which none is needed.
+    /// Skips an array of numbers.
     fn array(&mut self, size: usize) -> Result<(), TreeError> {
         let n = self.cursor.count(size, "array")?;
         self.cursor.skip(n.saturating_mul(size), "array")
     }
 
-    /// A basket that is stored in its branch.
+    /// Reads a basket that is stored within its branch.
     fn basket(&mut self, id: ObjectId) -> Result<(), TreeError> {
         let Some(basket) = crate::read::parse_embedded(&mut self.cursor)? else {
             return Ok(());
@@ -500,19 +502,19 @@ impl<'s> ObjectReader<'s> {
     }
 }
 
-/// Adds what has a tag. Tags behind it are of something that was read beyond its end, and mean nothing.
+/// Adds an item with its tag. Items with later tags were read beyond the end of an object, and are dropped.
 fn add_tag<T>(all: &mut Vec<(usize, T)>, tag: usize, item: T) {
     while all.pop_if(|&mut (known, _)| known >= tag).is_some() {}
     all.push((tag, item));
 }
 
-/// What has a tag.
+/// The item with a tag.
 fn tagged<T: Copy>(all: &[(usize, T)], tag: u32) -> Option<T> {
     let at = all.binary_search_by_key(&(tag as usize), |&(known, _)| known);
     all.get(at.ok()?).map(|&(_, found)| found)
 }
 
-/// Whether a class must be understood for a tree to be read.
+/// Whether reading a tree requires this class.
 fn is_of_trees(class: &str) -> bool {
     class.starts_with("TLeaf")
         || (class.starts_with("TBranch") && class != "TBranchRef")

@@ -4,7 +4,7 @@ use femtobarn_rootfile::{StreamerInfo, streamed_text};
 
 use super::codes::*;
 
-/// Index of an object in the list of all that were read.
+/// Index of an object in the list of all objects.
 pub(crate) type ObjectId = usize;
 
 /// Value of a member.
@@ -12,17 +12,17 @@ pub(crate) type ObjectId = usize;
 pub(crate) enum Value<'s> {
     Int(i64),
     Real(f64),
-    /// As it is stored.
+    /// The stored bytes of a string.
     Text(&'s [u8]),
     Ints(Ints<'s>),
     Object(Option<ObjectId>),
 }
 
-/// Numbers as they are stored, one behind the other.
+/// Consecutive numbers in stored form.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Ints<'s> {
     bytes: &'s [u8],
-    /// ROOT's number of their type.
+    /// Their type code.
     code: i32,
 }
 
@@ -31,7 +31,7 @@ impl<'s> Ints<'s> {
         Self { bytes, code }
     }
 
-    /// Bytes of a number of a type.
+    /// Size of a number in bytes.
     pub fn size_of(code: i32) -> usize {
         match code {
             CHAR | LEGACY_CHAR | UCHAR | BOOL => 1,
@@ -82,14 +82,14 @@ impl<'s> Value<'s> {
     pub fn int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
-            // counts of entries were doubles once
+            // numbers of entries were once stored as doubles
             #[expect(clippy::cast_possible_truncation, reason = "saturates")]
             Self::Real(value) => Some(*value as i64),
             _ => None,
         }
     }
 
-    /// A text as it is stored; empty if it is none.
+    /// The stored bytes of a string; empty for other values.
     pub fn bytes(&self) -> &'s [u8] {
         match self {
             Self::Text(text) => text,
@@ -102,13 +102,13 @@ impl<'s> Value<'s> {
     }
 }
 
-/// A basket that is stored in its branch.
+/// A basket that is stored within its branch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EmbeddedBasket {
     pub n_entries: u32,
-    /// Where the entries begin in `data`, if they were written.
+    /// Offsets of the entries in `data`, if they were written.
     pub offsets: Option<Vec<u32>>,
-    /// Where the data are in the tree's object.
+    /// Range of the data in the tree's object.
     pub data: std::ops::Range<usize>,
 }
 
@@ -116,9 +116,9 @@ pub(crate) struct EmbeddedBasket {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Object<'s> {
     pub class: &'s str,
-    /// How its class is described, if it is.
+    /// The description of its class, if there is one.
     pub info: Option<&'s StreamerInfo>,
-    /// Members, those of base classes in front.
+    /// Members, those of base classes first.
     pub members: Vec<(&'s str, Value<'s>)>,
     /// Items, if it is a TObjArray or a list.
     pub items: Vec<Option<ObjectId>>,
@@ -126,12 +126,12 @@ pub(crate) struct Object<'s> {
     pub basket: Option<Box<EmbeddedBasket>>,
 }
 
-/// The positions of members, for a caller that asks many objects for the same members in the same order: those of a class
-/// have theirs at the same positions.
+/// The positions of members, for a caller that asks many objects for the same members in the same order: objects of the
+/// same class have them at the same positions.
 #[derive(Debug, Default)]
 pub(crate) struct Places<'s> {
     kinds: Vec<Kind<'s>>,
-    /// The kind of the object that is asked, and the number of its next member.
+    /// The kind of the current object, and the index of its next member.
     kind: usize,
     next: usize,
 }
@@ -140,15 +140,15 @@ pub(crate) struct Places<'s> {
 struct Kind<'s> {
     info: Option<&'s StreamerInfo>,
     n_members: usize,
-    /// Position and name of each member that was asked for.
+    /// Position and name of each member asked for.
     found: Vec<Option<(usize, &'s str)>>,
 }
 
 impl<'s> Places<'s> {
-    /// More are forgotten.
+    /// Older kinds are dropped.
     const MOST: usize = 16;
 
-    /// Begins with another object.
+    /// Starts with another object.
     pub fn begin(&mut self, object: &Object<'s>) {
         let (info, n_members) = (object.info, object.members.len());
         let address = |info: Option<&StreamerInfo>| info.map(std::ptr::from_ref);
@@ -171,7 +171,7 @@ impl<'s> Places<'s> {
         };
     }
 
-    /// The next member.
+    /// Returns the next member.
     pub fn get<'o>(&mut self, object: &'o Object<'s>, name: &str) -> Option<&'o Value<'s>> {
         let found = &mut self.kinds.get_mut(self.kind)?.found;
         let at = self.next;
@@ -188,7 +188,7 @@ impl<'s> Places<'s> {
         let (place, known) = place?;
         match object.members.get(place) {
             Some((name, value)) if std::ptr::eq(*name, known) => Some(value),
-            // bases may be of other versions
+            // base classes may have other versions
             _ => object.get(name),
         }
     }
@@ -208,7 +208,7 @@ impl<'s> Places<'s> {
 
 impl<'s> Object<'s> {
     fn place(&self, name: &str) -> Option<usize> {
-        // of equal names, a derived class's member counts
+        // if names are equal, the member of the derived class is used
         let mut members = self.members.iter();
         members.rposition(|(known, _)| *known == name)
     }

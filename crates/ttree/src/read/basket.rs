@@ -1,36 +1,36 @@
-//! Baskets: the key in front, and where their data and their entries' offsets are.
+//! Baskets: the key, and the positions of data and entry offsets.
 
 use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::model::Basket;
 use crate::object::EmbeddedBasket;
 
-/// What stands in front of a basket's data.
+/// The key of a basket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BasketKey {
-    /// Size of the record: this key and the data as stored.
+    /// Size of the record: this key and the stored data.
     pub n_bytes: u32,
-    /// Size of the data when decompressed.
+    /// Size of the decompressed data.
     pub object_len: u32,
     /// Size of this key.
     pub key_len: u16,
-    /// Entries in the basket.
+    /// Number of entries.
     pub n_entries: u32,
-    /// Where the values end: counted from the beginning of the key.
+    /// End of the values, counted from the beginning of the key.
     pub last: u32,
-    /// Behind the values are the sizes of the entries, not their offsets.
+    /// Whether the values are followed by the sizes of entries instead of their offsets.
     pub has_sizes: bool,
-    /// What is stored behind the values, in a basket that is stored in its branch.
+    /// What is stored after the values, for a basket within its branch.
     flag: u8,
 }
 
 const WHAT: &str = "key of a basket";
-/// ROOT's kGenerateOffsetMap: no offsets of entries are stored where counters tell them, and elsewhere their differences,
-/// which compress better.
+/// ROOT's kGenerateOffsetMap: offsets of entries are not stored if they follow from counters. Otherwise their differences
+/// are stored, which compress better.
 const GENERATE_OFFSET_MAP: u8 = 1;
 
 impl BasketKey {
-    /// Parses a key; it may be followed by anything.
+    /// Parses a key; anything may follow it.
     pub fn parse(c: &mut Cursor<'_>) -> Result<Self, TreeError> {
         let start = c.position();
         let n_bytes = c.i32(WHAT)?;
@@ -63,21 +63,21 @@ impl BasketKey {
         })
     }
 
-    /// Bytes of the values; what is behind them are the entries' offsets.
+    /// Size of the values; the entry offsets follow them.
     pub fn border(&self) -> Option<usize> {
         let border = self.last.checked_sub(u32::from(self.key_len))?;
         (border <= self.object_len).then_some(border as usize)
     }
 }
 
-/// The bytes of a basket with the sizes of entries behind `border`, and the offsets of these instead.
+/// Converts the sizes of entries after `border` to offsets.
 pub(super) fn with_offsets(bytes: &[u8], border: usize, key_len: u16) -> Vec<u8> {
     let mut out = bytes.to_vec();
-    // in front stands their number
+    // their number comes first
     let behind = out.get_mut(border.saturating_add(4)..).unwrap_or_default();
     let mut offset = u32::from(key_len);
     for (entry, place) in behind.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-        // the first place is not the size of the first entry: each tells where its own begins
+        // the first item is not a size; each further one is the size of the entry before
         if entry > 0 {
             offset = offset.saturating_add(u32::from_be_bytes(*place));
         }
@@ -86,7 +86,7 @@ pub(super) fn with_offsets(bytes: &[u8], border: usize, key_len: u16) -> Vec<u8>
     out
 }
 
-/// Reads a basket that is stored in its branch; none if it holds nothing.
+/// Parses a basket that is stored within its branch; none if it is empty.
 pub(crate) fn parse_embedded(c: &mut Cursor<'_>) -> Result<Option<EmbeddedBasket>, TreeError> {
     let key = BasketKey::parse(c)?;
     let generated = key.flag >= 80;
@@ -99,7 +99,7 @@ pub(crate) fn parse_embedded(c: &mut Cursor<'_>) -> Result<Option<EmbeddedBasket
         }
     }
     if flag != 1 && flag <= 10 {
-        // entries may be there though they have no bytes
+        // there may be entries without bytes
         let data = c.position()..c.position();
         return Ok((key.n_entries > 0).then_some(EmbeddedBasket {
             n_entries: key.n_entries,
@@ -128,7 +128,7 @@ fn offset_array(c: &mut Cursor<'_>, key_len: u16) -> Result<Vec<u32>, TreeError>
     Ok(out)
 }
 
-/// Whether a basket's key is what its branch says of it.
+/// Checks that a basket's key matches the record of the branch.
 pub(super) fn check_key(key: &BasketKey, basket: &Basket, stored: &[u8]) -> Result<(), TreeError> {
     let bad =
         |what, expected: String, found: u64| Err(Cursor::new(&[]).corrupt(what, expected, found));

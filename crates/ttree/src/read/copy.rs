@@ -1,4 +1,4 @@
-//! What was decoded in pieces goes into its place.
+//! Copies decoded pieces to their final position.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,14 +11,14 @@ use super::engine::Found;
 use super::origin::Origin;
 use super::pieces::Pieced;
 
-/// Copies what was decoded in pieces.
+/// Copies decoded pieces.
 pub(super) struct Copier<'a> {
     pub parts: &'a [Part],
     pub found: &'a Found,
 }
 
 impl Copier<'_> {
-    /// Copies what was decoded in pieces, on all threads.
+    /// Copies decoded pieces with all threads.
     pub fn all(&self, copies: Vec<Copy<'_>>, threads: usize) -> Result<(), RNTupleError> {
         let threads = threads.clamp(1, copies.len().max(1));
         let queue = Mutex::new(copies.into_iter());
@@ -76,7 +76,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Offsets over all parts.
+    /// Writes offsets over all parts.
     fn offsets(&self, origins: &[Origin], buffer: &mut [u8]) -> Result<(), RNTupleError> {
         let offsets: &mut [i64] = bytemuck::try_cast_slice_mut(buffer).unwrap_or_default();
         let (zero, rest) = offsets.split_at_mut_checked(1).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Copier<'_> {
                     let first = own.first().copied().unwrap_or(0);
                     let from = sum;
                     for (&before, place) in own.iter().skip(1).zip(&mut places) {
-                        // sums were found to be below 2^63
+                        // sums were checked to be below 2^63
                         sum = from.saturating_add((before - first).cast_signed());
                         *place = sum;
                     }
@@ -114,7 +114,7 @@ impl Copier<'_> {
     }
 }
 
-/// What is copied into its place at the end.
+/// What is copied to its final position at the end.
 pub(super) enum Copy<'b> {
     Values {
         pieced: Option<&'b Pieced>,

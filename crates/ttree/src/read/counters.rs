@@ -1,4 +1,4 @@
-//! Reading the counters.
+//! Reads counters.
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::encoding::LARGEST_RATIO;
@@ -11,7 +11,7 @@ use crate::interp::{Content, counter_number};
 use crate::model::{BranchId, Place};
 
 impl<'a> Read<'a> {
-    /// Room for the counters of all slots.
+    /// Plans the counters of all slots.
     pub fn plan_counters(&self) -> Result<Counters, RNTupleError> {
         let mut counters = Counters::new();
         for origins in &self.origins {
@@ -21,7 +21,7 @@ impl<'a> Read<'a> {
                     Origin::Counted {
                         branch, counter, ..
                     } => {
-                        // all entries of each basket, so that its size can be compared
+                        // all entries of each basket, so that its size can be checked
                         let own = self.baskets(part_id, branch, part.start, part.stop)?;
                         let mut own = own.map(|wanted| wanted.basket);
                         let first = own.next().map(|basket| (basket.first_entry, basket.end()));
@@ -43,7 +43,7 @@ impl<'a> Read<'a> {
         Ok(counters)
     }
 
-    /// Whether the baskets of a counter can hold so many entries, before memory is taken for them.
+    /// Checks that the baskets of a counter can hold so many entries, before memory is allocated.
     fn check_counter(
         &self,
         (part_id, counter): (usize, BranchId),
@@ -74,7 +74,7 @@ impl<'a> Read<'a> {
         Ok(())
     }
 
-    /// Adds the jobs that read the counters.
+    /// Adds the jobs that read counters.
     pub fn counter_jobs<'b>(
         &self,
         counters: &'b mut Counters,
@@ -105,8 +105,8 @@ impl<'a> Read<'a> {
         Ok(())
     }
 
-    /// Takes the lengths of arrays from where their entries begin, where a counter is above the maximum of its leaf: ROOT
-    /// writes no more items than that, as of `UChar_t` counters above 127.
+    /// If a counter exceeds the maximum of its leaf, takes the lengths of arrays from the entry offsets: ROOT writes no
+    /// more items than the maximum, for example with `UChar_t` counters above 127.
     pub fn correct(&self, counters: &mut Counters) -> Result<(), RNTupleError> {
         let mut jobs = Vec::new();
         for (&(part_id, counter), counts) in counters {
@@ -133,7 +133,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// A branch with a counter, one that is read if there is one, and the bytes of its items.
+    /// A branch with this counter (one that is read, if possible), and the size of its items.
     fn counted_by(&self, part: usize, counter: BranchId) -> Option<(BranchId, usize)> {
         let tree = self.trees.get(part)?;
         let size = |branch: BranchId| match tree.data(branch)?.content {
@@ -149,7 +149,7 @@ impl<'a> Read<'a> {
             .or_else(|| (0..tree.model().branches.len()).find_map(size))
     }
 
-    /// Turns the counts into the numbers of items before each entry.
+    /// Converts counts to the cumulative numbers of items.
     pub fn sum_up(&self, counters: &mut Counters) -> Result<(), RNTupleError> {
         for (&(part_id, counter), counts) in counters {
             if counts.sum_up().is_none() {

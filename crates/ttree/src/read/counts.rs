@@ -1,4 +1,4 @@
-//! How many items the lists of each entry have, as a counter says.
+//! The numbers of items per entry, from a counter.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use femtobarn_rntuple::RNTupleError;
 use super::tree::Wanted;
 use crate::model::BranchId;
 
-/// The counts of a range of entries that covers whole baskets of those who need them.
+/// The counts of a range of entries that covers whole baskets of the branches that use them.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// First entry of the range.
     pub start: u64,
-    /// Number of items before each entry of the range, and in all, once they are summed up; counts before that.
+    /// Counts; once they are summed up, the number of items before each entry of the range, and the total.
     pub sums: Vec<u64>,
 }
 
-/// Counters of all parts.
+/// The counters of all parts.
 pub(crate) type Counters = BTreeMap<(usize, BranchId), Counts>;
 
 impl Counts {
-    /// Items before an entry.
+    /// Number of items before an entry.
     pub fn before(&self, entry: u64) -> u64 {
         let at = usize::try_from(entry - self.start).unwrap_or(usize::MAX);
         self.sums.get(at).copied().unwrap_or(0)
     }
 
-    /// The sums of a range of entries and at its end.
+    /// The sums of a range of entries, including its end.
     pub fn of(&self, start: u64, stop: u64) -> &[u64] {
         let at = |entry: u64| usize::try_from(entry - self.start).unwrap_or(usize::MAX);
         self.sums
@@ -34,12 +34,12 @@ impl Counts {
             .unwrap_or_default()
     }
 
-    /// Makes room for the counts of a range, in addition to what is needed already.
+    /// Extends the range.
     pub fn need(&mut self, start: u64, stop: u64) -> Result<(), RNTupleError> {
         let (start, stop) = (start.min(self.start), stop.max(self.stop()));
         self.start = start;
         let n = usize::try_from(stop - start).unwrap_or(usize::MAX);
-        // one more for the sum of all
+        // one more for the total
         let more = n.saturating_sub(self.sums.len()).saturating_add(1);
         let reserved = self.sums.try_reserve_exact(more);
         reserved.map_err(|error| RNTupleError::Memory {
@@ -50,12 +50,12 @@ impl Counts {
         Ok(())
     }
 
-    /// One past the last entry, until counts are summed up.
+    /// One past the last entry, before counts are summed up.
     pub fn stop(&self) -> u64 {
         self.start.saturating_add(self.sums.len() as u64)
     }
 
-    /// The counts of the entries in each of the baskets that hold entries of the range, and the first entry that none has.
+    /// The counts in each of the baskets that overlap the range, and the first entry after the baskets.
     pub fn by_basket(
         &mut self,
         baskets: impl Iterator<Item = Wanted>,
@@ -76,7 +76,7 @@ impl Counts {
         (out, next)
     }
 
-    /// Turns counts into sums; none if they are too many for offsets.
+    /// Converts counts to sums; none if they exceed the limit of offsets.
     pub fn sum_up(&mut self) -> Option<()> {
         self.sums.push(0);
         let mut sum = 0u64;

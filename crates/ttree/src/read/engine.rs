@@ -1,4 +1,4 @@
-//! The read itself: first counters and what must be put together, then everything that has its place.
+//! The read in two rounds: first counters and branches that are read in pieces, then everything else.
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::SlotData;
@@ -47,25 +47,25 @@ pub(crate) fn read(
     })
 }
 
-/// A read, and where each slot's elements come from.
+/// A read, with the origin of each slot's elements.
 pub(super) struct Read<'a> {
     pub schema: &'a ReadSchema,
     pub parts: &'a [Part],
     pub trees: Vec<&'a TreeStorage>,
-    /// For each slot, in each part.
+    /// For each slot, the origin in each part.
     pub origins: Vec<Vec<Origin>>,
     pub options: &'a ReadOptions<'a>,
     pub progress: &'a Progress,
 }
 
-/// What the first round finds.
+/// Results of the first round.
 pub(super) struct Found {
     pub counters: Counters,
     pub pieced: PiecedBranches,
 }
 
 impl<'a> Read<'a> {
-    /// Counters, and branches whose baskets must be put together.
+    /// Reads counters, and branches whose baskets are put together.
     fn first_round(&self, ahead: &Ahead) -> Result<Found, RNTupleError> {
         let mut counters = self.plan_counters()?;
         let mut pieced = self.plan_pieces()?;
@@ -79,8 +79,8 @@ impl<'a> Read<'a> {
         Ok(Found { counters, pieced })
     }
 
-    /// The baskets of the second round, if only counters are read before them. An iteration has some in memory, and reads its
-    /// next step while the last one is used.
+    /// The baskets of the second round, if only counters precede it. An iteration has some of them in memory, and reads
+    /// its next step while the last one is used.
     fn needed_later(&self) -> Result<Vec<Needed>, RNTupleError> {
         let origins = || self.origins.iter().flatten();
         let waits = origins().any(|origin| matches!(origin, Origin::Counted { .. }));
@@ -106,12 +106,12 @@ impl<'a> Read<'a> {
         Ok(needed)
     }
 
-    /// Does what is to be done with baskets, on all threads.
+    /// Runs jobs on all threads.
     pub fn run(&self, jobs: Vec<Job<'_>>) -> Result<(), RNTupleError> {
         self.run_after(jobs, None)
     }
 
-    /// The same, with what is read ahead for now and for later.
+    /// The same, with data that are read ahead for this round and the next.
     pub fn run_after(&self, jobs: Vec<Job<'_>>, ahead: Option<&Ahead>) -> Result<(), RNTupleError> {
         let (parts, cache) = (self.parts, self.options.cache);
         let mut left = Vec::with_capacity(jobs.len());
@@ -129,7 +129,7 @@ impl<'a> Read<'a> {
         })
     }
 
-    /// Whether a basket is within its file.
+    /// Checks that a basket is within its file.
     fn check_place(&self, job: &Job<'_>) -> Result<(), RNTupleError> {
         let part = self.part(job.part)?;
         let size = part.reader.store().info().meta.size;
@@ -156,7 +156,7 @@ impl<'a> Read<'a> {
         found.ok_or_else(|| RNTupleError::internal("a branch that is not there"))
     }
 
-    /// The baskets of a branch that hold entries of a range.
+    /// The baskets of a branch that overlap a range of entries.
     pub fn baskets(
         &self,
         part: usize,

@@ -1,4 +1,4 @@
-//! The entries of a basket: their counts, and their values.
+//! The entries of a basket: counts and values.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ pub(super) fn expect(found: usize, expected: Option<usize>) -> Result<(), TreeEr
     match expected {
         Some(expected) if expected == found => Ok(()),
         expected => {
-            let expected = expected.map_or("a size that can be".into(), |n| n.to_string());
+            let expected = expected.map_or("a valid size".into(), |n| n.to_string());
             Err(Cursor::new(&[]).corrupt("bytes of the values", expected, found))
         }
     }
 }
 
-/// Whether the entries begin where their counter says, where the basket says it, too.
+/// Checks that entries begin where their counter says, if the basket has offsets.
 pub(super) fn check_offsets(
     opened: Opened<'_>,
     n: usize,
@@ -33,7 +33,7 @@ pub(super) fn check_offsets(
     for entry in 0..n {
         let (expected, found) = (byte(entry), opened.offsets.get(entry));
         if found.is_some() && found != expected {
-            let expected = format!("byte {}, as its counter says", expected.unwrap_or(0));
+            let expected = format!("byte {}, according to its counter", expected.unwrap_or(0));
             let what = "beginning of an entry";
             return Err(Cursor::new(&[]).corrupt(what, expected, found.unwrap_or(0)));
         }
@@ -58,7 +58,7 @@ pub(super) fn counts(
             .iter()
             .fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
         if is_signed && is_negative {
-            // ROOT takes a negative number of items for none
+            // ROOT treats a negative number of items as zero
             *out = 0;
         } else {
             *out = value;
@@ -67,7 +67,7 @@ pub(super) fn counts(
     Ok(())
 }
 
-/// The lengths of a basket's entries, if it says where they begin.
+/// The sizes of a basket's entries, if it has offsets.
 pub(super) fn lengths(
     opened: Opened<'_>,
     size: usize,
@@ -97,7 +97,7 @@ pub(super) fn lengths(
     Ok(())
 }
 
-/// Decodes all entries of a basket that begin where `offsets` says, or one after another.
+/// Decodes all entries of a basket, which begin at `offsets` or are contiguous.
 pub(crate) fn decode_entries(
     op: &Op,
     sinks: &mut [Sink],
@@ -110,7 +110,7 @@ pub(crate) fn decode_entries(
     pieces(op, None, &|_| &[], sinks, opened, 0..n, n)
 }
 
-/// Decodes entries into sinks; `lengths` has those of lists whose lengths are in another branch, of an entry of the basket.
+/// Decodes entries into sinks. `lengths` are those of lists whose lengths are in another branch.
 pub(super) fn pieces<'l>(
     op: &Op,
     fixed: Option<usize>,
@@ -148,7 +148,7 @@ pub(super) fn pieces<'l>(
         lengths: &[],
     };
     if !known && even.is_none() {
-        // entries follow each other
+        // entries are contiguous
         let mut cursor = Cursor::new(values);
         for entry in 0..wanted.end {
             if entry == wanted.start {
@@ -207,7 +207,7 @@ mod tests {
     use crate::interp::{Cpp, Shapes};
     use crate::object::Infos;
 
-    /// A byte count that says more than was understood passed, and values behind it were lost.
+    /// Values after the parsed part of a byte count were lost without an error.
     #[test]
     fn bytes_left_over_within_a_byte_count_are_an_error() {
         let infos = Infos::default();
@@ -230,12 +230,12 @@ mod tests {
             (
                 9,
                 &[0, 7, 1][..],
-                "expected 13 bytes, as its byte count says, found 12 bytes",
+                "expected 13 bytes according to its byte count, found 12 bytes",
             ),
             (
                 7,
                 &[0, 7][..],
-                "expected 11 bytes, as its byte count says, found 12 bytes",
+                "expected 11 bytes according to its byte count, found 12 bytes",
             ),
         ] {
             let error = decoded(&vector(n_bytes, items)).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What is to be done with a basket.
+//! Jobs: what to do with the entries of a basket.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::values::Sink;
 use crate::interp::Number;
 use crate::model::{Basket, BranchId};
 
-/// Some entries of a basket, and what becomes of them.
+/// Some entries of a basket, and what to do with them.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub part: usize,
     pub branch: BranchId,
-    /// The basket's number.
+    /// The index of the basket.
     pub number: usize,
     pub basket: Basket,
     /// First wanted entry, counted from the basket's first, and one past the last.
@@ -29,21 +29,22 @@ pub(crate) struct Job<'a> {
     pub task: Task<'a>,
 }
 
-/// What becomes of entries.
+/// What to do with entries.
 #[derive(Debug)]
 pub(crate) enum Task<'a> {
-    /// So many numbers an entry, into their place.
+    /// Write a constant number of values per entry to their final position.
     Fixed {
         number: Number,
         each: usize,
         dtype: DType,
         out: &'a mut [u8],
     },
-    /// Numbers of items.
+    /// Read numbers of items.
     Counts { number: Number, out: &'a mut [u64] },
-    /// How many items of so many bytes there are in truth, where a counter says more than were written.
+    /// Determine the actual numbers of items from their size, if a counter exceeds what was written.
     Lengths { size: usize, counts: &'a mut [u64] },
-    /// As many items as `sums` says: of items before each entry of the basket, and in all.
+    /// Write numbers of items given by `sums`: the number of items before each entry of the basket, and
+    /// the total.
     Counted {
         number: Number,
         each: usize,
@@ -51,11 +52,11 @@ pub(crate) enum Task<'a> {
         sums: &'a [u64],
         out: &'a mut [u8],
     },
-    /// Anything, to be put together later.
+    /// Decode any values, to be put together later.
     Pieces {
         op: &'a Op,
         fixed: Option<usize>,
-        /// Of lists whose lengths are in another branch.
+        /// For lists whose lengths are in another branch.
         lengths: &'a Lengths,
         sinks: &'a mut Vec<Sink>,
     },
@@ -103,14 +104,14 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Values of a basket, and where its entries begin in them, if that is known.
+/// Values of a basket, and the offsets of its entries, if known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opened<'b> {
     pub values: &'b [u8],
     pub offsets: Offsets<'b>,
 }
 
-/// Where entries begin.
+/// Offsets of entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Offsets<'b> {
     None,
@@ -135,10 +136,10 @@ impl Offsets<'_> {
     }
 }
 
-/// Values and offsets of a basket.
+/// Splits a basket into values and offsets.
 pub(super) fn split(bytes: &[u8], border: usize, key_len: u32, n_entries: u64) -> Opened<'_> {
     let (values, behind) = bytes.split_at_checked(border).unwrap_or((bytes, &[]));
-    // in front of the offsets stands their number
+    // the number of offsets precedes them
     let words = behind.get(4..).unwrap_or_default().as_chunks::<4>().0;
     let offsets = if words.len() as u64 >= n_entries && n_entries > 0 && !behind.is_empty() {
         Offsets::Stored { words, key_len }

@@ -1,4 +1,4 @@
-//! The lengths of arrays in the items of a collection, which are in another branch of the collection.
+//! Lengths of arrays in the items of a collection, which are in another branch of the collection.
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::SlotData;
@@ -14,13 +14,13 @@ use crate::model::BranchId;
 pub(super) struct Lengths {
     /// The first entry.
     start: u64,
-    /// How many lengths there are before each entry, and in all.
+    /// The number of lengths before each entry, and the total.
     before: Vec<usize>,
     all: Vec<u64>,
 }
 
 impl Lengths {
-    /// Those of an entry.
+    /// The lengths in an entry.
     pub fn of(&self, entry: u64) -> &[u64] {
         let at = entry.checked_sub(self.start);
         let at = at.and_then(|at| usize::try_from(at).ok());
@@ -31,7 +31,7 @@ impl Lengths {
 }
 
 impl Read<'_> {
-    /// The field that shows a branch.
+    /// The field of a branch.
     fn field_name(&self, part_id: usize, branch: BranchId) -> String {
         let data = self.trees.get(part_id).and_then(|tree| tree.data(branch));
         let part = self.parts.get(part_id);
@@ -42,7 +42,8 @@ impl Read<'_> {
         name.unwrap_or_default()
     }
 
-    /// The items of a branch, in the entries that are read: lengths of the arrays of branch `of`.
+    /// Reads the items of branch `lengths` in the entries that are read: the lengths of the arrays of
+    /// branch `of`.
     pub fn lengths(
         &self,
         part_id: usize,
@@ -58,7 +59,7 @@ impl Read<'_> {
         let data = self.trees.get(part_id).and_then(|tree| tree.data(branch));
         let Some(data) = data else {
             let name = &self.branch(part_id, branch)?.name;
-            let reason = format!("the lengths of its arrays are in {name:?}, which is not read");
+            let reason = format!("the lengths of its arrays are in {name:?}, which cannot be read");
             return Err(reader.unsupported(&self.field_name(part_id, of), &reason));
         };
         let name = reader.descriptor().field_name(data.field).to_owned();
@@ -77,7 +78,7 @@ impl Read<'_> {
             ..Lengths::default()
         };
         let found = read(&schema, &[own], self.options, self.progress);
-        // the arrays cannot be read without their lengths, whether these are wanted or not
+        // arrays cannot be read without their lengths, whether the lengths are wanted or not
         let found = found.map_err(|error| match error {
             RNTupleError::Unsupported { name, reason, .. } => {
                 let reason = format!("the lengths of its arrays are in {name:?}, where {reason}");
@@ -98,7 +99,7 @@ impl Read<'_> {
                     let mut wide = vec![0; values.len() / dtype.size() * 8];
                     promote(&values, dtype, DType::Int64, &mut wide);
                     let wide = wide.as_chunks::<8>().0.iter();
-                    // fewer than none are none, as counters of entries have it
+                    // negative lengths are zero, as for counters
                     lengths.all = wide
                         .map(|&n| u64::try_from(i64::from_le_bytes(n)).unwrap_or(0))
                         .collect();

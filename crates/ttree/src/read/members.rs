@@ -1,4 +1,4 @@
-//! What several values share: headers in front of arrays and of the members of items, and members that count for others.
+//! Shared parts of several values: headers of arrays and of members of items, and counter members.
 
 use femtobarn_rootfile::MEMBER_WISE;
 
@@ -9,15 +9,15 @@ use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::ListWire;
 
-/// The values of members that count, as far as these have been read.
+/// The values of counter members read so far.
 pub(super) struct Tally<'o> {
-    /// The members that count, those of bases being counted in place of these.
+    /// The counter members; members of bases count in place of the base.
     wanted: &'o [usize],
-    /// The member that comes next.
+    /// The next member.
     pub next: usize,
-    /// The first member of the class, or of the base, that is read.
+    /// The first member of the class or base that is being read.
     pub first: usize,
-    /// Members and their values: one for each of the objects that are read together.
+    /// Members and their values: one value per object that is read together.
     found: Vec<(usize, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl<'o> Tally<'o> {
         }
     }
 
-    /// Passes a member that comes next in `n` objects.
+    /// Passes the next member of `n` objects.
     pub fn pass(&mut self, member: &Op, n: usize, c: &Cursor<'_>) -> Done {
         if self.wanted.contains(&self.next) {
             let mut ahead = c.clone();
@@ -43,7 +43,7 @@ impl<'o> Tally<'o> {
         Ok(())
     }
 
-    /// The values of a member that counts for one that comes later.
+    /// The values of a counter for a later member.
     fn counts(&self, counter: usize) -> impl Iterator<Item = usize> {
         let wanted = self.first.saturating_add(counter);
         let found = self.found.iter().filter(move |(at, _)| *at == wanted);
@@ -51,7 +51,7 @@ impl<'o> Tally<'o> {
     }
 }
 
-/// The value of a member that counts.
+/// Reads the value of a counter member.
 fn count(member: &Op, c: &mut Cursor<'_>) -> Result<usize, TreeError> {
     let Op::Number { number, .. } = member else {
         return Ok(0);
@@ -68,7 +68,7 @@ fn count(member: &Op, c: &mut Cursor<'_>) -> Result<usize, TreeError> {
 }
 
 impl Decoder<'_> {
-    /// `n` values of a type that begins with a header, which is one for all of them.
+    /// Reads `n` values of a type with a header, which they share.
     pub(super) fn headed(&mut self, op: &Op, n: usize, c: &mut Cursor<'_>) -> Done {
         let header = c.header("collection")?;
         let wise = is_wise(op, header.version, c)?;
@@ -80,7 +80,7 @@ impl Decoder<'_> {
         for _ in 0..n {
             let before = c.position();
             self.shared(op, wise, c)?;
-            // else a few bytes of a type could ask for any number of values
+            // otherwise a few bytes of a type could request any number of values
             if n > 1 && c.position() == before {
                 return match least_is_zero(op) {
                     true => Ok(()),
@@ -91,7 +91,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// A value whose header has been read: texts, counted lists and arrays of these.
+    /// Reads a value after its header: strings, counted lists, and arrays of these.
     pub(super) fn shared(&mut self, op: &Op, wise: bool, c: &mut Cursor<'_>) -> Done {
         match op {
             Op::Array { n, item } => self.several(item, *n, wise, c),
@@ -100,11 +100,11 @@ impl Decoder<'_> {
         }
     }
 
-    /// Items of a collection, first one member of all, then the next.
+    /// Reads items of a collection that are stored member-wise.
     fn member_wise(&mut self, index: Option<usize>, item: &Op, c: &mut Cursor<'_>) -> Done {
         let Op::Record { counters, .. } = item else {
             return Err(TreeError::Unsupported(
-                "values that are not objects, stored member by member".into(),
+                "member-wise values that are not objects".into(),
             ));
         };
         let n = c.count(1, "number of items")?;
@@ -115,7 +115,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The members of `n` objects, one member of all after the other; those of bases among them.
+    /// Reads the members of `n` objects member-wise, including those of bases.
     fn columns(
         &mut self,
         record: &Op,
@@ -145,7 +145,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// All elements of a symmetric matrix of `n` rows.
+    /// Writes all elements of a symmetric matrix of `n` rows.
     fn triangle(&mut self, index: Option<usize>, item: &Op, n: usize, c: &mut Cursor<'_>) -> Done {
         let Op::Number { number, column } = item else {
             return Ok(());
@@ -154,7 +154,7 @@ impl Decoder<'_> {
         let n_stored = n.checked_add(1).and_then(|more| more.checked_mul(n));
         let n_bytes = n_stored.and_then(|twice| (twice / 2).checked_mul(size));
         let Some(n_bytes) = n_bytes else {
-            return Err(c.corrupt("number of rows", "a number that can be", n));
+            return Err(c.corrupt("number of rows", "a valid number", n));
         };
         let stored = c.take(n_bytes, "elements of a symmetric matrix")?;
         self.length(index, n.saturating_mul(n));
@@ -170,7 +170,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// As many items as another member says, in each of `n` objects.
+    /// Reads lists of `n` objects, whose lengths are in another member.
     pub(super) fn pointed(
         &mut self,
         list: &Op,
@@ -193,7 +193,7 @@ impl Decoder<'_> {
         for _ in 0..n {
             let Some(mut n) = counts.next() else {
                 return Err(TreeError::Unsupported(
-                    "a list whose length is in another version of a base class".into(),
+                    "a list whose length is in a different version of a base class".into(),
                 ));
             };
             if let ListWire::Triangle { .. } = wire {
@@ -210,13 +210,13 @@ impl Decoder<'_> {
     }
 }
 
-/// The element at which the row `row` of the triangle would begin, if it had those left of the diagonal.
+/// The position at which row `row` of the triangle would begin if it had the elements left of the diagonal.
 fn row_of(row: usize, n: usize) -> usize {
     (row * n).saturating_sub(row * (row + 1) / 2)
 }
 
-/// Whether the items of what begins with a header of this version are stored member by member. If so, the version of their
-/// class comes next, and is read.
+/// Whether items after a header with this version are stored member-wise. If so, reads the version of their class, which
+/// comes next.
 pub(super) fn is_wise(op: &Op, version: u16, c: &mut Cursor<'_>) -> Result<bool, TreeError> {
     let is_wise = version & MEMBER_WISE != 0;
     let mut inner = op;

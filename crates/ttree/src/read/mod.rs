@@ -1,4 +1,4 @@
-//! Baskets to columns.
+//! Decodes baskets into columns.
 
 mod basket;
 mod copy;

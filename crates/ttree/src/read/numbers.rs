@@ -1,10 +1,10 @@
-//! Numbers: from big-endian bytes to values of this machine.
+//! Converts big-endian numbers to native ones.
 
 use femtobarn_rntuple::schema::DType;
 
 use crate::interp::{Number, NumberWire};
 
-/// Writes numbers into `out`, which has room for as many as `bytes` has.
+/// Writes numbers to `out`, which has room for all numbers in `bytes`.
 pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
     match number.wire {
         NumberWire::Plain => swapped(number.dtype.size(), bytes, out),
@@ -12,7 +12,7 @@ pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
             f64::from(f32::from_be_bytes(word))
         }),
         NumberWire::Steps { low, factor } => {
-            // in this order, so that the last bit is ROOT's
+            // in this order, so that the last bit equals ROOT's
             let value = |word: [u8; 4]| f64::from(u32::from_be_bytes(word)) / factor + low;
             match number.dtype {
                 DType::Float64 => convert(bytes, out, value),
@@ -31,8 +31,8 @@ pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
     }
 }
 
-/// A number that is stored as a byte of exponent and some bits of mantissa. More than 14 leave no room for the sign; with
-/// counts that make no sense the result is that of ROOT on x86, where shifts wrap around.
+/// Decodes one byte of exponent and some bits of mantissa. More than 14 bits leave no room for the sign. For invalid bit
+/// counts the result is that of ROOT on x86, where shifts wrap around.
 fn truncated([exponent, high, low]: [u8; 3], bits: i32) -> f32 {
     let mantissa = u32::from(u16::from_be_bytes([high, low]));
     let sign = 1u32.wrapping_shl(bits.wrapping_add(1).cast_unsigned());
@@ -56,7 +56,7 @@ fn swapped(size: usize, bytes: &[u8], out: &mut [u8]) {
     }
 }
 
-/// A value as bytes of this machine.
+/// Converts a value to native bytes.
 trait Native {
     fn write(self, out: &mut [u8]);
     const SIZE: usize;

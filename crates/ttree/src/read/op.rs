@@ -1,8 +1,8 @@
-//! Shapes made ready for decoding: with the columns that are wanted.
+//! Decoding operations: shapes with the wanted columns.
 
 use crate::interp::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 
-/// A shape and where its values go. A column is none if it is not wanted.
+/// A shape, and the columns that its values go to. A column is none if it is not wanted.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
     Number {
@@ -22,26 +22,26 @@ pub(crate) enum Op {
         wire: ListWire,
         index: Option<usize>,
         item: Box<Op>,
-        /// The least bytes that an item takes.
+        /// The smallest size of an item in bytes.
         least: usize,
     },
     Record {
         wire: RecordWire,
         members: Vec<Op>,
-        /// The members that others are counted by, the members of bases being counted in place of these.
+        /// The counter members; members of bases count in place of the base.
         counters: Vec<usize>,
-        /// The members that are bases, whose members stand among those of the record where it is stored member by member.
+        /// The members that are bases, whose members count among those of the record if it is stored member-wise.
         bases: Vec<usize>,
         /// Other versions of the class.
         others: Vec<Version>,
-        /// The versions and checksums of all that the file describes.
+        /// Versions and checksums of all descriptions in the file.
         described: Vec<(i32, u32)>,
         name: String,
     },
     Hidden(Hidden),
 }
 
-/// A version of a class other than the one whose columns there are.
+/// A class version that differs from the presented one.
 #[derive(Debug, Clone)]
 pub(crate) struct Version {
     pub version: i32,
@@ -49,17 +49,17 @@ pub(crate) struct Version {
     pub members: Vec<Op>,
     pub counters: Vec<usize>,
     pub bases: Vec<usize>,
-    /// The members that it lacks, which are zero or empty.
+    /// The members that it lacks. Their values are zero or empty.
     pub absent: Vec<Op>,
 }
 
 impl Op {
-    /// Makes a shape ready; `wanted` says which of its columns are.
+    /// Prepares a shape; `wanted` selects its columns.
     pub fn new(shape: &Shape, wanted: &[bool]) -> Self {
         Builder { wanted, next: 0 }.op(shape)
     }
 
-    /// Whether items stored member by member have one header in front of all of these.
+    /// Whether items stored member-wise share one header.
     pub fn has_common_header(&self) -> bool {
         matches!(
             self,
@@ -73,7 +73,7 @@ impl Op {
         ) || matches!(self, Self::Array { item, .. } if item.has_common_header())
     }
 
-    /// Whether it begins with a byte count and a version.
+    /// Whether it begins with byte count and version.
     pub fn begins_with_header(&self) -> bool {
         match self {
             Self::Record {
@@ -84,7 +84,7 @@ impl Op {
         }
     }
 
-    /// Whether it begins with a header of its own that several of them share.
+    /// Whether it begins with a header that several values share.
     pub fn is_headed(&self) -> bool {
         matches!(
             self,
@@ -98,7 +98,7 @@ impl Op {
         ) || matches!(self, Self::Array { item, .. } if item.is_headed())
     }
 
-    /// How many members it has, those of bases counted in place of these.
+    /// Number of members; members of bases count in place of the base.
     pub fn n_members(&self) -> usize {
         let Self::Record { members, bases, .. } = self else {
             return 1;
@@ -178,7 +178,7 @@ impl Builder<'_> {
     }
 }
 
-/// The members that others are counted by, in the class and in its bases.
+/// The counter members of a class and its bases.
 fn counters(members: &[Op], bases: &[usize]) -> Vec<usize> {
     let (mut out, mut first) = (Vec::new(), 0usize);
     for (at, op) in members.iter().enumerate() {
@@ -203,8 +203,8 @@ fn bases(members: &[Member]) -> Vec<usize> {
         .collect()
 }
 
-/// The members of one version of a class with the columns of another, and what they leave without a value. None if a member
-/// has become something else.
+/// The operations for the members of a class version with the columns of another, and those for absent members. None if a
+/// member has changed its type.
 fn versioned(own: &[Member], shown: &[Member], ops: &[Op]) -> Option<(Vec<Op>, Vec<Op>)> {
     let mut is_used = vec![false; shown.len()];
     let mut out = Vec::with_capacity(own.len());
@@ -228,7 +228,7 @@ fn versioned(own: &[Member], shown: &[Member], ops: &[Op]) -> Option<(Vec<Op>, V
     Some((out, absent.map(|(op, _)| op.clone()).collect()))
 }
 
-/// Whether two shapes are read alike: objects say themselves of which version of their class they are.
+/// Whether two shapes are read in the same way: objects state their own class version.
 fn is_same(own: &Shape, shown: &Shape) -> bool {
     match (own, shown) {
         (Shape::Record(own), Shape::Record(shown)) if own.wire == RecordWire::Bare => {
@@ -260,7 +260,7 @@ fn is_same(own: &Shape, shown: &Shape) -> bool {
     }
 }
 
-/// The least bytes that a shape takes.
+/// The smallest size of a shape in bytes.
 fn least(shape: &Shape) -> usize {
     match shape {
         Shape::Number(number) => number.size().unwrap_or(4),

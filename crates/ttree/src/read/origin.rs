@@ -1,4 +1,4 @@
-//! Where what is wanted comes from.
+//! The origin of wanted data.
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Part;
@@ -9,16 +9,16 @@ use crate::descriptor::Owner;
 use crate::interp::{Content, Number, Shape};
 use crate::model::BranchId;
 
-/// Where the elements of a slot come from in one part.
+/// The origin of a slot's elements in one part.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Origin {
-    /// So many numbers an entry.
+    /// A constant number of values per entry.
     Fixed {
         branch: BranchId,
         number: Number,
         each: usize,
     },
-    /// So many numbers for each item that a counter counts.
+    /// A constant number of values per item; a counter has the number of items.
     Counted {
         branch: BranchId,
         counter: BranchId,
@@ -31,7 +31,7 @@ pub(super) enum Origin {
     Pieces { branch: BranchId, local: usize },
 }
 
-/// The origin of a slot.
+/// Determines the origin of a slot.
 pub(super) fn origin(part: &Part, tree: &TreeStorage, slot: usize) -> Result<Origin, RNTupleError> {
     let wrong = || RNTupleError::internal("a column that no branch has");
     let column = *part.binding.columns(slot).first().ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! Baskets as pages, for listings: a basket stands in the cluster in which it begins.
+//! Lists baskets as pages; a basket belongs to the cluster in which it begins.
 
 use femtobarn_rntuple::spec::{ClusterSummary, Locator, Page, PageAddress, PageList};
 
@@ -7,7 +7,7 @@ use crate::descriptor::{Data, Described, Owner};
 use crate::interp::Content;
 use crate::model::{Basket, Branch, BranchId, Contents, Place};
 
-/// The clusters of a tree, with the baskets as pages of the last column of each branch.
+/// The clusters of a tree, with baskets as pages of the last column of each branch.
 pub(crate) fn list(tree: &TreeStorage) -> PageList {
     let (model, filling) = (tree.model(), tree.filling());
     let Described { owners, schema, .. } = &tree.common().described;
@@ -58,7 +58,7 @@ fn compression(branch: &Branch) -> u32 {
     u32::try_from(branch.compression).unwrap_or(0)
 }
 
-/// A basket as a page; the number of elements is a share of those of the branch where it varies.
+/// A basket as a page. If the number of elements per entry varies, it is estimated from the size.
 fn page(branch: &Contents, basket: &Basket, data: Option<&Data>, size: u64) -> Option<Page> {
     let Place::File { offset, n_bytes } = basket.place else {
         return None;

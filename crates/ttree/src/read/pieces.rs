@@ -1,4 +1,4 @@
-//! Branches whose baskets are decoded one by one, and put together when all of them are.
+//! Branches whose baskets are decoded one by one, and then put together.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,15 @@ pub(super) struct Pieced {
     op: Op,
     fixed: Option<usize>,
     lengths: Lengths,
-    /// For each basket, the values of each column.
+    /// The values of each column, for each basket.
     baskets: Vec<Vec<Sink>>,
 }
 
-/// In a part, a branch.
+/// By part and branch.
 pub(super) type PiecedBranches = BTreeMap<(usize, BranchId), Pieced>;
 
 impl Pieced {
-    /// What the baskets have of a column, in order.
+    /// The values of a column from all baskets in their order.
     pub fn column(&self, local: usize) -> impl Iterator<Item = &[u8]> {
         let sinks = self
             .baskets
@@ -40,7 +40,7 @@ impl Pieced {
 }
 
 impl<'a> Read<'a> {
-    /// The branches that must be put together, with the columns of them that are wanted.
+    /// The branches that must be put together, with their wanted columns.
     pub fn plan_pieces(&self) -> Result<PiecedBranches, RNTupleError> {
         let mut wanted: BTreeMap<(usize, BranchId), Vec<bool>> = BTreeMap::new();
         for origins in &self.origins {
@@ -115,7 +115,8 @@ impl<'a> Read<'a> {
         Ok(())
     }
 
-    /// What does not fit in a later basket is no damage if nothing fitted in the first, either.
+    /// A mismatch in a later basket does not count as damage if the first basket does not match
+    /// either.
     pub fn explained(&self, error: RNTupleError, pieced: &PiecedBranches) -> RNTupleError {
         if !matches!(error, RNTupleError::Object { .. }) {
             return error;
@@ -147,7 +148,7 @@ impl<'a> Read<'a> {
         error
     }
 
-    /// Type of the elements of a column that is put together; none if they are lengths.
+    /// Element type of a column that is put together; none for lengths.
     pub fn piece_type(&self, part: usize, branch: BranchId, local: usize) -> Option<DType> {
         let data = self.trees.get(part)?.data(branch)?;
         column_types(&data.shape).get(local).copied().flatten()

@@ -1,4 +1,4 @@
-//! The second round: everything into its place.
+//! The second round: everything to its final position.
 
 use bytes::Bytes;
 use femtobarn_rntuple::RNTupleError;
@@ -15,7 +15,7 @@ use crate::interp::Number;
 use crate::model::BranchId;
 
 impl Read<'_> {
-    /// Decodes what can be decoded straight into its place, and copies the rest there.
+    /// Decodes values directly to their final position if possible, and copies the rest.
     pub fn second_round(
         &self,
         found: &Found,
@@ -63,7 +63,7 @@ impl Read<'_> {
         Ok(data.collect())
     }
 
-    /// Elements of a slot in one part.
+    /// Number of elements of a slot in one part.
     fn n_elements(
         &self,
         found: &Found,
@@ -142,7 +142,8 @@ impl Read<'_> {
         Ok(())
     }
 
-    /// Adds the jobs that decode the baskets of a branch in one part straight into their place.
+    /// Adds the jobs that decode the baskets of a branch in one part directly to their final
+    /// position.
     fn straight<'b>(
         &'b self,
         (part_id, branch_id): (usize, BranchId),

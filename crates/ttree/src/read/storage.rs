@@ -1,4 +1,4 @@
-//! A tree as the storage behind a reader.
+//! A tree as the storage of a reader.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ impl Storage for TreeStorage {
     }
 
     fn costs(&self, schema: &ReadSchema, part: &Part) -> Result<Vec<Cost>, RNTupleError> {
-        // what is read in both rounds, as a counter and for itself, is read twice
+        // a counter that is also wanted itself is read in both rounds
         let mut seen = BTreeSet::new();
         let mut out = Vec::with_capacity(schema.slots.len());
         let n_entries = part.stop - part.start;

@@ -1,4 +1,4 @@
-//! A tree that is read: what its branches mean, and what is in them.
+//! A tree to read: the meaning and the contents of its branches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::descriptor::{Data, Owner};
 use crate::interp::Content;
 use crate::model::{Basket, BranchId, Filling, TreeModel};
 
-/// A tree: what its branches mean, what is in them, and the bytes of its own object if baskets are in there.
+/// A tree: the meaning and contents of its branches, and the bytes of its own object if they contain
+/// baskets.
 #[derive(Debug)]
 pub(crate) struct TreeStorage {
     common: Arc<Common>,
@@ -46,7 +47,7 @@ impl TreeStorage {
         &self.filling
     }
 
-    /// Where the elements of a column come from.
+    /// The source of a column's elements.
     pub fn owner(&self, column: u32) -> Option<Owner> {
         self.common.described.owners.get(column as usize).copied()
     }
@@ -55,7 +56,7 @@ impl TreeStorage {
         self.common.described.data.get(branch)?.as_ref()
     }
 
-    /// The branches that are read for one: itself, and those that lengths of its lists are in.
+    /// The branches to read for one: itself, and those with the lengths of its lists.
     pub fn needed(&self, branch: BranchId) -> impl Iterator<Item = BranchId> + '_ {
         std::iter::successors(Some(branch), move |&id| match self.data(id)?.content {
             Content::Lists { lengths } => Some(lengths),
@@ -64,7 +65,7 @@ impl TreeStorage {
         })
     }
 
-    /// A field that is read and whose items a branch counts.
+    /// A field to read whose items are counted by a branch.
     pub fn counted_in(&self, binding: &Binding, counter: BranchId) -> Option<FieldId> {
         let columns = binding.all_columns().into_iter();
         columns.filter_map(|column| self.owner(column)).find_map(|owner| {
@@ -79,17 +80,17 @@ impl TreeStorage {
         })
     }
 
-    /// The bases of the members of a record in which names meet.
+    /// The paths of base classes of a record, if its member names are not unique.
     pub fn bases(&self, record: FieldId) -> Option<&[Vec<String>]> {
         self.common.described.bases.get(&record).map(Vec::as_slice)
     }
 
-    /// The bytes of the tree's own object, if it has baskets.
+    /// The bytes of the tree's own object, if they contain baskets.
     pub fn object(&self) -> &Bytes {
         &self.object
     }
 
-    /// The baskets of a branch that hold entries of a range.
+    /// The baskets of a branch that overlap a range of entries.
     pub fn baskets(
         &self,
         branch: BranchId,
@@ -109,22 +110,22 @@ impl TreeStorage {
     }
 }
 
-/// A basket that holds wanted entries.
+/// A basket with wanted entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// The basket's number.
+    /// The index of the basket.
     pub number: usize,
     pub basket: Basket,
     /// The wanted entries in it, counted from the tree's first.
     pub entries: Range<u64>,
 }
 
-/// The tree that a part is of.
+/// The tree of a part.
 pub(crate) fn tree_of(part: &Part) -> Result<&TreeStorage, RNTupleError> {
     let storage = part.reader.storage();
     let tree = storage.and_then(|storage| storage.as_any().downcast_ref::<TreeStorage>());
     tree.ok_or_else(|| {
-        let reason = "a TTree and an RNTuple are not read as one";
+        let reason = "a TTree and an RNTuple cannot be read together";
         part.reader.unsupported("", reason)
     })
 }

@@ -1,4 +1,4 @@
-//! Decoding the entries of a basket, value by value, into columns.
+//! Decodes the entries of a basket value by value into columns.
 
 use super::members::{Tally, is_wise};
 use super::numbers::numbers;
@@ -8,17 +8,17 @@ use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::{Hidden, ListWire, Number, NumberWire, RecordWire, TextWire};
 
-/// Values of one column, in the order of entries.
+/// The values of one column, in the order of entries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sink {
-    /// Values as they will be, or lengths of lists as `i64`.
+    /// Values in their final form, or lengths of lists as `i64`.
     pub bytes: Vec<u8>,
 }
 
 /// Decodes into sinks, one for each column of the branch.
 pub(crate) struct Decoder<'a> {
     pub sinks: &'a mut [Sink],
-    /// How many items the next lists of [`ListWire::Elsewhere`] have.
+    /// The lengths of the next lists of [`ListWire::Elsewhere`].
     pub lengths: &'a [u64],
 }
 
@@ -32,7 +32,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// One value.
+    /// Decodes one value.
     pub fn one(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
         match op {
             Op::Number { number, column } => self.numbers(*number, 1, *column, c),
@@ -88,22 +88,22 @@ impl Decoder<'_> {
                 c.string("name of a class")?;
                 c.skip(1, "name of a class")
             }
-            Op::Hidden(Hidden::Bytes(n)) => c.skip(*n, "member that is not shown"),
+            Op::Hidden(Hidden::Bytes(n)) => c.skip(*n, "unnamed member"),
         }
     }
 
-    /// A text or a counted list without its header.
+    /// Decodes a string or a counted list after its header.
     pub(super) fn body(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
         match op {
             Op::Text { wire, index, chars } => {
                 let bytes = match wire {
-                    // an empty text may leave nothing at all
+                    // an empty string may have no bytes at all
                     _ if c.remaining() == 0 => &[],
                     TextWire::Long => {
-                        let n = c.count(1, "length of a text")?;
-                        c.take(n, "text")?
+                        let n = c.count(1, "length of a string")?;
+                        c.take(n, "string")?
                     }
-                    _ => c.string("text")?,
+                    _ => c.string("string")?,
                 };
                 self.length(*index, bytes.len());
                 if let Some(sink) = chars.and_then(|chars| self.sinks.get_mut(chars)) {
@@ -132,7 +132,7 @@ impl Decoder<'_> {
         for _ in 0..n {
             let before = c.position();
             self.one(item, c)?;
-            // else a few bytes of a type could ask for any number of values
+            // otherwise a few bytes of a type could request any number of values
             if n > 1 && c.position() == before && !least_is_zero(item) {
                 return Err(c.corrupt("items", "items with contents", "one without"));
             }
@@ -154,7 +154,7 @@ impl Decoder<'_> {
             return Ok(());
         };
         let Some(n_bytes) = n.checked_mul(size) else {
-            return Err(c.corrupt("number of items", "a number that can be", n));
+            return Err(c.corrupt("number of items", "a valid number", n));
         };
         let bytes = c.take(n_bytes, "numbers")?;
         if let Some(sink) = column.and_then(|column| self.sinks.get_mut(column)) {
@@ -182,7 +182,7 @@ impl Decoder<'_> {
         self.record_with(op, &mut Tally::new(counters), c)
     }
 
-    /// An object, or a base, whose members `tally` counts together with those of the class.
+    /// Decodes an object or a base, whose members `tally` counts together with those of the class.
     fn record_with(&mut self, op: &Op, tally: &mut Tally<'_>, c: &mut Cursor<'_>) -> Done {
         let Op::Record {
             wire,
@@ -240,7 +240,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// `n` values of what is not stored: zero, or empty.
+    /// Appends `n` values of an absent member: zero, or empty.
     fn nothing(&mut self, op: &Op, n: usize) {
         match op {
             Op::Number { number, column } => {
@@ -259,7 +259,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Items up to the end; gives their number.
+    /// Decodes items up to the end; returns their number.
     fn rest(&mut self, item: &Op, c: &mut Cursor<'_>) -> Result<usize, TreeError> {
         if c.remaining() == 0 {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! Verification: every branch is read.
+//! Verification: reads every branch.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use femtobarn_rntuple::spec::PageAddress;
 use super::tree::TreeStorage;
 use crate::model::Place;
 
-/// Reads every branch; of those that fail, basket by basket. What is not understood is said to be not checked.
+/// Reads every branch. If one fails, its baskets are read one by one. Unsupported branches are reported as not
+/// checked.
 pub(crate) fn verify(
     tree: &TreeStorage,
     reader: &Arc<Reader>,
@@ -71,7 +72,7 @@ pub(crate) fn verify(
                 is_checked = true;
                 continue;
             };
-            // what is not understood is not damaged for that
+            // what is not supported is not damaged
             if let RNTupleError::Unsupported { reason, .. } = error {
                 if std::mem::take(&mut is_understood) {
                     report.not_checked.push((name.clone(), reason));

@@ -1,4 +1,4 @@
-//! Which version of their class objects are of.
+//! The class versions of objects.
 
 use femtobarn_rootfile::MEMBER_WISE;
 
@@ -7,8 +7,8 @@ use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::RecordWire;
 
-/// Whether what comes is the header of an object that fills the entry, and not that of its first member, which fills it,
-/// too, if it is the only one.
+/// Whether the next header is that of an object that fills the entry, rather than that of its first member. A single
+/// member fills the entry as well.
 pub(super) fn is_own_header(c: &Cursor<'_>, first: Option<&Op>) -> bool {
     let mut ahead = c.clone();
     let mut has_end = || {
@@ -22,9 +22,9 @@ pub(super) fn is_own_header(c: &Cursor<'_>, first: Option<&Op>) -> bool {
         && (!first.is_some_and(Op::begins_with_header) || has_end().is_some())
 }
 
-/// The version of the items' class, in front of items that are stored member by member.
+/// Reads the version of the items' class before items that are stored member-wise.
 pub(super) fn class_version(item: &Op, version: u16, c: &mut Cursor<'_>) -> Result<(), TreeError> {
-    // older versions wrote none
+    // older versions have none
     if version < 9 {
         return Ok(());
     }
@@ -32,12 +32,12 @@ pub(super) fn class_version(item: &Op, version: u16, c: &mut Cursor<'_>) -> Resu
     match version_of(item, found, c)? {
         None => Ok(()),
         Some(_) => Err(TreeError::Unsupported(
-            "objects of several versions of a class, stored member by member".into(),
+            "member-wise objects of several class versions".into(),
         )),
     }
 }
 
-/// Which version of its class an object is of: none for the one that is shown, or the position among the others.
+/// Determines the version of an object: none for the presented one, or the index among the others.
 pub(super) fn version_of(
     record: &Op,
     found: u16,
@@ -59,7 +59,7 @@ pub(super) fn version_of(
     };
     if found & MEMBER_WISE != 0 {
         return Err(TreeError::Undescribed(format!(
-            "{name} stored member by member"
+            "member-wise objects of class {name}"
         )));
     }
     // classes without a version have a checksum instead
@@ -85,10 +85,10 @@ pub(super) fn version_of(
         .any(|&(version, checksum)| is_it(version, checksum))
     {
         return Err(TreeError::Unsupported(format!(
-            "an object of version {found} of {name}, which is not read where version {expected} is expected"
+            "an object of version {found} of {name} where version {expected} is expected, which is not supported"
         )));
     }
     Err(TreeError::Undescribed(format!(
-        "an object of version {found} of {name}, where version {expected} is described"
+        "an object of version {found} of {name}, but the file only describes version {expected}"
     )))
 }

@@ -1,4 +1,4 @@
-//! Decoding baskets on one thread.
+//! Decodes baskets on one thread.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -42,7 +42,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Decodes a basket that is in the tree's own object, or in the cache; says whether it is.
+    /// Decodes a basket that is within the tree's own object or in the cache; returns whether it is.
     pub fn decode_held(&mut self, job: &mut Job<'_>) -> Result<bool, RNTupleError> {
         let Some(part) = self.parts.get(job.part) else {
             return Ok(false);
@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
         result
     }
 
-    /// The basket's bytes, decompressed where they are compressed.
+    /// The bytes of the basket, decompressed if necessary.
     fn open<'b>(
         &mut self,
         part: &Part,
@@ -210,7 +210,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Writes numbers into their place.
+    /// Writes numbers to their final position.
     fn write(&mut self, number: Number, dtype: DType, values: &[u8], out: &mut [u8]) {
         add(&self.stats.bytes_decoded, out.len() as u64);
         if dtype == number.dtype {
@@ -261,8 +261,8 @@ fn describe(part: &Part, job: &Job<'_>) -> String {
     format!("basket {} of branch {name:?}", job.number)
 }
 
-/// Whether all records of a basket have checksums in them, which the decompressor has compared. (What ROOT makes with zstd
-/// has none, nor has what it made before version 5.18.)
+/// Whether all records of a basket have checksums, which the decompressor has verified. (ROOT's zstd records have none,
+/// nor have records from before version 5.18.)
 fn has_checksums(payload: &[u8]) -> bool {
     let mut rest = payload;
     while !rest.is_empty() {
@@ -282,28 +282,29 @@ fn has_checksums(payload: &[u8]) -> bool {
     true
 }
 
-/// What does not fit is damage, but in baskets whose bytes are known to be intact, which were written like that, and for
-/// objects and containers in the first basket of their branch: these are of other types than the file says. Where the bytes are not checked and the first basket was as
-/// described, a later one that is not has been damaged.
+/// Decides whether values that do not match their description are damaged. They are not in two cases: if the bytes were
+/// verified, they were written like that; and in the first basket of a branch with objects or containers, the types
+/// differ from the description. If the bytes are not verified and the first basket matched the description, a later one
+/// that does not is damaged.
 fn blamed(error: TreeError, job: &Job<'_>, is_checked: bool) -> TreeError {
     let is_foreign = is_checked || (matches!(job.task, Task::Pieces { .. }) && job.number == 0);
     match error {
         TreeError::Unsupported(_) => error,
         TreeError::Undescribed(reason) if is_foreign => TreeError::Unsupported(reason),
         other if is_foreign => TreeError::Unsupported(format!(
-            "values that are not as the file describes them: {other}"
+            "values that do not match the file's description: {other}"
         )),
         other => other,
     }
 }
 
-/// An error with its place; what is not understood rather than damaged is an error of the field.
+/// Adds the position to an error. An unsupported structure, unlike damage, is an error of the field.
 fn failed(part: &Part, job: &Job<'_>, source: TreeError) -> RNTupleError {
     if let TreeError::Unsupported(reason) = &source {
         let tree = tree_of(part).ok();
         let reason = format!("basket {} has {reason}", job.number);
         let descriptor = part.reader.descriptor();
-        // what cannot be read is then what a counter counts, be that a field or not, and wanted or not
+        // the unreadable field is then the one whose items are counted, whether the counter is a field and wanted or not
         if let (Task::Counts { .. }, Some(tree)) = (&job.task, tree)
             && let Some(field) = tree.counted_in(&part.binding, job.branch)
         {

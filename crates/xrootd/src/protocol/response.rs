@@ -346,7 +346,7 @@ pub fn readv(body: &Bytes, elements: &[Element]) -> Result<Vec<Bytes>, Malformed
     }
     match body.len() - at {
         0 => Ok(out),
-        more => Err(Malformed::new("bytes behind a vector read", 0, more)),
+        more => Err(Malformed::new("bytes after a vector read", 0, more)),
     }
 }
 

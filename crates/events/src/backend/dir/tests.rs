@@ -14,8 +14,8 @@ fn it_does_what_backends_promise() {
     });
 }
 
-/// Leaves were cut in halves: an event with a product of 100 bytes took 272 bytes, as the keys of a second dataset came in
-/// front of those of the first in every second case, and those of a second product between those of the first.
+/// Leaves were split in the middle: an event with a product of 100 bytes took 272 bytes, as keys of a second dataset
+/// preceded those of the first in every second case, and those of a second product were between those of the first.
 #[test]
 fn leaves_are_full_when_events_come_in_their_order() {
     const EVENTS: u64 = 2000;
@@ -42,7 +42,7 @@ fn leaves_are_full_when_events_come_in_their_order() {
     }
     let txn = backend.env.read_txn().unwrap();
     let tables = backend.tables.unwrap();
-    // A node has a header of 8 bytes and a pointer of 2, and begins at an even place; a page has a header of 16.
+    // a node has a header of 8 bytes and a pointer of 2, and begins at an even position; a page has a header of 16
     for (table, n, node) in [
         (Name::Events, 2 * EVENTS, 40 + 10),
         (Name::Products, 4 * EVENTS, 43 + 105 + 10),
@@ -54,7 +54,7 @@ fn leaves_are_full_when_events_come_in_their_order() {
     }
 }
 
-/// What is in a store: each container and product by its key.
+/// The content of a store: containers and products by key.
 type Content = std::collections::BTreeMap<String, Vec<u8>>;
 
 fn content(store: &crate::DataStore) -> Result<Content, EventsError> {
@@ -83,7 +83,7 @@ fn below_of(item: &crate::Container, found: &mut Content) -> Result<(), EventsEr
     Ok(())
 }
 
-/// Writes a store of 900 events, with large values, a value that is written over, and free pages.
+/// Writes a store of 900 events, with large values, an overwritten value, and free pages.
 fn small_store(folder: &std::path::Path) {
     let store = crate::DataStore::new(open(folder, Mode::Append).unwrap());
     let names = ["a", "b"].map(|label| ProductName::new(label, "T").unwrap());
@@ -111,8 +111,8 @@ fn small_store(folder: &std::path::Path) {
     store.flush().unwrap();
 }
 
-/// Of 250 stores with one changed byte, 38 ended the process by a signal when they were read, and one lost 207 of 900
-/// events without a word, also from `verify`.
+/// Of 250 stores with one changed byte, reading 38 ended the process by a signal, and one lost 207 of 900 events without
+/// an error, also in `verify`.
 #[test]
 fn a_changed_byte_is_told_and_ends_no_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn a_changed_byte_is_told_and_ends_no_process() {
             _ => n_told += 1,
         }
     };
-    // Of each page, bytes of its header and bytes here and there.
+    // of each page, bytes of its header and some others
     for page in 0..whole.len() / 4096 {
         for n in 0..4 {
             let of_header = [0, 1, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18];
@@ -161,7 +161,7 @@ fn a_changed_byte_is_told_and_ends_no_process() {
     );
 }
 
-/// A store of the first layout is read and written as it is.
+/// A store of the first layout is read, and written in that layout.
 #[test]
 fn a_store_without_counts_is_read_and_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ fn a_store_without_counts_is_read_and_written() {
     let name = ProductName::new("a", "T").unwrap();
     run.store(&name, b"new", crate::Overwrite::Replace).unwrap();
     assert_eq!(run.load(&name).unwrap().as_deref(), Some(&b"new"[..]));
-    // Its version of femtobarn knows of no compression.
+    // that version of femtobarn does not support compression
     let plain = ProductName::new("plain", "T").unwrap();
     run.store(&plain, &[7; 9000], crate::Overwrite::Replace)
         .unwrap();
@@ -190,8 +190,8 @@ fn a_store_without_counts_is_read_and_written() {
     assert_eq!((verified.n_damaged, verified.n_products), (0, 911));
 }
 
-/// Products of the dataset and of runs have higher keys than those of events. Once there was one, all pages with those of
-/// events that came later were left half empty.
+/// Products of the dataset and of runs have higher keys than those of events. If there was one, all pages with later
+/// products of events were left half empty.
 #[test]
 fn products_of_events_fill_their_pages_before_those_of_what_they_are_in() {
     let n_pages = |with_own: bool| {

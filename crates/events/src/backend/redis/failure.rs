@@ -135,7 +135,7 @@ mod tests {
             (
                 refused("NOAUTH Authentication required."),
                 "store-denied",
-                "redis://a/: cannot write: a:6379 says \"NOAUTH Authentication required.\": give a password",
+                "redis://a/: cannot write: a:6379 answered \"NOAUTH Authentication required.\": give a password",
             ),
             (
                 refused("ERR Error running script: -OOM command: -OOM not allowed"),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is asked of S3 with these settings, in an environment with these files of AWS.
+/// The S3 options for these settings, in an environment with these AWS files.
 fn asked(
     given: &[(&str, &str)],
     variables: &[(&str, &str)],
@@ -108,7 +108,7 @@ fn an_account_of_azure_is_named_or_missed() {
     asked("abfss://c@me.dfs.core.windows.net/key", &[], &[]).unwrap();
 }
 
-/// The crate `object_store` panicked at such.
+/// The crate `object_store` panicked with such endpoints.
 #[test]
 fn endpoints_that_are_no_urls_are_told() {
     for text in [
@@ -128,7 +128,7 @@ fn endpoints_that_are_no_urls_are_told() {
             (vec![], vec![("AWS_ENDPOINT_URL", text)]),
             (vec![], vec![("AWS_ENDPOINT_URL_S3", text)]),
         ] {
-            // a variable that says nothing is none
+            // an empty variable counts as unset
             if text.is_empty() && given.is_empty() {
                 continue;
             }

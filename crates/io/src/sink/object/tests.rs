@@ -19,7 +19,7 @@ fn read(server: &Servers, url: &str) -> Vec<u8> {
     all.unwrap()[0].to_vec()
 }
 
-/// Files of uploads that are not complete.
+/// Files of incomplete uploads.
 fn uploads(server: &Servers) -> usize {
     fn files(place: &FilePath) -> usize {
         let Ok(entries) = std::fs::read_dir(place) else {
@@ -44,7 +44,7 @@ fn what_threads_write_in_any_order_is_the_object() {
         let all = content(size);
         let url = format!("s3://private/f{size}");
         let sink = ObjectSink::create(&url, false, &parts(&server)).unwrap();
-        // the beginning comes last, as a file's header does
+        // the beginning comes last, like a file's header
         let chunk = 700_001;
         let pieces: Vec<usize> = (100.min(size)..size).step_by(chunk).collect();
         std::thread::scope(|scope| {
@@ -142,7 +142,7 @@ fn what_was_sent_is_not_written_to() {
     let server = Servers::start("minio");
     let sink = ObjectSink::create("s3://private/f", true, &parts(&server)).unwrap();
     sink.write_at(PART as u64, &content(PART)).unwrap();
-    // a part that waits may be written to again
+    // a waiting part may be overwritten
     sink.write_at(0, b"old").unwrap();
     sink.write_at(0, b"new").unwrap();
     let error = sink.write_at(PART as u64 + 3, b"x").unwrap_err();

@@ -1,4 +1,5 @@
-//! The type of values of Python that nothing says: numbers, texts, lists of them, and arrays of NumPy.
+//! Infers the types of Python values without annotations: numbers, strings, lists of these, and NumPy
+//! arrays.
 
 use femtobarn::schema::DType;
 use pyo3::intern;
@@ -8,18 +9,19 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use super::write::number_of_numpy;
 use super::{Value, python};
 
-/// How deep lists may lie in lists.
+/// Maximum nesting of lists.
 const DEEPEST: usize = 32;
 
 #[derive(PartialEq, Eq)]
 enum Found {
-    /// Of a list without items.
+    /// The type of a list without items.
     Nothing,
     Named(&'static str),
     List(Box<Found>),
 }
 
-/// The name of the type of a value; none if it is another, has items of several types, or of none.
+/// The type name of a value; none if the value is of another type, or has items of several types or of
+/// none.
 pub fn type_name(value: &Value<'_>) -> PyResult<Option<String>> {
     let py = value.py();
     if value.is_exact_instance_of::<PyInt>() && value.extract::<i64>().is_err() {
@@ -36,7 +38,7 @@ pub fn type_name(value: &Value<'_>) -> PyResult<Option<String>> {
     let Some((number, _)) = number_of_numpy(value)? else {
         return Ok(None);
     };
-    // the first dimension is a vector, the others are arrays
+    // the first dimension becomes a vector, the others become arrays
     let shape: Vec<usize> = value.getattr(intern!(py, "shape"))?.extract()?;
     let (mut name, sizes) = (
         number.type_name().to_owned(),
@@ -65,7 +67,7 @@ fn one(value: &Value<'_>, depth: usize) -> Option<Found> {
     if value.is_exact_instance_of::<PyFloat>() {
         number(DType::Float64)
     } else if value.is_exact_instance_of::<PyInt>() {
-        // of larger ones, the type is found by looking at all of them
+        // for larger integers, all values must be inspected
         value
             .extract::<i64>()
             .ok()

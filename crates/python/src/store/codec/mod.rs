@@ -1,4 +1,4 @@
-//! Products as objects of Python: walked by the parts of the stored type, both ways.
+//! Products as Python objects: walks values by the parts of their stored type, in both directions.
 
 mod infer;
 mod part;
@@ -21,24 +21,24 @@ use part::Part;
 use read::Read;
 use write::Writer;
 
-/// How much is known at most.
+/// Maximum number of cached items.
 const MOST: usize = 4096;
 
-/// Any object of Python.
+/// Any Python object.
 type Value<'py> = Bound<'py, PyAny>;
 /// The name of a type, and the bytes of a value.
 type Stored<'py> = (Bound<'py, PyString>, Bound<'py, PyBytes>);
 
-/// Products of a store as objects of Python.
+/// Converts between products of a store and Python objects.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Codec {
     store: DataStore,
     types: Arc<Types>,
-    /// What is known of types and classes, by what they are; nowhere else is any of it kept.
+    /// Cache of types and classes. There is no other one.
     known: Py<PyDict>,
 }
 
-/// What is known for as long as nobody gives a class of the store other members.
+/// A cached item. It is valid until a class of the store gets other members.
 #[pyclass(frozen)]
 struct Known {
     what: What,
@@ -46,24 +46,24 @@ struct Known {
 }
 
 enum What {
-    /// Of a type of Python, or a tuple of it for lists: as what its values are stored.
+    /// Of a Python type, or a tuple of it for lists: the stored type of its values.
     Kind(Py<PyString>, Arc<Typed>),
-    /// Of a tuple of a type's name: its parts.
+    /// Of a tuple with a type name: its parts.
     Typed(Arc<Typed>),
-    /// Of the name of a type and a type of Python: how the one becomes the other; none if it is an array.
+    /// Of a type name and a Python type: how to convert; none if the result is an array.
     Reader(Option<Read>),
-    /// Of a class in JSON: the store has noted it.
+    /// Of a class in JSON: the store has recorded it.
     Noted,
 }
 
 /// A stored type.
 struct Typed {
     part: Part,
-    /// Whether its values are walked; others must be columns.
+    /// Whether its values are walked; values of other types must be columns.
     is_walked: bool,
 }
 
-/// Values that wait to be stored, one behind the other.
+/// Encoded values to be stored, one after another.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Encoded {
     pub(super) rows: Rows,
@@ -71,7 +71,7 @@ pub struct Encoded {
 
 #[pymethods]
 impl Encoded {
-    /// How many there are.
+    /// Number of values.
     #[getter]
     fn num_entries(&self) -> usize {
         self.rows.ends.len()
@@ -80,8 +80,8 @@ impl Encoded {
 
 #[pymethods]
 impl Codec {
-    /// A value as it is stored, and its type's name: by itself, or by a type of Python that was learned shortly before. None
-    /// of anything else.
+    /// The stored form of a value and its type name: from the value itself, or from a Python type that was learned
+    /// recently. None for other values.
     #[pyo3(signature = (label, value, kind = None))]
     fn dump<'py>(
         &self,
@@ -102,14 +102,13 @@ impl Codec {
         };
         match self.bytes(py, &typed.part, value) {
             Ok(stored) => Ok(label.to_str().is_ok().then_some((name, stored))),
-            // as columns more is taken, and what is wrong is told as of columns
+            // columns accept more types, and give better messages
             Err(write::Misfit::Told { .. }) if is_column(kind, value)? => Ok(None),
             Err(misfit) => Err(told(label, misfit)),
         }
     }
 
-    /// Remembers for a while as what values of a type of Python are stored, of which `dump` takes them from then on, unless
-    /// they must be columns.
+    /// Remembers the stored type for values of a Python type, so that `dump` accepts them, unless they must be columns.
     fn learn(&self, kind: &Value<'_>, type_name: Bound<'_, PyString>) -> PyResult<()> {
         let until = known_until();
         let typed = self.typed(&type_name)?;
@@ -121,7 +120,7 @@ impl Codec {
         }
     }
 
-    /// A value of a type as it is stored; None if values of the type must be columns.
+    /// The stored form of a value; None if values of the type must be columns.
     fn write<'py>(
         &self,
         label: &Bound<'py, PyString>,
@@ -135,7 +134,7 @@ impl Codec {
         stored.transpose().map_err(|misfit| told(label, misfit))
     }
 
-    /// Values of a type as they are stored; None if values of the type must be columns.
+    /// The stored form of values; None if values of the type must be columns.
     fn write_all(
         &self,
         label: &Bound<'_, PyString>,
@@ -155,8 +154,8 @@ impl Codec {
         Ok(Some(Encoded { rows }))
     }
 
-    /// A stored value as a type of Python; `NotImplemented` if none is given, and it is an array. References refer into
-    /// `store`.
+    /// A stored value as a Python type; `NotImplemented` if no type is given and the value is an array. References refer
+    /// to `store`.
     #[pyo3(signature = (store, label, stored, type_name, form))]
     fn read<'py>(
         &self,
@@ -192,9 +191,9 @@ impl Codec {
         })
     }
 
-    /// How a value lies that does as an array of NumPy: NumPy's name of the numbers, the shape, and where they begin; or of a
-    /// list of a class of numbers its name, the bytes of an element, and the names, numbers and places of the members. None
-    /// of anything else.
+    /// The layout of a stored value that is a NumPy array: NumPy's type name, the shape, and the offset of the numbers.
+    /// For a list of a class of numbers: its name, the size of an element, and names, types and offsets of the members.
+    /// None for other values.
     fn view<'py>(
         &self,
         py: Python<'py>,
@@ -242,7 +241,7 @@ impl Codec {
         })
     }
 
-    /// Notes a class of which the members are said.
+    /// Records a class with these members.
     fn note_class(&self, py: Python<'_>, name: String, members: Vec<Name>) -> PyResult<()> {
         let member = |(name, type_name)| Member { name, type_name };
         let members = members.into_iter().map(member).collect();
@@ -262,7 +261,7 @@ impl Codec {
         self.keep(&key, What::Noted, until).map(drop)
     }
 
-    /// Forgets a class that no product has.
+    /// Removes a class that no product uses.
     fn forget_class(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let forgotten = detached(py, || self.types.forget(name));
         self.known.bind(py).clear();
@@ -271,7 +270,7 @@ impl Codec {
 }
 
 impl Codec {
-    /// That of a store.
+    /// The codec of a store.
     pub fn new(py: Python<'_>, store: &DataStore, types: &Arc<Types>) -> Self {
         Self {
             store: store.clone(),
@@ -280,14 +279,14 @@ impl Codec {
         }
     }
 
-    /// What is known of something, which may have no hash.
+    /// Looks up a cached item; the key may be unhashable.
     fn find<'py>(&self, key: &Value<'py>) -> Option<Bound<'py, Known>> {
         let found = self.known.bind(key.py()).get_item(key).ok()??;
         let known: Bound<'py, Known> = found.cast_into().ok()?;
         (known.get().until > Instant::now()).then_some(known)
     }
 
-    /// Remembers something, unless it has no hash.
+    /// Caches an item, unless its key is unhashable.
     fn keep<'py>(
         &self,
         key: &Value<'py>,
@@ -323,7 +322,7 @@ impl Codec {
         Ok(typed)
     }
 
-    /// As what values of a type of Python are stored, or as what lists of it.
+    /// The stored type of values of a Python type, or of lists of it.
     fn kind<'py>(&self, kind: &Value<'py>) -> Option<(Bound<'py, PyString>, Arc<Typed>)> {
         match &self.find(kind)?.get().what {
             What::Kind(name, typed) => Some((name.bind(kind.py()).clone(), typed.clone())),
@@ -331,7 +330,7 @@ impl Codec {
         }
     }
 
-    /// As what a value is stored of which nothing more is said; none if that is not known.
+    /// The stored type of a value without annotations; none if it cannot be inferred.
     fn natural<'py>(
         &self,
         value: &Value<'py>,
@@ -410,12 +409,12 @@ impl Codec {
     }
 }
 
-/// Until when what is looked up now is known.
+/// The time until which cached items are valid.
 fn known_until() -> Instant {
     Instant::now() + CLASSES_KNOWN_FOR
 }
 
-/// Whether a value that does not fit may be one as a column: its type is given by name, or it is an array.
+/// Whether a value that does not match may be valid as a column: its type is given by name, or it is an array.
 fn is_column(kind: Option<&Value<'_>>, value: &Value<'_>) -> PyResult<bool> {
     let is_array = value.is_exact_instance(python::ndarray(value.py())?);
     Ok(kind.is_some_and(|kind| is_array || kind.is_instance_of::<PyString>()))
@@ -431,7 +430,7 @@ fn told(label: &Bound<'_, PyString>, misfit: write::Misfit) -> PyErr {
     }
 }
 
-/// The error of bytes that are no value of their type.
+/// The error that bytes are not a valid value of their type.
 pub fn damaged(type_name: impl std::fmt::Display, expected: &str, found: &str) -> PyErr {
     let message = format!("a value is not a valid {type_name}: expected {expected}, found {found}");
     new("FormatError", "product-damaged", message)

@@ -1,4 +1,4 @@
-//! The parts of a stored type, as values of Python are walked by them.
+//! The parts of a stored type, by which Python values are walked.
 
 use femtobarn::rows::{Fixed, Plan};
 use femtobarn::schema::DType;
@@ -9,7 +9,7 @@ use pyo3::types::{PyString, PyType};
 /// The class of references.
 pub const PTR: &str = "fb::Ptr";
 
-/// A part of a value.
+/// A part of a type.
 pub enum Part {
     Number(DType),
     Text,
@@ -20,12 +20,12 @@ pub enum Part {
     Variant(Vec<Part>),
 }
 
-/// What a list or array holds.
+/// The items of a list or array.
 pub struct Items {
     pub part: Part,
-    /// The least bytes of an item.
+    /// The smallest size of an item in bytes.
     pub least: usize,
-    /// The bytes of an item, if all have as many.
+    /// The size of an item, if it is constant.
     pub size: Option<usize>,
 }
 
@@ -33,23 +33,23 @@ pub struct Items {
 pub struct Class {
     pub name: String,
     pub members: Vec<Member>,
-    /// Whether its members have no names, and are given as a tuple.
+    /// Whether it is a tuple, whose members have no names.
     pub is_tuple: bool,
     pub fixed: Option<Fixed>,
-    /// A dataclass that has been seen to have these members.
+    /// A dataclass that was found to have these members.
     pub known: PyOnceLock<Py<PyType>>,
 }
 
 /// A member of a class.
 pub struct Member {
     pub name: Py<PyString>,
-    /// Where it lies, if the class has a size.
+    /// Its offset, if the class has a fixed size.
     pub place: usize,
     pub part: Part,
 }
 
 impl Part {
-    /// Those of a type.
+    /// The parts of a type.
     pub fn new(py: Python<'_>, plan: &Plan) -> Self {
         let items = |item: &Plan| {
             Box::new(Items {
@@ -92,7 +92,7 @@ impl Part {
         }
     }
 
-    /// The kind of NumPy's number that it is.
+    /// The type of a NumPy number.
     pub fn number(&self) -> Option<DType> {
         match self {
             Self::Number(dtype) => Some(*dtype),
@@ -100,7 +100,7 @@ impl Part {
         }
     }
 
-    /// How it is called in messages, where a value of Python is none.
+    /// The Python name of the type, for messages.
     pub fn python_name(&self) -> String {
         match self {
             Self::Number(DType::Bool) => "bool".into(),
@@ -117,7 +117,7 @@ impl Part {
         }
     }
 
-    /// The name of the type of C++.
+    /// The C++ type name.
     pub fn type_name(&self) -> String {
         match self {
             Self::Number(dtype) => dtype.type_name().into(),
@@ -140,7 +140,7 @@ impl Class {
         self.name == PTR
     }
 
-    /// The class of Python.
+    /// The Python class name.
     pub fn python_name(&self) -> &str {
         match self.is_ptr() {
             true => "Ptr",
@@ -148,7 +148,7 @@ impl Class {
         }
     }
 
-    /// The names of its members, for messages.
+    /// The names of the members, for messages.
     pub fn names(&self, py: Python<'_>) -> String {
         let names = self
             .members

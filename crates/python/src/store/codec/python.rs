@@ -1,4 +1,4 @@
-//! Classes and functions of Python that values are compared with, each looked up once.
+//! Python classes and functions that are used often, each looked up once.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ class!(floating, "numpy", "floating");
 class!(longdouble, "numpy", "longdouble");
 class!(ptr, "femtobarn._store.ptr", "Ptr");
 
-/// The names of the members of a dataclass; none of other classes.
+/// The member names of a dataclass; none for other classes.
 pub fn members<'py>(kind: &Bound<'py, PyType>) -> PyResult<Option<Vec<Bound<'py, PyString>>>> {
     static FIELDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = kind.py();
@@ -43,12 +43,12 @@ pub fn members<'py>(kind: &Bound<'py, PyType>) -> PyResult<Option<Vec<Bound<'py,
         .map(Some)
 }
 
-/// How users write a type of Python.
+/// A Python type in the notation of users.
 pub fn shown(form: &Bound<'_, PyAny>) -> PyResult<String> {
     forms(form.py(), "shown")?.call1((form,))?.extract()
 }
 
-/// A function of the module that knows what types of Python stand for.
+/// A function of the module that interprets Python types.
 pub fn forms<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("femtobarn._store.product_forms")?.getattr(name)
 }

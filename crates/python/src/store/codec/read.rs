@@ -1,6 +1,7 @@
-//! From the bytes of a stored type to objects of Python, as a type of Python asks for them.
+//! Converts stored bytes to Python objects of the requested type.
 //!
-//! How is worked out once for each pair of types, so that a type of Python that does not fit is an error whatever the values.
+//! The conversion is determined once for each pair of types, so a Python type that does not match is an error for all
+//! values.
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 use femtobarn::rows::{Cursor, Fixed};
@@ -14,14 +15,14 @@ use super::{Value, python};
 
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
-/// How many items without bytes a value has at most.
+/// The most items of size zero in a value.
 const MOST_EMPTY: usize = 1 << 16;
 
-/// Why a value is not had.
+/// Why a value cannot be converted.
 pub enum Misfit {
     /// What was expected of the bytes, and what was found.
     Damaged(String, String),
-    /// The stored type, or a value, is not what is asked for; why, if there is more to say.
+    /// The stored type, or a value, does not match the requested type; with a reason, if there is more to say.
     NotMade(String),
     Raised(PyErr),
 }
@@ -38,36 +39,36 @@ impl From<(String, String)> for Misfit {
     }
 }
 
-/// How a part is read.
+/// How to read a part.
 pub enum Read {
     Number(DType),
-    /// An integer as a float, which it must be exactly.
+    /// An integer as a float, which must represent it exactly.
     Float(DType),
     Text,
     Bytes,
     List(Box<Many>),
     Optional(Box<Read>),
-    /// What may be missing by its type, and must not be; what it is.
+    /// An optional value that must be present; with its type.
     Present(Box<Read>, String),
     Members(Box<Members>),
-    /// What a class of Python makes of it.
+    /// Passes the value to a Python class.
     Made(Box<Read>, Py<PyAny>),
-    /// A reference, which a function of Python makes of the store and the members.
+    /// A reference: a Python function makes it of the store and the members.
     Ptr(Box<Read>, Py<PyAny>),
-    /// Alternatives; whether none may be there.
+    /// Alternatives; whether there may be no value.
     Variant(Vec<Result<Read, String>>, bool),
 }
 
-/// How the items of a list or array are read.
+/// How to read the items of a list or array.
 pub struct Many {
     item: Read,
-    /// How many there are, if all have as many.
+    /// The number of items, if it is fixed.
     n: Option<usize>,
     least: usize,
     is_tuple: bool,
 }
 
-/// How the members of a class are read.
+/// How to read the members of a class.
 pub struct Members {
     steps: Vec<Step>,
     fixed: Option<Fixed>,
@@ -79,19 +80,19 @@ struct Step {
     place: usize,
     read: Read,
     is_wanted: bool,
-    /// Which member it is, and that it is nothing of the kind, for messages.
+    /// The member, and the message that its type does not match.
     told: Option<(String, String)>,
 }
 
-/// What becomes of members.
+/// What is made of members.
 enum Into {
     Dict,
     Tuple,
-    /// What a class makes of them by their places.
+    /// A class that is called with positional arguments.
     Places(Py<PyAny>),
-    /// What a class makes of them by their names.
+    /// A class that is called with keyword arguments.
     Names(Py<PyAny>),
-    /// What a function makes of a dict of them.
+    /// A function that is called with a dict.
     Made(Py<PyAny>),
 }
 
@@ -100,7 +101,7 @@ fn not_made<T>(why: impl std::convert::Into<String>) -> Result<T, Misfit> {
 }
 
 impl Read {
-    /// How a part is read as Python has it.
+    /// How to read a part as the corresponding Python type.
     fn plain(py: Python<'_>, part: &Part) -> Self {
         let many = |n: Option<usize>, items: &Items| {
             let (item, least) = (Self::plain(py, &items.part), items.least);
@@ -138,7 +139,7 @@ impl Read {
         }
     }
 
-    /// How a part is read of which nothing more is asked: numbers, texts and references; none if it is given as an array.
+    /// How to read a part without a requested type: numbers, strings and references; none if it is returned as an array.
     pub fn natural(py: Python<'_>, part: &Part) -> Result<Option<Self>, Misfit> {
         fn is_scalar(part: &Part) -> bool {
             match part {
@@ -153,7 +154,8 @@ impl Read {
         }
     }
 
-    /// How a whole value is read as a type of Python. Numbers of NumPy are such; in lists and members they are Python's.
+    /// How to read a whole value as a Python type. Numbers are NumPy's if requested; those in lists and members are
+    /// Python's.
     pub fn as_whole(part: &Part, form: &Value<'_>) -> Result<Self, Misfit> {
         let read = Self::as_form(part, form)?;
         let is_numpy = match form.cast::<PyType>() {
@@ -166,7 +168,7 @@ impl Read {
         })
     }
 
-    /// How a part is read as a type of Python, as `product_forms.outline` says what it is.
+    /// How to read a part as a Python type, which `product_forms.outline` describes.
     fn as_form(part: &Part, form: &Value<'_>) -> Result<Self, Misfit> {
         let py = form.py();
         let outline = python::forms(py, "outline")?.call1((form,))?;
@@ -225,7 +227,7 @@ impl Read {
         }
     }
 
-    /// A value that is all of these bytes. References refer into `store`.
+    /// Reads a value that consists of all of these bytes. References refer to `store`.
     pub fn whole<'py>(&self, store: &Value<'py>, stored: &[u8]) -> Result<Value<'py>, Misfit> {
         let mut from = Cursor::new(stored);
         let value = self.value(store, &mut from)?;
@@ -233,7 +235,7 @@ impl Read {
         Ok(value)
     }
 
-    /// The next value.
+    /// Reads the next value.
     fn value<'py>(&self, store: &Value<'py>, from: &mut Cursor<'_>) -> Result<Value<'py>, Misfit> {
         let py = store.py();
         match self {
@@ -252,8 +254,8 @@ impl Read {
                 let at = from.at();
                 let n = from.count(1)?;
                 let text = std::str::from_utf8(from.take(n)?).map_err(|error| {
-                    let found = format!("bytes that are none, {} bytes on", error.valid_up_to());
-                    Misfit::Damaged(format!("a text in UTF-8 at byte {at}"), found)
+                    let found = format!("invalid bytes after {} bytes", error.valid_up_to());
+                    Misfit::Damaged(format!("a UTF-8 string at byte {at}"), found)
                 })?;
                 Ok(PyString::new(py, text).into_any())
             }
@@ -377,7 +379,7 @@ impl Members {
     }
 }
 
-/// What is wrong with a value, as one of a member.
+/// Adds the member to an error.
 fn of_member(told: Option<&(String, String)>, misfit: Misfit) -> Misfit {
     match (told, misfit) {
         (Some((member, is_none)), Misfit::NotMade(why)) => Misfit::NotMade(match why.is_empty() {
@@ -388,7 +390,7 @@ fn of_member(told: Option<&(String, String)>, misfit: Misfit) -> Misfit {
     }
 }
 
-/// Each alternative as a type of Python; why not, of those that are none.
+/// Each alternative as a Python type, or the reason why it does not match.
 fn alternatives(parts: &[Part], form: &Value<'_>) -> Result<Vec<Result<Read, String>>, Misfit> {
     let each = parts.iter().map(|part| match Read::as_form(part, form) {
         Ok(read) => Ok(Ok(read)),
@@ -398,7 +400,7 @@ fn alternatives(parts: &[Part], form: &Value<'_>) -> Result<Vec<Result<Read, Str
     each.collect()
 }
 
-/// A number as one of another type: any number that Python's own holds is one.
+/// A number as another number type: Python's own types accept any number that they can represent.
 fn of_number(py: Python<'_>, stored: DType, wanted: &str, is_own: bool) -> Result<Read, Misfit> {
     let is_float = |dtype| matches!(dtype, DType::Float16 | DType::Float32 | DType::Float64);
     let Some(wanted) = DType::ALL.into_iter().find(|dtype| dtype.name() == wanted) else {
@@ -420,8 +422,8 @@ fn of_number(py: Python<'_>, stored: DType, wanted: &str, is_own: bool) -> Resul
     }
 }
 
-/// A class as a dataclass: its name, the types of its members, those that have defaults, what makes it, and whether this
-/// takes members as they are, by their names and by their places.
+/// A class as a dataclass, given by its name, the types of its members, the members with defaults, the constructor, and
+/// whether that accepts members unchanged by name and by position.
 fn of_class(class: &Class, dataclass: &Bound<'_, PyTuple>) -> Result<Read, Misfit> {
     type Outline<'py> = (
         String,
@@ -496,7 +498,7 @@ fn of_class(class: &Class, dataclass: &Bound<'_, PyTuple>) -> Result<Read, Misfi
     })))
 }
 
-/// The next number.
+/// Reads the next number.
 fn number<'py>(py: Python<'py>, dtype: DType, from: &mut Cursor<'_>) -> Result<Value<'py>, Misfit> {
     fn chunk<const N: usize>(from: &mut Cursor<'_>) -> Result<[u8; N], Misfit> {
         Ok(from.take(N)?.first_chunk().copied().unwrap_or([0; N]))

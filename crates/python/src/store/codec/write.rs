@@ -1,4 +1,4 @@
-//! From values of Python to the bytes of a stored type.
+//! Converts Python values to stored bytes.
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 use femtobarn::events::DataStore;
@@ -16,14 +16,14 @@ use crate::store::Store;
 
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
-/// The kind of error of numbers that a type does not hold.
+/// The error kind for numbers that a type cannot represent.
 const UNWRITABLE: &str = "unwritable-field";
-/// Up to which a double holds all integers.
+/// Up to this number, doubles represent all integers.
 const MOST_EXACT: i128 = 1 << 53;
 
-/// Why a value is not stored.
+/// Why a value cannot be stored.
 pub enum Misfit {
-    /// The kind of error, the members that lead to what does not fit, and what is wrong with it.
+    /// The error kind, the path of members to the value, and the reason.
     Told {
         kind: &'static str,
         path: String,
@@ -44,7 +44,7 @@ impl Misfit {
         Self::Told { kind, path, why }
     }
 
-    /// The same, of what is within something.
+    /// Prepends an outer member to the path.
     fn within(self, outer: impl FnOnce() -> String) -> Self {
         match self {
             Self::Told { kind, path, why } => {
@@ -56,7 +56,7 @@ impl Misfit {
     }
 }
 
-/// As `repr` shows a value.
+/// A value in the form of `repr`.
 pub fn shown(value: &Value<'_>) -> String {
     match value.repr() {
         Ok(text) => text.to_string_lossy().into_owned(),
@@ -71,7 +71,7 @@ fn class_of(value: &Value<'_>) -> String {
         .map_or_else(|_| "value".into(), |name| name.to_string())
 }
 
-/// A value that is nothing of the kind.
+/// The error that a value does not have the type.
 fn none_of(value: &Value<'_>, part: &Part) -> Misfit {
     let (value, name) = (shown(value), part.python_name());
     let advice = match value == "None" {
@@ -82,11 +82,11 @@ fn none_of(value: &Value<'_>, part: &Part) -> Misfit {
 }
 
 fn not_held(kind: &'static str, value: &Value<'_>, dtype: DType) -> Misfit {
-    let why = format!("{} does not fit into {}", shown(value), dtype.name());
+    let why = format!("{} cannot be represented as {}", shown(value), dtype.name());
     Misfit::of(kind, why)
 }
 
-/// What writes values for a store.
+/// Writes values for a store.
 pub struct Writer<'s>(pub &'s DataStore);
 
 impl Writer<'_> {
@@ -107,7 +107,7 @@ impl Writer<'_> {
             Part::Array(size, items) => match self.put_items(&items.part, part, value, out)? {
                 n if n == *size => Ok(()),
                 n => {
-                    let why = format!("it has {size} items, and was given {n}");
+                    let why = format!("expected {size} items, but was given {n}");
                     Err(Misfit::of(UNWRITABLE, why))
                 }
             },
@@ -125,7 +125,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Appends the items of a value that is to be a list; gives how many they are.
+    /// Appends the items of a list; returns their number.
     fn put_items(
         &self,
         item: &Part,
@@ -157,7 +157,7 @@ impl Writer<'_> {
                 out.extend_from_slice(bytes.as_bytes());
                 return Ok(n);
             }
-            // times and complex numbers are no numbers as such, though they become some
+            // datetime64 and complex arrays are not accepted as numbers, although they could be converted
             let kind: char = value.getattr("dtype")?.getattr("kind")?.extract()?;
             if !"biufOUS".contains(kind) {
                 return Err(none_of(value, part));
@@ -245,10 +245,10 @@ impl Writer<'_> {
             let core = into.getattr(intern!(py, "_core"))?;
             let other = &core.cast::<Store>().map_err(PyErr::from)?.get().store;
             let (url, other_url) = (self.0.url(), other.url());
-            // two stores in memory without a name are two, though their URLs are the same
+            // two unnamed stores in memory differ, although their URLs are equal
             if self.0 != other && (url != other_url || url == "memory:") {
                 let why = format!(
-                    "{} refers into {other_url}, and cannot be stored in {url}: stored references do not name a store",
+                    "{} refers to {other_url} and cannot be stored in {url}: stored references do not name a store",
                     value.str()?.to_string_lossy(),
                 );
                 return Err(Misfit::of("usage", why));
@@ -268,7 +268,7 @@ impl Writer<'_> {
     }
 }
 
-/// From what the members of a class are taken.
+/// The source of a class's members.
 enum Source<'v, 'py> {
     Attributes,
     Items(&'v Bound<'py, PyMapping>),
@@ -276,7 +276,7 @@ enum Source<'v, 'py> {
 }
 
 impl<'v, 'py> Source<'v, 'py> {
-    /// Where a value has the members; none if it has others.
+    /// The source of a value's members; none if it has other members.
     fn of(class: &Class, value: &'v Value<'py>) -> PyResult<Option<Self>> {
         let (py, kind) = (value.py(), value.get_type());
         if class.known.get(py).is_some_and(|known| known.is(&kind)) {
@@ -289,7 +289,7 @@ impl<'v, 'py> Source<'v, 'py> {
                 .map(|member| member.name.to_string_lossy(py));
             let is_it = own.eq(names.iter().map(|name| name.to_string_lossy()));
             if is_it {
-                // the first one, which is nearly always the only one, is known from now on
+                // cache the class, which is nearly always the only one
                 let _ = class.known.set(py, kind.unbind());
             }
             return Ok(is_it.then_some(Self::Attributes));
@@ -311,7 +311,7 @@ impl<'v, 'py> Source<'v, 'py> {
     }
 }
 
-/// What numbers of NumPy are, and whether their bytes are in the other order.
+/// The number type of a NumPy array, and whether its byte order must be swapped.
 pub fn number_of_numpy(value: &Value<'_>) -> PyResult<Option<(DType, bool)>> {
     let py = value.py();
     let name = value
@@ -336,7 +336,7 @@ pub fn number_of_numpy(value: &Value<'_>) -> PyResult<Option<(DType, bool)>> {
     Ok(Some((number, order == ">")))
 }
 
-/// The bytes of an array of NumPy with such items, and how many these are; none if it has others.
+/// The bytes of a NumPy array with such items, and their number; none if it has other items.
 pub fn array_bytes<'py>(
     mut item: &Part,
     array: &Value<'py>,
@@ -390,7 +390,7 @@ enum Number {
 }
 
 impl Number {
-    /// What a value is; none if it is no number, or one of more than 64 bits.
+    /// Converts a value; none if it is not a number, or has more than 64 bits.
     fn of(value: &Value<'_>) -> PyResult<Option<Self>> {
         let py = value.py();
         if let Ok(own) = value.cast::<PyFloat>() {
@@ -411,7 +411,7 @@ impl Number {
             .transpose()
     }
 
-    /// It as a double, if one holds it exactly.
+    /// The number as a double, if that represents it exactly.
     fn float(&self) -> Option<f64> {
         match self {
             Self::Float(own) => Some(*own),
@@ -422,7 +422,7 @@ impl Number {
         }
     }
 
-    /// Appends it, if the type holds it.
+    /// Appends the number, if the type can represent it.
     fn append(&self, dtype: DType, out: &mut Vec<u8>) -> Option<()> {
         let integer = match self {
             Self::Integer(own) => Some(*own),
@@ -447,7 +447,7 @@ impl Number {
             DType::Float32 => {
                 let wide = self.float()?;
                 let narrow = narrowed(wide);
-                // floats are rounded, but not made infinite; integers stay what they are
+                // floats are rounded, but not to infinity; integers must be exact
                 let is_rounded = integer.is_none() && (narrow.is_finite() || !wide.is_finite());
                 let is_held = is_rounded || f64::from(narrow) == wide;
                 out.extend_from_slice(&is_held.then_some(narrow)?.to_le_bytes());
@@ -497,7 +497,7 @@ fn narrowed(wide: f64) -> f32 {
     wide as f32
 }
 
-/// Appends an integer to floats of single precision, where there are floats among them: then all are rounded.
+/// Appends integers to single-precision floats. If there are floats among them, all are rounded.
 fn put_rounded(
     part: &Part,
     list: &Value<'_>,
@@ -518,7 +518,7 @@ fn put_rounded(
     }
 }
 
-/// Whether a value is walked: what Python has itself, dataclasses, references, and numbers and arrays of them of NumPy.
+/// Whether a value is walked: Python's own types, dataclasses, references, and NumPy numbers and arrays.
 pub fn is_walked(value: &Value<'_>) -> PyResult<bool> {
     let py = value.py();
     if value.is_exact_instance(python::ndarray(py)?) {

@@ -1,4 +1,4 @@
-//! Attribute sets of an ntuple that others are merged into.
+//! Attribute sets of a merged ntuple.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::writer::NTupleMerger;
 use crate::RNTupleError;
 
 impl NTupleMerger {
-    /// Writes an attribute set: one row of values for each range of entries. One of its name that was there before is replaced.
+    /// Writes an attribute set: one row of values per range of entries. An existing one of the name is replaced.
     ///
     /// # Errors
     /// If a field cannot be written, or writing fails.

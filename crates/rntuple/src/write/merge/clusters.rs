@@ -1,5 +1,5 @@
-//! The clusters of an input as those of the output: which pages each column has, and what is done with them. No I/O but for
-//! the page lists.
+//! Plans the clusters of the output from those of an input: the pages of each column, and what to do with them. No I/O
+//! except for page lists.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::RNTupleError;
 use crate::read::{Reader, check_pages, check_zeros, cover};
 use crate::spec::{ClusterSummary, ColumnPages, Page, PageList};
 
-/// Elements that a column may lack in any cluster.
+/// Number of elements that a column may lack in any cluster.
 const LITTLE: u64 = 1 << 20;
 
 /// A cluster of the output.
 #[derive(Debug)]
 pub(super) struct PlannedCluster<'a> {
-    /// Its number in the input.
+    /// Number of the cluster in the input.
     pub number: u64,
     pub n_entries: u64,
-    /// Those of the output, in their order; the last ones may be left out.
+    /// The columns of the output in their order; trailing ones may be left out.
     pub columns: Vec<PlannedColumn<'a>>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct PlannedCluster<'a> {
 pub(super) struct PlannedColumn<'a> {
     /// The column of the input.
     pub input: u32,
-    /// Elements of zero that come first.
+    /// Number of zeros before its elements.
     pub zeros: u64,
     pub pages: &'a [Page],
     /// None if the cluster uses another representation.
@@ -37,18 +37,18 @@ pub(super) struct PlannedColumn<'a> {
     pub settings: u32,
     pub reencode: bool,
     recompress: bool,
-    /// Nothing is known of it in this cluster: it begins later.
+    /// Whether the column begins later, so that the cluster has no record of it.
     is_later: bool,
 }
 
 impl PlannedColumn<'_> {
-    /// Whether its pages stay as they are.
+    /// Whether its pages are kept unchanged.
     pub fn is_kept(&self) -> bool {
         !self.reencode && !self.recompress
     }
 }
 
-/// One cluster of an input.
+/// A cluster of an input.
 #[derive(Debug, Clone)]
 pub(super) struct Cluster {
     pub list: Arc<PageList>,
@@ -58,30 +58,30 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Its pages of a column; none where the page list is older than the column.
+    /// The pages of a column; none if the page list is older than the column.
     pub fn column(&self, column: u32) -> Option<&ColumnPages> {
         self.list.column(self.index, column)
     }
 
-    /// Whether its elements are in this representation.
+    /// Whether its elements have this representation.
     pub fn uses(&self, way: &Way) -> bool {
         let pages = way.input.first().and_then(|&column| self.column(column));
         pages.is_some_and(|pages| !pages.suppressed())
     }
 
-    /// Its columns' pages.
+    /// The pages of all columns.
     fn columns(&self) -> impl Iterator<Item = (u32, &[Page])> {
         let columns = u32::try_from(self.list.n_columns(self.index)).unwrap_or(0);
         let pages = |column| Some((column, self.list.pages(self.column(column)?)));
         (0..columns).filter_map(pages)
     }
 
-    /// Whether a column may lack so many elements: not many more than all columns have, whatever the page list claims.
+    /// Whether a column may lack so many elements: not many more than all columns have, whatever the page list states.
     fn may_lack(&self, n: u64) -> bool {
         n <= LITTLE || n <= self.list.n_elements(self.index)
     }
 
-    /// Insists that so many zeros of a column may be in the cluster: see [`check_zeros`].
+    /// Checks that a column may have so many zeros in the cluster: see [`check_zeros`].
     pub fn check_zeros(&self, reader: &Reader, what: &str, n: u64) -> Result<(), RNTupleError> {
         check_zeros(n, &self.list, self.index).map_err(|wrong| {
             let what = format!("{} of {what:?} in cluster {}", wrong.what, self.number);
@@ -89,13 +89,13 @@ impl Cluster {
         })
     }
 
-    /// Stored bytes of its pages.
+    /// Stored size of its pages.
     pub fn n_bytes(&self) -> u64 {
         let pages = self.columns().flat_map(|(_, pages)| pages);
         pages.map(Page::stored_size).sum()
     }
 
-    /// Uncompressed bytes of its pages.
+    /// Uncompressed size of its pages.
     pub fn n_packed(&self, reader: &Reader) -> u64 {
         let packed = |(column, pages): (u32, &[Page])| {
             let record = reader.descriptor().column(column)?;
@@ -118,7 +118,7 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
             summary,
         }));
     }
-    // those that were written side by side may stand in another order
+    // clusters written by parallel writers may be listed in another order
     clusters.sort_by_key(|cluster| cluster.summary.first_entry);
     let ranges = clusters
         .iter()
@@ -129,9 +129,9 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
     Ok(clusters)
 }
 
-/// Clusters whose pages stay, as those of the output. `n_elements` are those of each column of the output so far, and then
-/// with these; `n_listed` is the number of columns that the last cluster has in its page list: ROOT's merger takes it that
-/// later ones have them, too.
+/// Plans clusters of the output whose pages are kept. `n_elements` is the number of elements of each column of the output
+/// before, and then after these clusters. `n_listed` is the number of columns in the last cluster's page list: ROOT's
+/// merger assumes that later clusters have them, too.
 pub(super) fn plan<'a>(
     reader: &Reader,
     schema: &MergedSchema,
@@ -173,7 +173,7 @@ pub(super) fn plan<'a>(
 }
 
 struct Planner<'a, 'c> {
-    /// Those of pages that are made anew and were not there.
+    /// Settings for pages that have to be made.
     settings: u32,
     reader: &'a Reader,
     schema: &'a MergedSchema,
@@ -183,7 +183,7 @@ struct Planner<'a, 'c> {
 }
 
 impl<'c> Planner<'_, 'c> {
-    /// Plans the columns of a field. `seen` are the elements of the input so far.
+    /// Plans the columns of a field. `seen` is the number of elements of the input so far.
     fn plan(
         &self,
         columns: &mut [PlannedColumn<'c>],
@@ -200,7 +200,7 @@ impl<'c> Planner<'_, 'c> {
             let input = way.and_then(|way| way.input.get(position).copied());
             let place = (own, position);
             let n = self.column(place, input, way, columns, n_elements, seen)?;
-            // all representations count alike
+            // all representations have the same number of elements
             for column in representations
                 .into_iter()
                 .flatten()
@@ -216,7 +216,7 @@ impl<'c> Planner<'_, 'c> {
         Ok(())
     }
 
-    /// Plans a column, by its number and position; gives the number of its elements.
+    /// Plans a column, by its ID and position; returns the number of its elements.
     fn column(
         &self,
         (own, position): (u32, usize),
@@ -247,7 +247,7 @@ impl<'c> Planner<'_, 'c> {
             self.cluster.check_zeros(self.reader, &label, zeros)?;
         }
         let begins = input.and_then(|id| self.reader.descriptor().column(id));
-        // what is missing is zero only before a column begins
+        // missing elements are zeros only before the column begins
         if zeros > 0 && listed.is_some() && begins.is_some_and(|record| record.first_element == 0) {
             let label = self
                 .field
@@ -266,7 +266,7 @@ impl<'c> Planner<'_, 'c> {
         column.pages = pages;
         column.element_offset = Some(before + implied);
         column.reencode = way.is_some_and(|way| way.reencode);
-        // pages of settings that nobody knows can be copied, and not made
+        // pages with unknown settings can be copied, but not made
         let is_made = column.reencode || column.zeros > 0;
         let own = settings.filter(|&own| !is_made || Algorithm::of_settings(own).is_some());
         column.settings = match settings {
@@ -278,7 +278,7 @@ impl<'c> Planner<'_, 'c> {
         Ok(n)
     }
 
-    /// Elements of a column in the cluster, those included that are zero and not stored.
+    /// Number of elements of a column in the cluster, including zeros that are not stored.
     fn n_elements(
         &self,
         position: usize,
@@ -288,7 +288,7 @@ impl<'c> Planner<'_, 'c> {
     ) -> Result<u64, RNTupleError> {
         let n_entries = self.cluster.summary.n_entries;
         let known = match self.field.input {
-            // the content of texts and of streamed objects
+            // the content of strings and streamed objects
             Some(_) if position > 0 => None,
             None if position > 0 => Some(0),
             Some(id) => {
@@ -301,7 +301,7 @@ impl<'c> Planner<'_, 'c> {
             }
             None => {
                 let fields = &self.schema.schema.fields;
-                // what is below a collection that is not there has no items
+                // a collection that does not exist has no items
                 let own = expected(|id| fields.get(id as usize), self.field.output, n_entries);
                 Some(own.unwrap_or(0))
             }
@@ -318,22 +318,22 @@ impl<'c> Planner<'_, 'c> {
             }
             (Some(known), _) => Ok(known),
             (None, _) if !self.begins_later(position) => Ok(n_there),
-            // what is missing before the elements that are there
+            // what is missing before the existing elements
             (None, Some(offset)) if self.cluster.may_lack(offset.saturating_sub(seen)) => {
                 Ok(n_there.saturating_add(offset.saturating_sub(seen)))
             }
-            // offsets of collections tell how many there are
+            // the number follows from the offsets of collections
             (None, _) => Err(RNTupleError::NeedsRebuild {
                 url: self.reader.url().to_owned(),
                 other: "others".to_owned(),
                 name: label(),
-                reason: "it was added to its collection later, and has zeros that are not stored"
+                reason: "it was added to its collection later, and its zeros are not stored"
                     .to_owned(),
             }),
         }
     }
 
-    /// Whether a field's columns begin with another element than the first.
+    /// Whether the columns of a field begin later than with the first element.
     fn begins_later(&self, position: usize) -> bool {
         let columns = self.field.ways.iter();
         let columns = columns.filter_map(|way| way.input.get(position));

@@ -1,7 +1,7 @@
-//! Fields of several ntuples side by side.
+//! Joins fields of several ntuples side by side.
 //!
-//! Where all have the same entries in the same clusters, their pages stay as they are, and only the metadata are new. Else the
-//! clusters are made anew, from each ntuple those entries that belong together.
+//! If all have the same entries in the same clusters, pages are kept, and only the metadata are new. Otherwise clusters
+//! are rebuilt from the matching entries of each ntuple.
 
 use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
@@ -18,28 +18,28 @@ use crate::read::Reader;
 use crate::schema::FieldId;
 use crate::spec::WrittenColumn;
 
-/// Entries that are taken apart at a time, at least.
+/// The smallest number of entries processed at a time.
 const LEAST_STEP: u64 = 1000;
 
-/// Bytes of elements that are put into another order at a time: each time, all pages are read that have some of the entries.
+/// Size of the elements that are reordered at a time; each time, all pages with some of the entries are read.
 const SORTED: RangeInclusive<u64> = 64 << 20..=512 << 20;
 
-/// An ntuple whose fields are joined with those of others.
+/// An ntuple to be joined with others.
 #[derive(Debug)]
 pub struct JoinedNTuple<'a> {
-    /// It.
+    /// The reader.
     pub reader: &'a Reader,
-    /// Its fields that are wanted.
+    /// The selected fields.
     pub top_level: Vec<FieldId>,
-    /// Numbers of its entries, one for each entry of the output; none: they are the same.
+    /// For each entry of the output, the entry of this ntuple; none if they are the same.
     pub entries: Option<Vec<u64>>,
 }
 
-/// Why clusters are made anew.
-const MATCHED: &str = "entries that belong together have other numbers";
-const BORDERS: &str = "the ntuples have other clusters";
+/// Why clusters are rebuilt.
+const MATCHED: &str = "matching entries have different numbers";
+const BORDERS: &str = "the ntuples have different clusters";
 
-/// Clusters, and entries of each by their numbers in it.
+/// Clusters, with ranges of their entries.
 type Pieces<'a> = Vec<(&'a Cluster, Vec<Range<u64>>)>;
 
 /// An input that is being joined.
@@ -50,11 +50,11 @@ struct Part<'a> {
     entries: Option<&'a [u64]>,
 }
 
-/// Begins an ntuple with the fields of all, in a directory of the file, and writes all of its entries: it is to be finished.
-/// Gives what came of each, too.
+/// Begins an ntuple with the fields of all inputs, in a directory of the file, and writes all of its entries. It must
+/// then be finished. Also returns what was done with each input.
 ///
 /// # Errors
-/// If two have a field of one name, or something cannot be read or written.
+/// If two inputs have a field of the same name, or reading or writing fails.
 pub fn join_columns(
     sink: &mut dyn PageSink,
     place: (usize, &str),
@@ -103,7 +103,7 @@ pub fn join_columns(
     Ok((merger, merged))
 }
 
-/// Why pages cannot stay as they are, if so.
+/// Why pages cannot be kept, if so.
 fn why_anew(parts: &[Part<'_>]) -> Option<&'static str> {
     let borders = |part: &Part<'_>| -> Vec<u64> {
         let clusters = part.clusters.iter();
@@ -117,12 +117,12 @@ fn why_anew(parts: &[Part<'_>]) -> Option<&'static str> {
     } else {
         let mut late = parts.iter().filter(|part| part.mapping.has_late_items);
         late.next()
-            .map(|_| "zeros of fields that came late are not stored")
+            .map(|_| "zeros of fields that were added later are not stored")
     }
 }
 
 impl NTupleMerger {
-    /// Brings the pages of all, cluster by cluster.
+    /// Copies the pages of all inputs, cluster by cluster.
     fn side_by_side(
         &mut self,
         sink: &mut dyn PageSink,
@@ -171,7 +171,7 @@ impl NTupleMerger {
         Ok(())
     }
 
-    /// Makes clusters of the entries that belong together.
+    /// Rebuilds clusters from matching entries.
     fn entry_by_entry(
         &mut self,
         sink: &mut dyn PageSink,
@@ -229,20 +229,20 @@ impl NTupleMerger {
 }
 
 impl Part<'_> {
-    /// Uncompressed bytes of an entry, about.
+    /// Approximate uncompressed size of an entry.
     fn bytes_of_entry(&self) -> u64 {
         let n_bytes: u64 = self.clusters.iter().map(|c| c.n_packed(self.reader)).sum();
         let n_entries = self.clusters.last().map_or(0, |last| last.summary.end());
         n_bytes / n_entries.max(1)
     }
 
-    /// Whether its entries are in their own order.
+    /// Whether its entries keep their order.
     fn is_sorted(&self) -> bool {
         self.entries.is_none_or(<[u64]>::is_sorted)
     }
 
-    /// Its entries that are some of the output's, sorted, each once; and if that is not what the output has, the places of its
-    /// entries among them.
+    /// The entries of this ntuple for some of the output, sorted and unique; and, if the output has another order, the
+    /// position of each of its entries among them.
     fn runs(&self, entries: Range<u64>) -> (Ranges, Option<Ranges>) {
         let Some(own) = self.entries else {
             return (std::iter::once(entries).collect(), None);
@@ -270,7 +270,7 @@ impl Part<'_> {
         (sorted.iter().map(single).collect(), Some(order))
     }
 
-    /// The clusters that have entries, and their numbers there, in their order.
+    /// The clusters with these entries, and the ranges in each, in their order.
     fn pieces(&self, entries: Ranges) -> Result<Pieces<'_>, RNTupleError> {
         let mut out: Pieces<'_> = Vec::new();
         for run in entries.iter() {

@@ -1,4 +1,4 @@
-//! Clusters that stay: their pages are brought, and only those made anew that must be.
+//! Copies clusters: keeps pages, and remakes only those that have to be.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ use crate::RNTupleError;
 use crate::read::Reader;
 use crate::spec::{Locator, Page, PageAddress, WrittenColumn};
 
-/// Stored bytes of pages that are made anew at a time.
+/// Stored size of pages that are remade at a time.
 const BATCH: u64 = 64 << 20;
 
 impl NTupleMerger {
-    /// Brings the pages of clusters; gives their entries, and what is to be said of their columns.
+    /// Copies the pages of clusters; returns their entries, and the records of their columns.
     pub(super) fn bring(
         &mut self,
         sink: &mut dyn PageSink,
@@ -64,15 +64,15 @@ impl NTupleMerger {
         Ok(out)
     }
 
-    /// Whether a page is copied by itself, as it cannot be part of a region that is brought: it is in several records, or
-    /// must be, or not both ends are files.
+    /// Whether a page is copied individually, because it cannot be part of a region: it is in several records, or has to
+    /// be, or input or output is not a file.
     fn is_copied(&self, sink: &mut dyn PageSink, reader: &Reader, page: &Page) -> bool {
         let most = self.options.write.max_key_size;
         let largest = reader.store().largest_piece().min(most);
         page.stored_size() > largest || reader.file().is_none() || sink.file().is_none()
     }
 
-    /// Writes the pages of a cluster that are made anew, and says where all of them are.
+    /// Writes the remade pages of a cluster, and returns the locations of all its pages.
     fn cluster(
         &mut self,
         sink: &mut dyn PageSink,
@@ -132,7 +132,7 @@ impl NTupleMerger {
         self.append(sink, &sealed)
     }
 
-    /// Appends pages; gives them with their places.
+    /// Appends pages; returns them with their locations.
     fn append(
         &self,
         sink: &mut dyn PageSink,
@@ -147,7 +147,7 @@ impl NTupleMerger {
             .collect())
     }
 
-    /// Makes the pages of a cluster anew that cannot stay as they are, on all threads; gives them by column and number.
+    /// Remakes the pages of a cluster that cannot be kept, with all threads; returns them by column and number.
     fn remake(
         &mut self,
         sink: &mut dyn PageSink,
@@ -241,7 +241,7 @@ fn levels_of(done: Transferred) -> Levels {
     }
 }
 
-/// A page that is as it was, at its new place.
+/// A kept page at its new location.
 fn moved_page(reader: &Reader, page: &Page, moved: &Moved) -> Result<Page, RNTupleError> {
     let at = page.locator.address;
     let Some(offset) = moved.offset(at.offset()) else {

@@ -1,4 +1,4 @@
-//! What of an input goes where in the output.
+//! Maps the columns of an input to those of the output.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::spec::FieldRecord;
 use crate::write::model::is_same_type;
 use femtobarn_io::did_you_mean;
 
-/// Where the columns of one input go.
+/// The mapping of an input's columns.
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
-    /// The top-level fields of the output that this is about.
+    /// The top-level fields of the output in this mapping.
     pub output: Vec<u32>,
     pub fields: Vec<FieldMapping>,
-    /// Where a field of the output is among these.
+    /// Index of the output's fields among these.
     places: HashMap<u32, usize>,
-    /// Columns below collections begin later than these.
+    /// Whether columns below collections begin later than the collections.
     pub has_late_items: bool,
     /// Top-level fields of the input that the output does not have.
     pub left_out: Arc<[String]>,
@@ -28,32 +28,32 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// What becomes a field of the output.
+    /// The mapping of a field of the output.
     pub fn field(&self, output: u32) -> Option<&FieldMapping> {
         self.places.get(&output).and_then(|&at| self.fields.get(at))
     }
 }
 
-/// A field of the output that has columns.
+/// A field of the output with columns.
 #[derive(Debug)]
 pub(super) struct FieldMapping {
     pub output: u32,
-    /// The field of the input; none if it has none.
+    /// The field of the input; none if it does not exist there.
     pub input: Option<FieldId>,
     /// For each representation of the input.
     pub ways: Vec<Way>,
 }
 
-/// A representation of an input, and which one of the output it becomes.
+/// A representation of an input, and the corresponding one of the output.
 #[derive(Debug)]
 pub(super) struct Way {
     pub input: Vec<u32>,
     pub output: Vec<u32>,
-    /// The elements are to be encoded in another way.
+    /// Whether the elements must be re-encoded.
     pub reencode: bool,
 }
 
-/// The top-level fields; of several that have one name, the first.
+/// The top-level fields by name; of equal names, the first.
 fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
     let mut out = HashMap::new();
     for &id in &descriptor.top_level {
@@ -63,7 +63,7 @@ fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
 }
 
 impl MergedSchema {
-    /// Where the columns of an ntuple go that has these top-level fields of the output.
+    /// Maps the columns of an ntuple that has these top-level fields of the output.
     pub(super) fn map_own(
         &mut self,
         reader: &Reader,
@@ -83,14 +83,14 @@ impl MergedSchema {
         Ok(mapping)
     }
 
-    /// All columns of the fields that a mapping is about.
+    /// All columns of the fields of a mapping.
     pub(super) fn columns_of(&self, mapping: &Mapping) -> Vec<u32> {
         let fields = mapping.fields.iter();
         let all = fields.filter_map(|field| self.representations.get(field.output as usize));
         all.flatten().flatten().copied().collect()
     }
 
-    /// Whether the fields or representations of an input may be new.
+    /// Whether an input may have new fields or representations.
     pub(super) fn may_grow(
         &self,
         reader: &Reader,
@@ -106,16 +106,17 @@ impl MergedSchema {
         !compatible || (mode == Mode::Union && names.any(is_new))
     }
 
-    /// Names of the fields of which an input has another encoding, the first few.
+    /// Names of the first few fields whose encoding in an input differs.
     pub(super) fn reencoded(&self, mapping: &Mapping) -> Vec<String> {
         let is_other = |field: &&FieldMapping| field.ways.iter().any(|way| way.reencode);
         let others = mapping.fields.iter().filter(is_other);
         others.map(|field| self.path(field.output)).collect()
     }
 
-    /// Where an input's columns go, behind `n_entries` entries of others. With `compatible`, columns get no further
-    /// representations: ROOT 6.40 takes columns that begin later to have an element in each entry, and uproot 5.7 does not
-    /// find the pages of a representation that is used again. `n_elements` are those of each column so far.
+    /// Maps the columns of an input that follows `n_entries` entries of others. With `compatible`, no representations are
+    /// added to columns: ROOT 6.40 assumes that columns that begin later have one element per entry, and uproot 5.7 does
+    /// not find the pages of a representation that is used again. `n_elements` is the number of elements of each column
+    /// so far.
     pub(super) fn map(
         &mut self,
         reader: &Reader,
@@ -146,7 +147,7 @@ impl MergedSchema {
             }
             Mode::Strict if !new.is_empty() => {
                 let name = names(&new).swap_remove(0);
-                let reason = "the first file does not have it (in mode strict all have the same fields; union adds them, filter leaves them out)";
+                let reason = "the first file does not have it (mode strict requires the same fields in all files; union adds fields, filter leaves them out)";
                 return Err(self.mismatch(reader, &name, 0, reason));
             }
             Mode::Strict | Mode::Filter => mapping.left_out = names(&new).into(),
@@ -160,11 +161,11 @@ impl MergedSchema {
                 if mode != Mode::Union {
                     let near = did_you_mean(&name, new.iter().map(|&id| descriptor.field_name(id)));
                     let reason = format!(
-                        "it is not there (choose the fields without it, or in a merge the mode union, which takes it as zero or empty there){near}"
+                        "it does not exist (leave it out of the fields, or merge in mode union, which fills it with zero or empty values){near}"
                     );
                     return Err(self.mismatch(reader, &name, own, &reason));
                 }
-                // what is only a view is there with what it shows
+                // a projected field exists if its source does
                 let source = self.record(own).and_then(|record| record.source_id);
                 let source = source.map(|id| self.path(self.top_of(id)));
                 if source.is_none_or(|name| !by_name.contains_key(name.as_str())) {
@@ -203,16 +204,16 @@ impl MergedSchema {
                 *slot = below.find(|&id| descriptor.field_name(id) == name);
                 if slot.is_none() {
                     let reason = format!(
-                        "it has no member {name:?} here, and has one there (without this field, files fit: name the others)"
+                        "it has no member {name:?} here, but has one there (leave this field out by naming the others)"
                     );
                     return Err(self.mismatch(reader, &self.path(own), own, &reason));
                 }
             }
         }
-        let is_view = self
+        let is_projected = self
             .record(own)
             .is_some_and(|record| record.source_id.is_some());
-        if self.has_columns(own) && !is_view {
+        if self.has_columns(own) && !is_projected {
             let ways = match other {
                 None => Vec::new(),
                 Some(other) => self.ways(reader, own, other, compatible, n_elements)?,
@@ -230,14 +231,14 @@ impl MergedSchema {
         Ok(())
     }
 
-    /// Insists that two fields are of one type.
+    /// Checks that two fields have the same type.
     fn compare(&self, reader: &Reader, own: u32, other: FieldId) -> Result<(), RNTupleError> {
         let descriptor = reader.descriptor();
         let Some((mine, field)) = self.record(own).zip(descriptor.field(other)) else {
             return Ok(());
         };
         let theirs = &field.record;
-        let shows = |source: Option<String>| source.unwrap_or_else(|| "data of its own".to_owned());
+        let source = |source: Option<String>| source.unwrap_or_else(|| "its own data".to_owned());
         let checksums = mine.type_checksum.zip(theirs.type_checksum);
         let differs = |what: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
             Some(format!("its {what} is {here} here, and {there} there"))
@@ -246,22 +247,24 @@ impl MergedSchema {
             "" => format!("a {} without a class", record.role.name()),
             name => format!("{name:?}"),
         };
-        let (own_view, their_view) = (
-            shows(mine.source_id.map(|id| self.own_path(id))),
-            shows(theirs.source_id.map(|id| descriptor.qualified_name(id))),
+        let (own_source, their_source) = (
+            source(mine.source_id.map(|id| self.own_path(id))),
+            source(theirs.source_id.map(|id| descriptor.qualified_name(id))),
         );
         let is_same = is_same_type(&mine.type_name, &theirs.type_name) && mine.role == theirs.role;
         let reason = if !is_same {
             differs("type", &type_of(theirs), &type_of(mine))
         } else if mine.type_version != theirs.type_version {
-            differs("class's version", &theirs.type_version, &mine.type_version)
+            differs("class version", &theirs.type_version, &mine.type_version)
         } else if let Some((a, b)) = checksums.filter(|(a, b)| a != b) {
-            differs("class's checksum", &format!("{b:#x}"), &format!("{a:#x}"))
+            differs("class checksum", &format!("{b:#x}"), &format!("{a:#x}"))
         } else if mine.array_size != theirs.array_size {
             let size = |size: Option<u64>| size.map_or("none".to_owned(), |size| size.to_string());
             differs("size", &size(theirs.array_size), &size(mine.array_size))
-        } else if own_view != their_view {
-            Some(format!("it shows {their_view} here, and {own_view} there"))
+        } else if own_source != their_source {
+            Some(format!(
+                "its data are those of {their_source} here, and {own_source} there"
+            ))
         } else if field.children.len() != self.children(own).len() && !self.is_cut(own) {
             let own = self.children(own).len();
             differs("number of members", &field.children.len(), &own)

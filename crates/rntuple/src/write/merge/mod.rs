@@ -1,8 +1,8 @@
-//! Merging: ntuples to one, whose pages are those of the inputs wherever they can be.
+//! Merges ntuples into one, keeping the pages of the inputs if possible.
 //!
 //! The levels are those of ROOT's `tree/ntuple/doc/Merging.md`: pages share the input's blocks (L0), are copied (L1),
-//! recompressed (L2), or encoded again (L3). What must be taken apart to its values (L4) is not done here, but by reading
-//! and writing.
+//! recompressed (L2), or re-encoded (L3). Rebuilding clusters (L4) works on columns; data that must be converted to
+//! values are read and written instead.
 
 mod attributes;
 mod clusters;

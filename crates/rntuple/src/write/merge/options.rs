@@ -1,4 +1,4 @@
-//! How ntuples are merged, and what came of it.
+//! Options and results of merging.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use super::recode::Encodings;
 use super::schema::Mode;
 use crate::write::options::WriteOptions;
 
-/// ROOT's number of zstd, and the level up to which it is quick.
+/// ROOT's number of zstd, and the level up to which it is fast.
 const ZSTD: u32 = 5;
 const QUICK: u32 = 2;
 
-/// How ntuples are merged.
+/// Options for merging ntuples.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
     /// Which fields the inputs must have.
     pub mode: Mode,
-    /// Pages may share their blocks with the input's file (L0).
+    /// Whether pages may share their blocks with the input's file (L0).
     pub share: bool,
-    /// Pages of other settings are recompressed (L2); none: all stay as they are.
+    /// Recompress pages with other settings (L2); none keeps all.
     pub compression: Option<u32>,
-    /// Columns that get other encodings (L3).
+    /// Encodings that columns are converted to (L3).
     pub encodings: Encodings,
-    /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
+    /// Whether to write only what ROOT 6.40 and uproot 5.7 can read: columns get no further representations.
     pub compatible: bool,
-    /// Which clusters are made anew (L4).
+    /// Which clusters are rebuilt (L4).
     pub rebuild: Rebuild,
-    /// Not all entries of the inputs will be taken.
+    /// Whether only some entries of the inputs will be taken.
     pub chooses: bool,
     /// How metadata and new pages are written.
     pub write: WriteOptions,
 }
 
-/// Which clusters are made anew.
+/// Which clusters are rebuilt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rebuild {
-    /// None: what cannot stay is an error.
+    /// None: a cluster that cannot be kept is an error.
     Never,
-    /// Those that cannot stay: of which only some entries are taken, or that have zeros that are not stored.
+    /// Clusters that cannot be kept: only some of their entries are taken, or zeros are not stored.
     #[default]
     Needed,
-    /// These, and with them others until clusters have their size.
+    /// The same, and others with them until clusters have their size.
     Gathered,
-    /// All, each for itself: pages get another size.
+    /// All, each by itself: pages get another size.
     Pages,
     /// All.
     Always,
@@ -63,10 +63,10 @@ impl Default for MergeOptions {
     }
 }
 
-/// Bytes of the output's pages, by the level that brought them there.
+/// Size of the output's pages, by merge level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Levels {
-    /// L0: in blocks that were asked to be shared with the input, and the file system did not refuse.
+    /// L0: in blocks shared with the input.
     pub shared: u64,
     /// L1: copied.
     pub copied: u64,
@@ -74,16 +74,16 @@ pub struct Levels {
     pub recompressed: u64,
     /// L3: decoded and encoded.
     pub reencoded: u64,
-    /// L4: bytes of the input's pages that were taken apart for clusters that are made anew.
+    /// L4: size of the input's pages that were read for rebuilt clusters.
     pub rebuilt: u64,
     /// Zeros of fields that an input does not have.
     pub zeros: u64,
-    /// Bytes that were to be shared, and were copied as the file system refused.
+    /// Bytes that were copied because the file system refused to share them.
     pub refused: u64,
 }
 
 impl Levels {
-    /// What both are.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -98,30 +98,30 @@ impl Levels {
     }
 }
 
-/// What came of an input.
+/// The result of merging an input.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Merged {
     pub n_entries: u64,
-    /// Clusters of the input of which entries were taken.
+    /// Number of the input's clusters with entries that were taken.
     pub n_clusters: u64,
-    /// Pages that were brought without being taken apart for clusters that are made anew.
+    /// Number of pages that were kept or remade, not counting rebuilt clusters.
     pub n_pages: u64,
     pub levels: Levels,
     /// Top-level fields of the input that the output does not have.
     pub left_out: Arc<[String]>,
-    /// Top-level fields of the output that the input does not have: those that the output had then
-    /// ([`NTupleMerger::missing_in`](super::NTupleMerger::missing_in) knows those that came later).
+    /// Top-level fields that the output had then, but the input does not
+    /// ([`NTupleMerger::missing_in`](super::NTupleMerger::missing_in) includes fields added later).
     pub missing: Arc<[String]>,
-    /// How many fields the output had then.
+    /// Number of fields that the output had then.
     pub(super) n_fields: usize,
-    /// Levels that were not the cheapest, and why.
+    /// Levels other than the cheapest, with the reasons.
     pub why: Vec<(&'static str, String)>,
-    /// Where in the output its regions are, from the first to the last.
+    /// The range of its regions in the output.
     pub place: Range<u64>,
 }
 
-/// What reaches from the first of two ranges to the last, if they are not empty.
+/// The smallest range that contains both, ignoring empty ranges.
 #[must_use]
 pub fn hull(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     match (a.is_empty(), b.is_empty()) {
@@ -131,8 +131,8 @@ pub fn hull(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     }
 }
 
-/// How metadata are compressed: not as hard as pages. Where no page is, that would be half of the time, and makes headers and
-/// page lists only a tenth smaller.
+/// Compression of metadata: faster than that of pages. If no page is compressed, it would take half of the time, to make
+/// headers and page lists only a tenth smaller.
 pub(super) fn quick(write: &WriteOptions) -> WriteOptions {
     let (algorithm, level) = (write.compression / 100, write.compression % 100);
     WriteOptions {

@@ -1,4 +1,4 @@
-//! Pages that are made anew: recompressed, encoded in another way, or of zeros.
+//! Remakes pages: recompressed, re-encoded, or zeros.
 
 use femtobarn_codec::Decompressor;
 
@@ -12,7 +12,7 @@ use crate::read::{Reader, check_page, page_error};
 use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType, Page, SchemaDescription};
 
-/// Elements of zeros that a page has at most.
+/// The most zeros per page.
 const ZEROS: u64 = 64 << 10;
 
 /// A page of an input.
@@ -24,16 +24,16 @@ pub(super) struct Source<'a> {
     pub page: Page,
 }
 
-/// How the elements of a page are encoded again.
+/// How the elements of a page are re-encoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Encoding {
-    /// What they are in between.
+    /// Their type in between.
     pub dtype: DType,
-    /// What is kept of them.
+    /// Which values are representable.
     pub limits: Limits,
 }
 
-/// Makes pages; holds contexts and memory for one thread.
+/// Remakes pages. It has the contexts and the memory of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Remaker {
     decompressor: Decompressor,
@@ -43,8 +43,7 @@ pub(super) struct Remaker {
 }
 
 impl Remaker {
-    /// The page of a column `to` that has the elements of one of `from`, whose stored bytes are given: recompressed, and
-    /// encoded again if it must be.
+    /// Makes a page of column `to` from the stored bytes of one of `from`: recompressed, and re-encoded if necessary.
     pub fn remake(
         &mut self,
         source: &Source<'_>,
@@ -125,7 +124,7 @@ impl Remaker {
     }
 }
 
-/// What the elements of a column are decoded to, so that none loses anything.
+/// The form of a column's elements in which nothing is lost.
 fn target(column: &ColumnRecord) -> (Target, Option<DType>) {
     match column.column_type {
         ColumnType::Switch => (Target::Switch, None),
@@ -140,7 +139,7 @@ fn target(column: &ColumnRecord) -> (Target, Option<DType>) {
     }
 }
 
-/// The error of a value that cannot be stored as it is to be, with its place.
+/// Adds the location to the error of a value that cannot be stored.
 pub(super) fn in_place(error: RNTupleError, reader: &Reader, cluster: u64) -> RNTupleError {
     let RNTupleError::Unwritable { name, reason } = error else {
         return error;
@@ -161,7 +160,7 @@ pub(super) fn in_place(error: RNTupleError, reader: &Reader, cluster: u64) -> RN
     }
 }
 
-/// What elements are decoded to whose leaves are to be of a type.
+/// The form of elements whose leaves shall have a type.
 pub(super) fn element_target(column: &ColumnRecord, dtype: DType) -> Target {
     match target(column).0 {
         Target::Leaf(_) => Target::Leaf(dtype),
@@ -169,7 +168,7 @@ pub(super) fn element_target(column: &ColumnRecord, dtype: DType) -> Target {
     }
 }
 
-/// What the elements of a column of the output wait as, until they are pages: no less than what any input has.
+/// The type of waiting elements for a column of the output: it represents all values of any input.
 pub(super) fn element_type(schema: &SchemaDescription, column: &ColumnRecord) -> DType {
     let field = schema.fields.get(column.field_id as usize);
     let is_double = field.is_some_and(|field| field.type_name == DOUBLE);
@@ -179,11 +178,11 @@ pub(super) fn element_type(schema: &SchemaDescription, column: &ColumnRecord) ->
     }
 }
 
-/// Whether a column holds the values of a `double`, which are computed in that precision where they are quantized.
+/// Whether a column has the values of a `double`, which are computed in double precision if they are quantized.
 pub(super) fn is_of_double(reader: &Reader, column: &ColumnRecord) -> bool {
     let field = reader.descriptor().field(column.field_id);
     field.is_some_and(|field| field.record.type_name == DOUBLE)
 }
 
-/// The type of reals in double precision.
+/// The type name of double-precision floats.
 pub(super) const DOUBLE: &str = "double";

@@ -1,4 +1,4 @@
-//! Columns that get another encoding than those of the first input.
+//! Columns with other encodings than in the first input.
 
 use std::collections::HashMap;
 
@@ -11,38 +11,38 @@ use crate::write::model::{
     LeafModel, Limits, StoredAs, check_stored, limits, plain_and_split, unwritable,
 };
 
-/// How columns are encoded that do not stay as they are.
+/// How columns are re-encoded.
 #[derive(Debug, Clone, Default)]
 pub struct Encodings {
-    /// Whether the bytes of numbers are split and offsets are differences, as is good for compression; none: as they are.
+    /// Whether columns are split and offsets stored as differences, which compresses better; none to keep the encodings.
     pub split: Option<bool>,
-    /// Columns of reals; of several for a field the first counts.
+    /// Storage of floats; if several match a field, the first counts.
     pub reals: Vec<StoredReals>,
 }
 
-/// How the reals of some fields are stored.
+/// The storage of floats in some fields.
 #[derive(Debug, Clone)]
 pub struct StoredReals {
-    /// The name that was given for them, for messages.
+    /// The name given by the user, for messages.
     pub name: String,
-    /// Paths of the fields; all reals at and below them are meant, and one must have some.
+    /// Paths of the fields; all floats at and below them are meant, and there must be at least one.
     pub paths: Vec<String>,
-    /// How they are stored.
+    /// The storage.
     pub stored: StoredAs,
 }
 
 impl Encodings {
-    /// Whether everything stays as it is.
+    /// Whether everything is kept.
     pub fn is_none(&self) -> bool {
         self.split.is_none() && self.reals.is_empty()
     }
 }
 
 impl MergedSchema {
-    /// Gives all columns other encodings.
+    /// Sets the encodings of all columns.
     ///
     /// # Errors
-    /// If reals are to be stored in a way that there is not, or there are none.
+    /// If the storage of floats is invalid, or there are no floats.
     pub(super) fn recode(&mut self, encodings: &Encodings) -> Result<(), RNTupleError> {
         let mut first: HashMap<&str, usize> = HashMap::new();
         for (at, reals) in encodings.reals.iter().enumerate() {
@@ -91,7 +91,7 @@ impl MergedSchema {
         let Some((reals, _)) = encodings.reals.iter().zip(found).find(|(_, found)| !found) else {
             return Ok(());
         };
-        // a path for which another name was given before
+        // a path that another name has selected already
         let taken = reals
             .paths
             .iter()
@@ -99,21 +99,21 @@ impl MergedSchema {
         let mut taken = taken.filter_map(|&at| encodings.reals.get(at));
         let reason = match taken.find(|other| other.name != reals.name) {
             Some(other) => format!(
-                "another name given before it, {:?}, tells already how all of its reals are stored",
+                "the storage of all of its floats is set already by {:?}",
                 other.name
             ),
-            None => "its precision is asked for, but it has no reals".to_owned(),
+            None => "its precision is set, but it has no floats".to_owned(),
         };
         Err(unwritable(&reals.name, reason))
     }
 
-    /// What a column keeps of the values of an input's.
+    /// Which values of an input's column a column represents.
     pub(super) fn limits(&self, column: u32) -> Limits {
         self.lossy.get(&column).copied().unwrap_or(Limits::None)
     }
 }
 
-/// Makes a column one that stores reals in some way.
+/// Sets the storage of a column of floats.
 fn store(name: &str, column: &mut ColumnRecord, leaf: LeafModel) -> Result<(), RNTupleError> {
     use crate::spec::ColumnType as C;
     let Some(stored) = leaf.stored else {
@@ -130,7 +130,7 @@ fn store(name: &str, column: &mut ColumnRecord, leaf: LeafModel) -> Result<(), R
         StoredAs::Quantized { min, max, .. }
             if leaf.dtype == DType::Float32 && (min < -most || max > most) =>
         {
-            let reason = format!("{min} to {max} is no range of single precision");
+            let reason = format!("{min} to {max} is not a valid range in single precision");
             return Err(unwritable(name, reason));
         }
         StoredAs::Quantized { bits, min, max } => (C::Real32Quant, bits, Some((min, max))),

@@ -1,6 +1,6 @@
-//! Where the pages of an input come to lie: regions of its file, as few as possible, that are brought to the output whole.
+//! Moves kept pages to the output in regions of the input's file, as few as possible.
 //!
-//! What is copied goes through memory, where the checksums of its pages are looked at. Shared blocks are not read.
+//! Copied data pass through memory, where the checksums of pages are verified. Shared blocks are not read.
 
 use std::ops::Range;
 
@@ -15,32 +15,32 @@ use crate::RNTupleError;
 use crate::read::{Reader, check_page};
 use crate::spec::Page;
 
-/// Regions that are shorter are copied: asking the file system to share takes as long as copying this much.
+/// Shorter regions are copied: a request to share takes as long as copying this much.
 const WORTH_SHARING: u64 = 64 << 10;
 
-/// Gaps between pages that are brought along: with shared blocks they cost next to nothing, copied they are wasted.
+/// Gaps between pages that are included: with shared blocks they cost next to nothing, copied they are wasted.
 const GAP_SHARED: u64 = 8 << 10;
 const GAP_COPIED: u64 = 256;
 
-/// Small regions that one thread copies at a time.
+/// Size of small regions that one thread copies at a time.
 const TOGETHER: u64 = 8 << 20;
 
-/// Bytes that one thread copies at a time, of whole pages, if they are no larger: they stay in the processor's cache.
+/// Size of whole pages that one thread copies at a time, so that they stay in the processor's cache.
 const PIECE: u64 = 1 << 20;
 
 /// Regions up to this size are read together and written at once.
 const SMALL: u64 = 256 << 10;
 
-/// Regions of a file, and where their first bytes are in the output.
+/// Regions of a file, and their offsets in the output.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     regions: Vec<(Range<u64>, u64)>,
-    /// Where what came is in the output, from the first to the last.
+    /// The range of all regions in the output.
     pub place: Range<u64>,
 }
 
 impl Moved {
-    /// Where a page of the input is in the output.
+    /// The offset of an input's page in the output.
     pub fn offset(&self, offset: u64) -> Option<u64> {
         let behind = self
             .regions
@@ -52,7 +52,7 @@ impl Moved {
     }
 }
 
-/// A page that stays as it is, with its column and cluster.
+/// A kept page, with its column and cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptPage {
     pub page: Page,
@@ -60,7 +60,7 @@ pub(super) struct KeptPage {
     pub cluster: u64,
 }
 
-/// The pages of an input that stay as they are, in the order of the file, each once.
+/// The kept pages of an input, in the order of the file, without duplicates.
 struct Pages<'r> {
     reader: &'r Reader,
     source: &'r dyn ByteSource,
@@ -83,7 +83,7 @@ impl<'r> Pages<'r> {
         }
     }
 
-    /// Those that begin in a range.
+    /// The pages that begin in a range.
     fn within(&self, range: &Range<u64>) -> &[KeptPage] {
         let place = |at: u64| {
             let is_before = |kept: &KeptPage| kept.page.locator.address.offset() < at;
@@ -93,7 +93,7 @@ impl<'r> Pages<'r> {
         self.pages.get(first..last).unwrap_or_default()
     }
 
-    /// A region in pieces that cut no page.
+    /// A region in pieces that do not split pages.
     fn pieces(&self, region: &Range<u64>) -> Vec<Range<u64>> {
         let mut out = Vec::new();
         let (mut start, mut end) = (region.start, region.start);
@@ -109,7 +109,7 @@ impl<'r> Pages<'r> {
         out
     }
 
-    /// Looks at the checksums of the pages of a range, whose bytes are given.
+    /// Verifies the checksums of the pages in a range.
     fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<(), RNTupleError> {
         for KeptPage {
             page,
@@ -131,17 +131,17 @@ impl<'r> Pages<'r> {
     }
 }
 
-/// What is brought at once.
+/// What is copied at once.
 enum Task {
     /// A region whose blocks are shared.
     Shared(Range<u64>, u64),
     /// A piece of a region.
     Piece(Range<u64>, u64),
-    /// Several regions, one behind the other in the output.
+    /// Several regions that are adjacent in the output.
     Several(Vec<Range<u64>>, u64),
 }
 
-/// Brings pages of an input to the output, which shares their blocks with it where it can, and says where they are now.
+/// Moves pages of an input to the output, sharing blocks if possible, and returns their new locations.
 pub(super) fn bring(
     file: &mut FileWriter,
     (reader, source): (&Reader, &dyn ByteSource),
@@ -207,7 +207,8 @@ fn is_long(region: &Range<u64>) -> bool {
     region.end - region.start >= WORTH_SHARING
 }
 
-/// Whether a file system shares blocks, tried with the first of a region: what it refuses it would copy, unseen.
+/// Whether a file system shares blocks, tested with the first block of a region. A refused request would be copied
+/// without verification.
 fn can_share(
     sink: &dyn ByteSink,
     source: &dyn ByteSource,
@@ -220,15 +221,15 @@ fn can_share(
     Ok(!done.unable)
 }
 
-/// A record's payload.
+/// The payload of a record.
 struct Blob {
     start: u64,
     length: u64,
     regions: Vec<(Range<u64>, u64)>,
 }
 
-/// Regions, as many as a record takes, one behind the other; those whose blocks may be shared begin in the output at the
-/// same place of a block as in their file.
+/// Places as many regions as fit in a record, one after another. Regions whose blocks may be shared have the same offset
+/// within a block as in their file.
 fn place(regions: &[Range<u64>], start: u64, block: Option<u64>, most: u64) -> Blob {
     let mut blob = Blob {
         start,
@@ -250,11 +251,11 @@ fn place(regions: &[Range<u64>], start: u64, block: Option<u64>, most: u64) -> B
     blob
 }
 
-/// What is to be copied, and what is to be shared.
+/// The tasks to copy, and the tasks to share.
 fn tasks(regions: &[(Range<u64>, u64)], share: bool, pages: &Pages<'_>) -> (Vec<Task>, Vec<Task>) {
     let mut copied: Vec<Task> = Vec::new();
     let mut shared = Vec::new();
-    // the end of the small regions that are together so far, and their bytes
+    // the end of the small regions collected so far, and their size
     let mut last = (0, 0);
     for (region, place) in regions {
         let n_bytes = region.end - region.start;
@@ -331,7 +332,7 @@ fn read(source: &dyn ByteSource, range: &Range<u64>, buffer: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// Looks at pages that were copied instead of shared, as the file system refused this file or range.
+/// Verifies pages that were copied because the file system refused to share a file or a range.
 fn check_again(
     pages: &Pages<'_>,
     region: &Range<u64>,
@@ -344,7 +345,7 @@ fn check_again(
     Ok(())
 }
 
-/// Reads regions, and writes them one behind the other.
+/// Reads regions, and writes them one after another.
 fn together(
     sink: &dyn ByteSink,
     pages: &Pages<'_>,
@@ -360,7 +361,7 @@ fn together(
         .collect();
     let answers = source.read_ranges(&ranges)?;
     buffer.clear();
-    // both are in the order of the file
+    // both have the order of the file
     for (request, answer) in requests.iter().zip(&answers) {
         let members = request.members.iter().filter_map(|&at| regions.get(at));
         for region in members {
@@ -388,7 +389,7 @@ mod tests {
         let places: Vec<u64> = blob.regions.iter().map(|(_, place)| *place).collect();
         assert_eq!(places.len(), 3);
         assert_eq!(places[0] % 4096, 100);
-        // what is not worth sharing follows at once
+        // a region that is not worth sharing follows immediately
         assert_eq!(places[1], places[0] + 199_900);
         assert_eq!(places[2] % 4096, 400_002 % 4096);
         assert!(places[2] - (places[1] + 9) < 4096);

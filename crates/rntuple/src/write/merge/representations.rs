@@ -1,4 +1,4 @@
-//! The encodings of a field's columns: which of the output's has those of an input's.
+//! Encodings of a field's columns: finds the output's representation for each of an input's.
 
 use super::mapping::Way;
 use super::pages::DOUBLE;
@@ -9,7 +9,7 @@ use crate::schema::{DType, FieldId};
 use crate::spec::{AliasColumn, ColumnRecord, ColumnType};
 
 impl MergedSchema {
-    /// What becomes of the representations of an input's field.
+    /// Maps the representations of an input's field.
     pub(super) fn ways(
         &mut self,
         reader: &Reader,
@@ -82,7 +82,7 @@ impl MergedSchema {
         Ok(ways)
     }
 
-    /// The representation of a field that clusters have which are made anew: the first that holds the values of all.
+    /// The representation for rebuilt clusters: the first that represents the values of all.
     pub(super) fn widest(&self, id: u32) -> usize {
         let is_double = self
             .record(id)
@@ -102,7 +102,7 @@ impl MergedSchema {
         widest.unwrap_or(0)
     }
 
-    /// Leaves one representation of each field, which holds the values of all.
+    /// Keeps one representation of each field, which represents the values of all.
     pub(super) fn collapse(&mut self) {
         let mut kept: Vec<Option<u32>> = vec![None; self.schema.columns.len()];
         let mut columns = Vec::new();
@@ -139,7 +139,7 @@ impl MergedSchema {
         }
     }
 
-    /// Insists that a column of a field holds the values of an input's, or need not.
+    /// Checks that a column can represent the values of an input's column, unless a loss is allowed.
     pub(super) fn insist(
         &self,
         reader: &Reader,
@@ -190,9 +190,9 @@ impl MergedSchema {
             self.has_nested_deferred |= is_nested && begin > 0;
             output.push(self.push_column(record));
         }
-        let views = (0u32..).zip(&self.schema.fields);
-        let views = views.filter(|(_, field)| field.source_id == Some(own));
-        let aliases: Vec<AliasColumn> = views
+        let projected = (0u32..).zip(&self.schema.fields);
+        let projected = projected.filter(|(_, field)| field.source_id == Some(own));
+        let aliases: Vec<AliasColumn> = projected
             .flat_map(|(field_id, _)| {
                 output.iter().map(move |&physical_id| AliasColumn {
                     physical_id,
@@ -218,14 +218,14 @@ fn described(column: &ColumnRecord) -> String {
     }
 }
 
-/// Whether a column can hold every value of another one, of a field with reals of double precision or others.
+/// Whether a column represents every value of another one; `is_double` says whether the field has type `double`.
 pub(super) fn holds_all(from: &ColumnRecord, to: &ColumnRecord, is_double: bool) -> bool {
     use ColumnType as C;
     let (a, b) = (from.column_type.unsplit(), to.column_type.unsplit());
     match (a, b) {
         (C::Index32, C::Index64) => true,
         (C::Real32Trunc, C::Real32Trunc) => from.bits <= to.bits,
-        // in double precision, quantized values are no singles
+        // in double precision, quantized values do not fit single precision
         (C::Real32Quant, C::Real32) => !is_double,
         (C::Real32Quant, C::Real32Quant) => is_same_encoding(from, to),
         _ if a == b => true,

@@ -1,4 +1,4 @@
-//! Going on with an ntuple that is in the file: what must be known of it, from its metadata alone.
+//! Continues an ntuple that is in the file, from its metadata alone.
 
 use super::super::catalog::Catalog;
 use super::options::{MergeOptions, quick};
@@ -9,15 +9,15 @@ use super::writer::NTupleMerger;
 use crate::RNTupleError;
 use crate::read::Reader;
 
-/// The latest version of the format of which nothing is lost when a footer is written again.
+/// The latest format version whose footer can be rewritten without loss.
 const LATEST: (u16, u16, u16) = (1, 1, 0);
 
 impl NTupleMerger {
-    /// Goes on with an ntuple that is in the file, in this directory and by this name: others are merged into it as into a new
-    /// one. Its header, its page lists and its pages stay as they are; the largest record is that of its anchor.
+    /// Continues an ntuple of this name in a directory of the file: others are merged into it as into a new one. Its
+    /// header, page lists and pages stay as they are. The maximum record size is that of its anchor.
     ///
     /// # Errors
-    /// If it has something that this version does not understand, which would be lost. If its page lists cannot be read.
+    /// If it has unsupported features, which would be lost, or its page lists cannot be read.
     pub fn resume(
         place: (usize, &str),
         ntuple: &Reader,
@@ -44,21 +44,21 @@ impl NTupleMerger {
     }
 }
 
-/// Insists that all of an ntuple is understood, and that its fields and columns have the numbers that they have in the file.
+/// Checks that everything in an ntuple is supported, and that fields and columns keep their IDs.
 fn insist_on_all(ntuple: &Reader, schema: &MergedSchema) -> Result<(), RNTupleError> {
     let descriptor = ntuple.descriptor();
     let anchor = &descriptor.anchor;
     let [epoch, major, minor, _] = anchor.version;
     if (epoch, major, minor) > LATEST {
         let reason = format!(
-            "it is of version {} of the format, and what is new there would be lost: merge it with the others into a new file",
+            "it has format version {}, whose new features would be lost: merge it with the others into a new file",
             anchor.version()
         );
         return Err(ntuple.unsupported(ntuple.path(), &reason));
     }
     if let Some(skipped) = descriptor.skipped.first() {
         let reason = format!(
-            "{}; nothing can be added to an ntuple with a field that is not understood",
+            "{}; nothing can be added to an ntuple with an unsupported field",
             skipped.reason
         );
         return Err(ntuple.unsupported(&skipped.name, &reason));
@@ -71,19 +71,19 @@ fn insist_on_all(ntuple: &Reader, schema: &MergedSchema) -> Result<(), RNTupleEr
         || (n_fields, n_columns) != descriptor.in_header
     {
         let reason =
-            "several of its fields have one name: merge it with the others into a new file";
+            "several of its fields have the same name: merge it with the others into a new file";
         return Err(ntuple.unsupported(ntuple.path(), reason));
     }
     Ok(())
 }
 
-/// Columns at one position of a field's representations, which count alike.
+/// Columns at one position of a field's representations, which have the same number of elements.
 struct Counted {
     columns: Vec<u32>,
     n_elements: Option<u64>,
 }
 
-/// The elements of each column: known from the schema, or the end of the last cluster that has some.
+/// The number of elements of each column: known from the schema, or from the last cluster that has some.
 fn n_elements(ntuple: &Reader, schema: &MergedSchema) -> Result<Vec<u64>, RNTupleError> {
     let mut counted = counted(ntuple, schema);
     let groups = &ntuple.descriptor().cluster_groups;

@@ -1,4 +1,4 @@
-//! The schema of what is merged, and what of each input goes where in it.
+//! The schema of the output, and the mapping of each input.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use crate::write::model::Limits;
 /// Which fields the inputs must have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// All fields of the first input; others are left out.
+    /// The fields of the first input; others are left out.
     #[default]
     Filter,
     /// Any: a field is zero, empty or missing in the entries of inputs that do not have it.
     Union,
-    /// The fields of the first input and no others.
+    /// Exactly the fields of the first input.
     Strict,
 }
 
@@ -27,26 +27,26 @@ pub enum Mode {
 #[derive(Debug, Clone, Default)]
 pub struct MergedSchema {
     pub(super) schema: SchemaDescription,
-    /// Fields, columns and alias columns that the header has.
+    /// Number of fields, columns and alias columns in the header.
     pub(super) in_header: (usize, usize, usize),
-    /// Fields by their names from the top down.
+    /// Fields by path.
     by_path: HashMap<String, u32>,
     children: Vec<Vec<u32>>,
     /// The columns of each physical field, by representation and position.
     pub(super) representations: Vec<Vec<Vec<u32>>>,
     /// The file that each field comes from.
     origins: Vec<String>,
-    /// What fields at the top were called that have another name here.
+    /// Original names of top-level fields that were renamed.
     renamed: HashMap<u32, String>,
-    /// Whether only some of a field's members are wanted.
+    /// Whether only some of a field's members are selected.
     cut: Vec<bool>,
-    /// What columns keep that need not hold every value.
+    /// Columns that need not represent every value, with their limits.
     pub(super) lossy: HashMap<u32, Limits>,
-    /// Columns below collections begin with another element than the first: feature flag 0.
+    /// Whether columns below collections are deferred: feature flag 0.
     pub(super) has_nested_deferred: bool,
 }
 
-/// The fields that are chosen, with those that they need: all that is below and above, and what views show.
+/// The selected fields with all fields that they need: descendants, ancestors, and sources of projected fields.
 pub(super) fn closure(descriptor: &Descriptor, top_level: &[FieldId]) -> Vec<bool> {
     let mut chosen = vec![false; descriptor.fields.len()];
     let mut pending: Vec<(FieldId, bool)> = top_level.iter().map(|&id| (id, true)).collect();
@@ -61,12 +61,12 @@ pub(super) fn closure(descriptor: &Descriptor, top_level: &[FieldId]) -> Vec<boo
         if is_new {
             pending.extend(field.parent.map(|parent| (parent, false)));
             if let Some(source) = field.record.source_id {
-                // a view of a collection has views of its items below it, or is only its length
+                // a projected collection has projected items below it, or is only its length
                 pending.push((source, shows_items(descriptor, source)));
             }
         }
     }
-    // what has lost all that was below it keeps the first of it
+    // fields that have lost all their descendants keep the first
     for (id, field) in (0u32..).zip(&descriptor.fields) {
         let is_chosen = |id: FieldId| chosen.get(id as usize).copied().unwrap_or(false);
         if !is_chosen(id) || field.children.iter().any(|&child| is_chosen(child)) {
@@ -85,7 +85,7 @@ pub(super) fn closure(descriptor: &Descriptor, top_level: &[FieldId]) -> Vec<boo
     chosen
 }
 
-/// Whether a field is nothing without any of its members: variants, and pairs and tuples, whose types say what is in them.
+/// Whether a field needs all of its members: variants, pairs and tuples, whose types name the members.
 fn is_whole(descriptor: &Descriptor, id: FieldId) -> bool {
     descriptor.field(id).is_some_and(|field| {
         let is_counted = || is_tuple(descriptor, &field.children);
@@ -93,10 +93,10 @@ fn is_whole(descriptor: &Descriptor, id: FieldId) -> bool {
     })
 }
 
-/// Names that fields at the top get instead of their own.
+/// New names of top-level fields.
 pub(super) type Names = HashMap<FieldId, String>;
 
-/// The names from the top-level field down to this one, of which the first may be another.
+/// The path of a field, with renamed top-level fields.
 fn renamed(descriptor: &Descriptor, id: FieldId, names: &Names) -> String {
     let path = descriptor.qualified_name(id);
     match names.get(&descriptor.top_of(id)) {
@@ -108,15 +108,15 @@ fn renamed(descriptor: &Descriptor, id: FieldId, names: &Names) -> String {
     }
 }
 
-/// Whether a view needs what is below the field that it shows: only where that is no collection or record.
+/// Whether a projected field needs the descendants of its source: only if the source is neither collection nor record.
 fn shows_items(descriptor: &Descriptor, source: FieldId) -> bool {
     let role = descriptor.field(source).map(|field| field.record.role);
     !matches!(role, Some(Role::Collection | Role::Record))
 }
 
 impl MergedSchema {
-    /// The schema of the first input, of which only these fields are wanted. With `at_once`, all columns begin with the first
-    /// entry; with `collapsed`, in one representation.
+    /// The schema of these fields of the first input. With `at_once`, all columns begin with the first entry; with
+    /// `collapsed`, in one representation.
     pub fn new(
         first: &Reader,
         top_level: &[FieldId],
@@ -156,7 +156,7 @@ impl MergedSchema {
         let is_early = |alias: &AliasColumn| {
             (alias.field_id as usize) < fields && (alias.physical_id as usize) < columns
         };
-        // the header's first, without changing their order
+        // fields of the header come first, in the same order
         own.schema
             .alias_columns
             .sort_by_key(|alias| !is_early(alias));
@@ -165,7 +165,7 @@ impl MergedSchema {
         Ok(own)
     }
 
-    /// Adds fields of an input. `begin` says at which entry they begin, for those that are added later.
+    /// Adds fields of an input. `begin` is the entry at which they begin, if they are added later.
     pub(super) fn append(
         &mut self,
         reader: &Reader,
@@ -178,7 +178,7 @@ impl MergedSchema {
         let is_chosen = |id: FieldId| chosen.get(id as usize).copied().unwrap_or(false);
         let mut ids: HashMap<FieldId, u32> = HashMap::new();
         let mut added = vec![false; descriptor.fields.len()];
-        // views may show fields that are there already
+        // projected fields may have sources that exist already
         for (id, field) in (0u32..).zip(&descriptor.fields) {
             let path = renamed(descriptor, id, names);
             if let Some(&known) = self.by_path.get(&path) {
@@ -195,7 +195,7 @@ impl MergedSchema {
             let parent = field.parent.and_then(|parent| ids.get(&parent).copied());
             if let Some(above) = parent.filter(|&above| begin.is_some() && above < n_before) {
                 let reason = format!(
-                    "it has a member {:?} here, and none there (without this field, files fit: name the others)",
+                    "it has a member {:?} here, but not there (leave this field out by naming the others)",
                     field.record.name
                 );
                 return Err(self.mismatch(reader, &self.path(above), above, &reason));
@@ -233,7 +233,7 @@ impl MergedSchema {
                 let field = |id| descriptor.field(id).map(|field| &field.record);
                 let known = self.representations.get(record.field_id as usize);
                 let known = known.and_then(|all| all.get(usize::from(record.representation)));
-                // the content of texts and of streamed objects begins with the first of them
+                // the content of strings and streamed objects begins with the first of them
                 let first = match known.map_or(0, Vec::len) {
                     0 => expected(field, column.field_id, begin).unwrap_or(0),
                     _ => 0,
@@ -257,7 +257,7 @@ impl MergedSchema {
                 let theirs = field.columns.iter();
                 theirs.filter_map(|id| columns.get(id).copied()).collect()
             } else {
-                // it may be encoded in another way here
+                // it may have another encoding here
                 let all = own_source.and_then(|id| self.representations.get(id as usize));
                 all.into_iter().flatten().flatten().copied().collect()
             };
@@ -290,7 +290,7 @@ impl MergedSchema {
         self.schema.fields.get(id as usize)
     }
 
-    /// Names from the top-level field down to this one, as they are in its file.
+    /// The path of a field in its file.
     pub(super) fn own_path(&self, id: u32) -> String {
         let path = self.path(id);
         match self.renamed.get(&self.top_of(id)) {
@@ -302,7 +302,7 @@ impl MergedSchema {
         }
     }
 
-    /// The field at the top that this one is below, or is.
+    /// The top-level field of a field.
     pub(super) fn top_of(&self, id: u32) -> u32 {
         let mut top = id;
         while let Some(above) = self.record(top).map(|record| record.parent_id) {
@@ -319,23 +319,23 @@ impl MergedSchema {
         self.by_path.contains_key(name)
     }
 
-    /// Whether only some of a field's members are wanted.
+    /// Whether only some of a field's members are selected.
     pub(super) fn is_cut(&self, id: u32) -> bool {
         self.cut.get(id as usize).copied().unwrap_or(false)
     }
 
-    /// The fields below one.
+    /// The subfields of a field.
     pub(super) fn children(&self, id: u32) -> &[u32] {
         self.children.get(id as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a field has columns of its own.
+    /// Whether a field has its own columns.
     pub(super) fn has_columns(&self, id: u32) -> bool {
         let own = self.representations.get(id as usize);
         own.is_some_and(|all| !all.is_empty())
     }
 
-    /// Names from the top-level field down to this one.
+    /// The path of a field.
     pub(super) fn path(&self, id: u32) -> String {
         let mut names = Vec::new();
         let mut next = Some(id);
@@ -347,7 +347,7 @@ impl MergedSchema {
         names.join(".")
     }
 
-    /// The fields at the top.
+    /// The top-level fields.
     pub(super) fn top_level(&self) -> impl Iterator<Item = u32> + '_ {
         let fields = (0u32..).zip(&self.schema.fields);
         fields
@@ -355,7 +355,7 @@ impl MergedSchema {
             .map(|(id, _)| id)
     }
 
-    /// Adds fields of another ntuple beside those that are there; all their columns begin with the first entry.
+    /// Adds fields of another ntuple beside the existing ones; all their columns begin with the first entry.
     pub(super) fn extend(
         &mut self,
         reader: &Reader,
@@ -370,8 +370,8 @@ impl MergedSchema {
             let Some(&own) = self.by_path.get(name) else {
                 continue;
             };
-            if !descriptor.is_behind_views(id) {
-                let reason = "both have it, and a name is one field's: choose fields (--fields for each file, in Python fields=[…, …]), or if it says which entries belong together, join on it (--on, on=[…])";
+            if !descriptor.is_hidden_source(id) {
+                let reason = "both have it, but names must be unique: select fields (--fields for each file, in Python fields=[…, …]), or if it identifies matching entries, join on it (--on, on=[…])";
                 return Err(self.mismatch(reader, name, own, reason));
             }
             let is_free = |name: &String| {
@@ -420,7 +420,7 @@ impl MergedSchema {
     }
 }
 
-/// Elements of a field's column in `n_entries` entries, where that does not depend on the data.
+/// Number of elements of a field's column in `n_entries` entries, if it does not depend on the data.
 pub(super) fn expected<'a>(
     field: impl Fn(u32) -> Option<&'a FieldRecord>,
     mut id: u32,
@@ -443,7 +443,7 @@ pub(super) fn expected<'a>(
     Some(n)
 }
 
-/// Whether columns below collections begin later than these.
+/// Whether columns below collections begin later than the collections.
 pub(super) fn has_late_items(descriptor: &Descriptor) -> bool {
     let field = |id| descriptor.field(id).map(|field| &field.record);
     let mut late = descriptor
@@ -453,7 +453,7 @@ pub(super) fn has_late_items(descriptor: &Descriptor) -> bool {
     late.any(|column| expected(field, column.field_id, 1).is_none())
 }
 
-/// Makes a column begin at an element: before it, all are zero, or in another representation.
+/// Makes a column begin at an element: before it, all elements are zero, or in another representation.
 pub(super) fn defer(record: &mut ColumnRecord, first: u64, suppressed: bool) {
     let first = i64::try_from(first).unwrap_or(i64::MAX);
     record.flags = ColumnFlags(record.flags.0 & !1 | u16::from(first > 0));

@@ -1,4 +1,4 @@
-//! Stored bytes of pages.
+//! Reads stored pages.
 
 use bytes::Bytes;
 

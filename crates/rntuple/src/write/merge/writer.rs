@@ -1,4 +1,4 @@
-//! The ntuple that others are merged into.
+//! The output of a merge.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::read::Reader;
 use crate::schema::FieldId;
 use crate::spec::NESTED_DEFERRED_COLUMNS;
 
-/// Which entries to take of a range of an input's, in their order.
+/// Selects the entries of a range of an input, in their order.
 pub type Choose<'a> = &'a mut dyn FnMut(Range<u64>) -> Result<Vec<Range<u64>>, RNTupleError>;
 
-/// Why clusters are made anew.
-const CHOSEN: &str = "clusters of which not all entries are taken";
-const GATHERED: &str = "pages or clusters get the size that was asked for";
+/// Why clusters are rebuilt.
+const CHOSEN: &str = "only some entries of the clusters are selected";
+const GATHERED: &str = "pages or clusters get the requested size";
 
 /// An input that is being added.
 pub(super) struct Adding<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Adding<'a> {
     pub merged: Merged,
 }
 
-/// Cuts ranges behind `n` elements; gives what is behind.
+/// Splits ranges after `n` elements; returns the second part.
 fn split_off(ranges: &mut Vec<Range<u64>>, n: u64) -> Vec<Range<u64>> {
     let mut left = n.max(1);
     let is_within = |range: &&Range<u64>| {
@@ -49,7 +49,7 @@ fn split_off(ranges: &mut Vec<Range<u64>>, n: u64) -> Vec<Range<u64>> {
     rest
 }
 
-/// The first of some names, and how many more there are.
+/// The first of some names, and the number of others.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 5;
     let first = names.get(..MOST).unwrap_or(names).join(", ");
@@ -59,35 +59,35 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The checksum of an ntuple's header, if that is all of its schema.
+/// The checksum of an ntuple's header, if the footer does not extend the schema.
 fn whole_header(reader: &Reader) -> Option<u64> {
     let descriptor = reader.descriptor();
     (!descriptor.extended).then_some(descriptor.header_checksum)
 }
 
-/// An ntuple that others are merged into.
+/// Merges ntuples into one.
 #[derive(Debug)]
 pub struct NTupleMerger {
     pub(super) schema: MergedSchema,
     pub(super) catalog: Catalog,
     pub(super) options: MergeOptions,
-    /// Elements of each column so far.
+    /// Number of elements of each column so far.
     pub(super) n_elements: Vec<u64>,
-    /// Columns that the last cluster has in its page list.
+    /// Number of columns in the page list of the last cluster.
     pub(super) n_listed: usize,
-    /// One for each thread that makes pages anew.
+    /// One per thread that remakes pages.
     pub(super) workers: Vec<Remaker>,
-    /// The cluster that is made of others.
+    /// The cluster being rebuilt from others.
     pub(super) rebuilder: Rebuilder,
     pub(super) failed: bool,
-    /// The checksum of the header that the last input had, if that is all of its schema, and where its columns go.
+    /// The header checksum of the last input, if its footer does not extend the schema, and the mapping of its columns.
     pub(super) last: Option<(u64, Arc<Mapping>)>,
-    /// Before anything is added: what the schema becomes, and the header that was checked last.
+    /// Before anything is added: the resulting schema, and the checksum of the last header checked.
     pub(super) trial: Option<(MergedSchema, Option<u64>)>,
 }
 
 impl NTupleMerger {
-    /// Begins an ntuple with these top-level fields of its first input, which is then to be added as all others.
+    /// Begins an ntuple with these top-level fields of its first input, which must then be added like all others.
     ///
     /// # Errors
     /// If writing the header fails.
@@ -137,11 +137,12 @@ impl NTupleMerger {
         self.catalog.n_entries() + self.rebuilder.n_entries()
     }
 
-    /// Adds entries of an input, all or those that are chosen. `takes` says of fields that no input had so far whether they
-    /// are wanted, and the same for all inputs; `tick` is told the bytes that were brought, and its `false` stops it.
+    /// Adds entries of an input, all or the selected ones. `takes` decides whether fields that no input had so far are
+    /// wanted, consistently for all inputs. `tick` receives the number of bytes copied; if it returns `false`, merging
+    /// stops.
     ///
     /// # Errors
-    /// If its fields do not fit: nothing was added then. If reading or writing fails.
+    /// If its fields do not match (nothing is added then), or reading or writing fails.
     pub fn add(
         &mut self,
         sink: &mut dyn PageSink,
@@ -170,7 +171,7 @@ impl NTupleMerger {
         Ok(merged)
     }
 
-    /// Insists that the fields of an input fit, behind those of the inputs that were checked before. Nothing is added.
+    /// Checks that the fields of an input match, after the inputs that were checked before. Nothing is added.
     ///
     /// # Errors
     /// If they do not.
@@ -192,7 +193,7 @@ impl NTupleMerger {
         Ok(())
     }
 
-    /// Where the columns of an input go: as those of the last one, if it has the same header.
+    /// The mapping of an input's columns, reused from the last input if the header is equal.
     fn mapping(
         &mut self,
         sink: &mut dyn PageSink,
@@ -205,7 +206,7 @@ impl NTupleMerger {
             return Ok(Arc::clone(mapping));
         }
         let how = (self.options.mode, self.options.compatible);
-        // what is new begins with a cluster, which is what all readers understand
+        // new fields begin with a cluster, as all readers support that
         if self.schema.may_grow(reader, how, takes) {
             self.flush(sink)?;
         }
@@ -243,9 +244,9 @@ impl NTupleMerger {
         self.keep(sink, adding, kept)
     }
 
-    /// Whether a cluster stays, of which all entries are wanted.
+    /// Whether a cluster with all entries selected can be kept.
     fn stays(&self, mapping: &Mapping, cluster: &Cluster) -> bool {
-        // how many zeros are not stored is told by all clusters before
+        // the number of zeros that are not stored depends on all preceding clusters
         if self.options.chooses && mapping.has_late_items {
             return false;
         }
@@ -259,7 +260,7 @@ impl NTupleMerger {
         }
     }
 
-    /// Brings clusters whose pages stay.
+    /// Copies clusters whose pages are kept.
     fn keep(
         &mut self,
         sink: &mut dyn PageSink,
@@ -302,14 +303,14 @@ impl NTupleMerger {
                 name, reason, url, ..
             }) => Err(RNTupleError::Usage {
                 what: format!(
-                    "the clusters of field {name:?} of {url} must be made anew, as {reason}: levels auto and L4 do that"
+                    "the clusters of field {name:?} of {url} must be rebuilt, because {reason}: use level auto or L4"
                 ),
             }),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes clusters of some entries of another.
+    /// Rebuilds clusters from some entries of another.
     fn rebuild(
         &mut self,
         sink: &mut dyn PageSink,
@@ -350,7 +351,7 @@ impl NTupleMerger {
         Ok(())
     }
 
-    /// Writes the cluster that is made of others, if it has any entries.
+    /// Writes the cluster being rebuilt, if it has entries.
     pub(super) fn flush(&mut self, sink: &mut dyn PageSink) -> Result<(), RNTupleError> {
         let Some(cluster) = self.rebuilder.take()? else {
             return Ok(());
@@ -366,7 +367,7 @@ impl NTupleMerger {
                 continue;
             };
             let others = all.iter().enumerate().filter(|(at, _)| *at != used);
-            // all representations count alike
+            // all representations have the same number of elements
             for (&own, &other) in others.flat_map(|(_, columns)| first.iter().zip(columns)) {
                 let n = self.n_elements.get(own as usize).copied().unwrap_or(0);
                 if let Some(count) = self.n_elements.get_mut(other as usize) {
@@ -380,29 +381,29 @@ impl NTupleMerger {
         self.catalog.add_cluster(sink, cluster.n_entries, columns)
     }
 
-    /// Why pages were not shared, or not left as they are.
+    /// Why pages were not shared, or not kept.
     pub(super) fn why(&self, mapping: &Mapping, levels: &Levels) -> Vec<(&'static str, String)> {
         let mut out = Vec::new();
         if levels.refused > 0 {
-            let why = "the file system shares no blocks of it with the output";
+            let why = "the file system does not share its blocks with the output";
             out.push(("L1", why.to_owned()));
         }
         if levels.recompressed > 0 {
             let asked = self.options.compression.unwrap_or_default();
-            out.push(("L2", format!("compression {asked} was asked for")));
+            out.push(("L2", format!("compression {asked} was requested")));
         }
         let reencoded = self.schema.reencoded(mapping);
         if levels.reencoded > 0 && !reencoded.is_empty() {
             let why = match self.options.encodings.is_none() {
-                true => "another encoding than the output has",
-                false => "another encoding or precision was asked for",
+                true => "different encoding than in the output",
+                false => "other encoding or precision was requested",
             };
             out.push(("L3", format!("{why}: {}", listed(&reencoded))));
         }
         out
     }
 
-    /// Counts for the columns that are new: they begin where their fields do.
+    /// Adds counters for new columns, which begin where their fields do.
     fn grow(&mut self) {
         let new = self
             .schema
@@ -429,12 +430,12 @@ impl NTupleMerger {
         }
     }
 
-    /// The top-level fields that an input does not have, with those that inputs behind it have added.
+    /// The top-level fields that an input does not have, including those that later inputs have added.
     pub fn missing_in(&self, merged: &Merged) -> Arc<[String]> {
         let has = |id: u32| {
             (id as usize) < merged.n_fields && !merged.missing.contains(&self.schema.path(id))
         };
-        // what is only a view is there with what it shows
+        // a projected field exists if its source does
         let is_shown = |id: u32| {
             let source = self.schema.record(id).and_then(|record| record.source_id);
             source.is_some_and(|source| has(self.schema.top_of(source)))
@@ -448,13 +449,13 @@ impl NTupleMerger {
         merged.missing.iter().cloned().chain(later).collect()
     }
 
-    /// Writes what is left, and the anchor. Gives the number of entries.
+    /// Writes the remaining data and the anchor. Returns the number of entries.
     ///
     /// # Errors
-    /// If writing fails, or has failed.
+    /// If writing fails or has failed.
     pub fn finish(mut self, sink: &mut dyn PageSink) -> Result<u64, RNTupleError> {
         if self.failed {
-            let reason = "an input could not be added in full, so it cannot be finished";
+            let reason = "an input could not be added completely, so it cannot be finished";
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
         self.flush(sink)?;

@@ -1,4 +1,4 @@
-//! From Arrow schemas.
+//! Makes fields from Arrow schemas.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::spec::ColumnType;
 use super::{LeafModel, StoredAs};
 
 impl FieldModel {
-    /// The field for what an Arrow field holds. What may be null becomes `std::optional`, except for what has no name in C++:
-    /// records without a class, and what holds them.
+    /// The field for an Arrow field. Nullable types become `std::optional`, except if their type has no C++ name: records
+    /// without a class, and types that contain them.
     ///
     /// # Errors
     /// If a type has no counterpart in RNTuple.
@@ -23,8 +23,8 @@ impl FieldModel {
         from_field(field, field.name(), false)
     }
 
-    /// The fields for record batches of one schema, which are all there are: what may be null becomes `std::optional` only
-    /// where something is. (Most producers of Arrow call everything nullable.)
+    /// The fields for all record batches of one schema: nullable types become `std::optional` only if a value is null.
+    /// (Most producers of Arrow make all types nullable.)
     ///
     /// # Errors
     /// If a type has no counterpart in RNTuple.
@@ -43,14 +43,14 @@ impl FieldModel {
     }
 }
 
-/// Which of the values of tables are missing, found out batch by batch.
+/// Finds out which values of tables are null, batch by batch.
 #[derive(Debug, Default)]
 pub struct Nulls {
     fields: Option<Vec<Field>>,
 }
 
 impl Nulls {
-    /// Looks at a batch.
+    /// Adds a batch.
     pub fn add(&mut self, batch: &RecordBatch) {
         let schema = batch.schema();
         let columns = schema.fields().iter().zip(batch.columns());
@@ -61,7 +61,7 @@ impl Nulls {
         });
     }
 
-    /// The fields: those in which a value is missing are `std::optional`. Without any batch, as the schema says.
+    /// The fields: those with nulls are `std::optional`. Without any batch, they follow the schema.
     ///
     /// # Errors
     /// If a type has no counterpart in RNTuple.
@@ -75,7 +75,7 @@ impl Nulls {
     }
 }
 
-/// The field that is nullable where one of two is.
+/// A field that is nullable where one of two is.
 fn either(a: &Field, b: &Field) -> Field {
     let both = |a: &FieldRef, b: &FieldRef| Arc::new(either(a, b));
     let data_type = match (a.data_type(), b.data_type()) {
@@ -99,7 +99,7 @@ fn either(a: &Field, b: &Field) -> Field {
         .with_nullable(a.is_nullable() || b.is_nullable())
 }
 
-/// The field with only those types nullable of which a value is missing in the arrays.
+/// The field in which only types with nulls in the arrays are nullable.
 pub(super) fn tightened(field: &Field, arrays: &[ArrayRef]) -> Field {
     let items = |item: &Field, get: &dyn Fn(&ArrayRef) -> ArrayRef| {
         let below: Vec<ArrayRef> = arrays.iter().map(get).collect();
@@ -143,11 +143,11 @@ pub(super) fn tightened(field: &Field, arrays: &[ArrayRef]) -> Field {
     Field::new(field.name().as_str(), data_type, nullable).with_metadata(field.metadata().clone())
 }
 
-/// `has_nulls`: what may be null is, somewhere.
+/// `has_nulls`: whether nullable values are null somewhere.
 fn from_field(field: &Field, path: &str, has_nulls: bool) -> Result<FieldModel, RNTupleError> {
     let is_union = matches!(field.data_type(), DataType::Union(..));
     let inner = from_type(field.data_type(), path, has_nulls)?.named(field.name().as_str());
-    // a union has no nulls of its own: a variant may be without value
+    // a union has no nulls of its own: a variant may have no value
     let is_optional = field.is_nullable() && (has_nulls || !inner.type_name.is_empty());
     if is_optional && !is_union {
         return Ok(FieldModel::optional(field.name().as_str(), inner));
@@ -212,11 +212,11 @@ fn from_type(
             Some(dtype) => FieldModel::number("", dtype),
             None => {
                 let reason = if other == &DataType::Null {
-                    "all of its values are missing, and it has no type: leave it out, or say of what type it is, as with types".to_owned()
+                    "all of its values are missing, and it has no type: leave it out, or give its type, for example with types".to_owned()
                 } else {
                     let name = arrow_type_name(other);
                     let hint = if is_counted(other) {
-                        " (converting a Parquet or an Arrow IPC file does so by itself)"
+                        " (converting a Parquet or Arrow IPC file does so automatically)"
                     } else {
                         ""
                     };
@@ -267,7 +267,7 @@ fn map(entries: &Field, path: &str, has_nulls: bool) -> Result<FieldModel, RNTup
     ))
 }
 
-/// Whether it is a number of units: times, dates, durations, decimals.
+/// Whether it is a count of units: times, dates, durations, decimals.
 fn is_counted(data_type: &DataType) -> bool {
     use DataType as D;
     data_type.is_decimal()
@@ -286,7 +286,7 @@ pub(super) fn byte() -> FieldModel {
     FieldModel::new("_0", "std::byte", FieldKind::Leaf(leaf))
 }
 
-/// The elements of an Arrow type of numbers.
+/// The element type of an Arrow number type.
 pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
     Some(match data_type {
         DataType::Boolean => DType::Bool,
@@ -305,7 +305,7 @@ pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
     })
 }
 
-/// An Arrow type as people write it, as `timestamp[us]` or `list<float>`.
+/// The usual notation of an Arrow type, for example `timestamp[us]` or `list<float>`.
 pub fn arrow_type_name(data_type: &DataType) -> String {
     use DataType as D;
     let item = |what: &str, item: &Field| format!("{what}<{}>", arrow_type_name(item.data_type()));
@@ -355,7 +355,7 @@ pub fn arrow_type_name(data_type: &DataType) -> String {
         }
         D::Dictionary(_, values) => format!("dictionary<{}>", arrow_type_name(values)),
         D::RunEndEncoded(_, values) => item("run_end_encoded", values),
-        // numbers, booleans, dates and the rest have names of one word
+        // names of numbers, booleans, dates and other types are one word
         other => other.to_string().to_lowercase(),
     }
 }

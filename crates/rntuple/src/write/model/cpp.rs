@@ -1,4 +1,4 @@
-//! From names of C++ types, as `ROOT::RFieldBase::Create` takes them.
+//! Makes fields from C++ type names, as `ROOT::RFieldBase::Create` does.
 
 use super::arrow::byte;
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
@@ -7,13 +7,13 @@ use crate::schema::DType;
 use crate::spec::ColumnType;
 use femtobarn_io::nearest;
 
-/// Names of types that are misspelt.
+/// Names that misspelt types are compared with.
 const NUMBERS: &[&str] = &[
     "bool", "char", "int", "float", "double", "int8_t", "uint8_t", "int16_t", "uint16_t",
     "int32_t", "uint32_t", "int64_t", "uint64_t", "short", "long", "unsigned", "string",
 ];
 
-/// Templates of the standard library that RNTuple knows.
+/// Templates of the standard library that RNTuple supports.
 const TEMPLATES: &[&str] = &[
     "vector",
     "set",
@@ -34,15 +34,15 @@ const TEMPLATES: &[&str] = &[
     "atomic",
 ];
 
-/// Deepest nesting of templates.
+/// Maximum nesting of templates.
 const DEEPEST: usize = 100;
 
 impl FieldModel {
     /// The field of a C++ type: fundamental types, `std::string`, and the templates of the standard library and ROOT that
-    /// RNTuple knows, of such types. The names are normalized as ROOT does. Numbers may have the names of NumPy, as `int32`.
+    /// RNTuple supports. The names are normalized as in ROOT. Numbers may have NumPy names such as `int32`.
     ///
     /// # Errors
-    /// If the type is another, or its name is none.
+    /// If the type is not supported, or the name is invalid.
     pub fn from_type_name(name: &str, type_name: &str) -> Result<Self, RNTupleError> {
         Self::from_type_name_with(name, type_name, &[])
     }
@@ -50,7 +50,7 @@ impl FieldModel {
     /// The same, with classes and enums that may occur in it by their type names.
     ///
     /// # Errors
-    /// If the type is another, or its name is none.
+    /// If the type is not supported, or the name is invalid.
     pub fn from_type_name_with(
         name: &str,
         type_name: &str,
@@ -62,8 +62,8 @@ impl FieldModel {
     }
 }
 
-/// The name of a C++ type as ROOT normalizes it, of any class: ROOT before 6.36 wrote some as they stand in the code, as
-/// `vector<vector<int> >` and `A<Float_t >`.
+/// The name of a C++ type as normalized by ROOT, for any class. ROOT before 6.36 wrote some as they are in the source
+/// code, for example `vector<vector<int> >` and `A<Float_t >`.
 pub fn normal_type_name(type_name: &str) -> String {
     let mut out = String::with_capacity(type_name.len());
     let mut rest = type_name;
@@ -100,7 +100,7 @@ pub fn normal_type_name(type_name: &str) -> String {
     out
 }
 
-/// Whether two names are those of one type.
+/// Whether two names are of the same type.
 pub fn is_same_type(one: &str, other: &str) -> bool {
     one == other || normal_type_name(one) == normal_type_name(other)
 }
@@ -127,7 +127,7 @@ fn parse(type_name: &str, classes: &[FieldModel], depth: usize) -> Result<FieldM
     };
     let arguments = split(arguments)?;
     let fields = |wanted: std::ops::RangeInclusive<usize>| -> Result<Vec<FieldModel>, String> {
-        // what follows is comparators, hashes and allocators, which are not part of the data
+        // further arguments are comparators, hashes and allocators, which are not part of the data
         if !wanted.contains(&arguments.len()) {
             let (least, most) = (wanted.start(), wanted.end());
             return Err(format!(
@@ -193,7 +193,7 @@ fn parse(type_name: &str, classes: &[FieldModel], depth: usize) -> Result<FieldM
             let name = format!("std::atomic<{}>", item.type_name);
             FieldModel::new("", name, FieldKind::Wrapper(Box::new(item.named("_0"))))
         }),
-        _ => Err("is no type that is known: give the members of a class one by one".into()),
+        _ => Err("is not a known type: give the members of a class one by one".into()),
     }
 }
 
@@ -256,7 +256,11 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'<' => depth += 1,
-            b'>' => depth = depth.checked_sub(1).ok_or("has a bracket too many")?,
+            b'>' => {
+                depth = depth
+                    .checked_sub(1)
+                    .ok_or("has an unmatched closing bracket")?
+            }
             b',' if depth == 0 => {
                 out.push(text.get(start..at).unwrap_or_default());
                 start = at + 1;
@@ -265,7 +269,7 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
         }
     }
     if depth > 0 {
-        return Err("lacks a bracket".into());
+        return Err("lacks a closing bracket".into());
     }
     let last = text.get(start..).unwrap_or_default();
     if !last.trim().is_empty() || !out.is_empty() {
@@ -307,13 +311,13 @@ fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
         "float16" => DType::Float16,
         "" => return Err("is empty".into()),
         _ if text.ends_with(['*', '&']) => {
-            let what = "a pointer or a reference is not stored, what it refers to is";
+            let what = "pointers and references are not stored; give the type that they refer to";
             return Err(match depth {
-                0 => format!("is none: {what}"),
-                _ => format!("has {text:?} in it: {what}"),
+                0 => format!("is not supported: {what}"),
+                _ => format!("contains {text:?}: {what}"),
             });
         }
-        _ if text.contains(['<', '>']) => return Err("has brackets that do not fit".into()),
+        _ if text.contains(['<', '>']) => return Err("has unmatched brackets".into()),
         _ => {
             return Err(unknown(text, depth));
         }
@@ -321,7 +325,7 @@ fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
     Ok(FieldModel::number("", dtype))
 }
 
-/// What to say of a name that is none of a type; of a short one, only one that is much like it was meant.
+/// The message for an unknown type name. For a short name, a suggestion must be very similar.
 fn unknown(text: &str, depth: usize) -> String {
     let near = nearest(text, NUMBERS.iter().copied());
     let is_near = |near: &&String| {
@@ -335,10 +339,10 @@ fn unknown(text: &str, depth: usize) -> String {
     let what = if depth == 0 {
         "is".to_owned()
     } else {
-        format!("has {text:?} in it, which is")
+        format!("contains {text:?}, which is")
     };
     format!(
-        "{what} no type that is known: give the members of a class, or the integer of an enum, one by one{hint}"
+        "{what} not a known type: give the members of a class one by one, or the integer type of an enum{hint}"
     )
 }
 
@@ -444,12 +448,9 @@ mod tests {
             assert!(error.to_string().contains("\"field\""), "{error}");
         }
         for (given, why) in [
-            ("Track*", "is none: a pointer"),
-            ("vector<Track*>", "has \"Track*\" in it: a pointer"),
-            (
-                "map<int, const float &>",
-                "has \"float &\" in it: a pointer",
-            ),
+            ("Track*", "is not supported: pointers"),
+            ("vector<Track*>", "contains \"Track*\": pointers"),
+            ("map<int, const float &>", "contains \"float &\": pointers"),
         ] {
             let error = FieldModel::from_type_name("x", given).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");

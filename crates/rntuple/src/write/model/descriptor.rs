@@ -1,4 +1,4 @@
-//! From the fields of an ntuple that is there.
+//! Makes fields from those of an existing ntuple.
 
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
@@ -6,10 +6,10 @@ use crate::schema::{DType, Descriptor, FieldId};
 use crate::spec::{ColumnType, FieldRecord, Role};
 
 impl FieldModel {
-    /// The fields of an ntuple, to be written again with the same types, names and encodings. Views come last.
+    /// The fields of an ntuple, with the same types, names and encodings. Projected fields are last.
     ///
     /// # Errors
-    /// If a field has a structure that is not written.
+    /// If a field has a structure that cannot be written.
     pub fn from_descriptor(
         descriptor: &Descriptor,
         fields: &[FieldId],
@@ -20,37 +20,41 @@ impl FieldModel {
             .collect()
     }
 
-    /// A field as if it had data of its own, also where it is a view.
+    /// A field with its own data, even if it is a projected field.
     ///
     /// # Errors
-    /// If it has a structure that is not written.
+    /// If it has a structure that cannot be written.
     pub fn with_data(descriptor: &Descriptor, field: FieldId) -> Result<Self, RNTupleError> {
         model(descriptor, field, false)
     }
 }
 
-fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel, RNTupleError> {
+fn model(
+    descriptor: &Descriptor,
+    id: FieldId,
+    keep_projected: bool,
+) -> Result<FieldModel, RNTupleError> {
     let refused = |reason: &str| unwritable(&descriptor.qualified_name(id), reason);
     let field = descriptor
         .field(id)
-        .ok_or_else(|| refused("it is not there"))?;
+        .ok_or_else(|| refused("it does not exist"))?;
     let record = &field.record;
     let below = || -> Result<Vec<FieldModel>, RNTupleError> {
         field
             .children
             .iter()
-            .map(|&child| model(descriptor, child, views))
+            .map(|&child| model(descriptor, child, keep_projected))
             .collect()
     };
     let one = || -> Result<Box<FieldModel>, RNTupleError> {
         let mut fields = below()?;
         match (fields.pop(), fields.is_empty()) {
             (Some(item), true) => Ok(Box::new(item)),
-            _ => Err(refused("it has not one subfield")),
+            _ => Err(refused("it does not have exactly one subfield")),
         }
     };
     let n_columns = descriptor.n_columns(id);
-    let kind = if let Some(source) = record.source_id.filter(|_| views) {
+    let kind = if let Some(source) = record.source_id.filter(|_| keep_projected) {
         FieldKind::Projected {
             source: descriptor.qualified_name(source),
             subfields: below()?,
@@ -75,7 +79,7 @@ fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel
             }
             (Role::Plain, 1, None) => FieldKind::Leaf(leaf(descriptor, id)?),
             (Role::Plain, 2, None) => FieldKind::String,
-            _ => return Err(refused("its structure is not written")),
+            _ => return Err(refused("its structure is not supported for writing")),
         }
     };
     Ok(FieldModel {
@@ -87,13 +91,13 @@ fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel
         type_checksum: record.type_checksum,
         kind,
         compression: None,
-        // as its writer had it, which may know another order
+        // as its writer had it, which may use another order
         is_ordered: true,
         is_soa: record.flags.soa(),
     })
 }
 
-/// The length of a collection as a number of its own, which is read as 32 or 64 bits with a sign.
+/// The length of a collection as a separate number, which is read as a signed 32-bit or 64-bit integer.
 fn length(record: &FieldRecord) -> Result<FieldModel, RNTupleError> {
     let is_wide = record.type_name.contains("64");
     let dtype = if is_wide { DType::Int64 } else { DType::Int32 };
@@ -103,7 +107,8 @@ fn length(record: &FieldRecord) -> Result<FieldModel, RNTupleError> {
     })
 }
 
-/// The numbers of a field in the encoding that its columns have, if they have one and it keeps every value.
+/// The numbers of a field in the encoding of its columns, if they have the same encoding and it represents
+/// every value.
 fn leaf(descriptor: &Descriptor, id: FieldId) -> Result<LeafModel, RNTupleError> {
     let refused = |reason: &str| unwritable(&descriptor.qualified_name(id), reason);
     let columns: Vec<_> = descriptor
@@ -115,7 +120,7 @@ fn leaf(descriptor: &Descriptor, id: FieldId) -> Result<LeafModel, RNTupleError>
     let dtype_of = |column_type| DType::of_leaf(column_type, type_name.map_or("", String::as_str));
     let types: Option<Vec<DType>> = columns.iter().map(|c| dtype_of(c.column_type)).collect();
     let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
-    let dtype = dtype.ok_or_else(|| refused("its columns hold no numbers"))?;
+    let dtype = dtype.ok_or_else(|| refused("its columns do not contain numbers"))?;
     let stored = match columns.as_slice() {
         [only] => stored(only.column_type, only.bits),
         _ => None,
@@ -128,7 +133,7 @@ fn stored(column_type: ColumnType, bits: u16) -> Option<StoredAs> {
     match column_type {
         C::Char | C::Byte | C::Real16 => Some(StoredAs::Column(column_type)),
         C::Real32Trunc => Some(StoredAs::Truncated(bits)),
-        // what was read of fractions need not be one again
+        // values read from fractions need not be fractions again
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! From fields to records and columns of the schema, and to what is needed to fill them.
+//! Makes records and columns of the schema from fields, and the shapes that fill them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,38 +10,38 @@ use crate::spec::{
     ColumnFlags, ColumnRecord, ColumnType, FieldFlags, FieldRecord, Role, SchemaDescription,
 };
 
-/// The schema of an ntuple that is written; it can grow.
+/// The schema of an ntuple being written; it can grow.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     pub schema: SchemaDescription,
-    /// Names of the top-level fields that have data, and what fills them.
+    /// Names of the top-level fields with data, and their shapes.
     pub tops: Vec<(String, Shape)>,
-    /// Number of columns of the top-level fields up to each, which stand in their order.
+    /// For each top-level field, the number of columns up to its end.
     pub column_ends: Vec<usize>,
     /// Compression settings of each column.
     pub settings: Vec<u32>,
-    /// Fields by their names from the top down, with dots between.
+    /// Fields by path: names separated by dots.
     pub(super) paths: HashMap<String, u32>,
-    /// Whether names are taken that ROOT would not take: the ntuple is never written.
+    /// Whether names that ROOT rejects are allowed, because the ntuple is never written.
     pub any_name: bool,
     /// Names of all top-level fields.
     pub names: HashSet<String>,
 }
 
-/// The columns of offsets, plain and split.
+/// The column types of offsets, plain and split.
 const INDEX: (ColumnType, ColumnType) = (ColumnType::Index64, ColumnType::SplitIndex64);
 
-/// Where in the tree a field is added.
+/// Where a field is added.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub parent: Option<u32>,
     pub path: &'a str,
-    /// First element of a column here: not zero for those that were added later.
+    /// First element of a column: not zero for columns added later.
     pub first: i64,
 }
 
 impl Layout {
-    /// An empty one, of an ntuple that is never written.
+    /// An empty layout, for an ntuple that is never written.
     pub fn unwritten() -> Self {
         Self {
             any_name: true,
@@ -49,10 +49,10 @@ impl Layout {
         }
     }
 
-    /// Adds top-level fields, which begin at `entry`; views may come before what they show.
+    /// Adds top-level fields that begin at `entry`. Projected fields may precede their sources.
     ///
     /// # Errors
-    /// If a name is taken, or a field cannot be written. Nothing is added then.
+    /// If a name is taken, or a field cannot be written. No field is added then.
     pub fn extend(
         &mut self,
         fields: &[FieldModel],
@@ -69,21 +69,18 @@ impl Layout {
         for field in fields {
             next.check(&field.name)?;
             if !next.names.insert(field.name.clone()) {
-                return Err(unwritable(
-                    &field.name,
-                    "there is another field of this name",
-                ));
+                return Err(unwritable(&field.name, "another field has this name"));
             }
         }
-        let is_view = |field: &&FieldModel| matches!(field.kind, FieldKind::Projected { .. });
-        // views show fields that are there
-        for field in fields.iter().filter(|field| !is_view(field)) {
+        let is_projected = |field: &&FieldModel| matches!(field.kind, FieldKind::Projected { .. });
+        // the sources of projected fields must exist
+        for field in fields.iter().filter(|field| !is_projected(field)) {
             let shape = next.add(field, place(&field.name), settings)?;
             next.tops.push((field.name.clone(), shape));
             next.column_ends.push(next.schema.columns.len());
         }
         let classes = next.classes();
-        for field in fields.iter().filter(is_view) {
+        for field in fields.iter().filter(is_projected) {
             next.project(field, place(&field.name), None, &classes)?;
         }
         *self = next;
@@ -174,7 +171,7 @@ impl Layout {
                 let index = self.column(id, INDEX, place.first, settings);
                 let item = Box::new(self.below(item, id, place, 0, settings)?);
                 if matches!(field.kind, FieldKind::Optional(_)) {
-                    // a pointer is read as a list, which can be no value of such items
+                    // a pointer is read as a list, which cannot be a value of such items
                     let is_pointer = field.type_name.starts_with("std::unique_ptr<");
                     let as_lists = is_pointer && item.is_no_list();
                     Shape::Optional {
@@ -225,7 +222,7 @@ impl Layout {
                 for member in members {
                     self.check(&member.name)?;
                     if shapes.iter().any(|(name, _)| *name == member.name) {
-                        let reason = format!("two members are called {:?}", member.name);
+                        let reason = format!("two members are named {:?}", member.name);
                         return Err(unwritable(place.path, reason));
                     }
                     let shape = self.below(member, id, place, place.first, settings)?;
@@ -265,7 +262,7 @@ impl Layout {
             FieldKind::Projected { .. } => {
                 return Err(unwritable(
                     place.path,
-                    "views of other fields stand at the top level",
+                    "projected fields must be top-level fields",
                 ));
             }
         })
@@ -288,7 +285,7 @@ impl Layout {
         self.add(field, place, settings)
     }
 
-    /// Texts and streamed objects.
+    /// Strings and streamed objects.
     fn bytes(&mut self, id: u32, bytes: ColumnType, place: Place<'_>, settings: u32) -> Shape {
         let index = self.column(id, INDEX, place.first, settings);
         let column = self.column(id, (bytes, bytes), 0, settings);
@@ -332,12 +329,12 @@ impl Layout {
     }
 }
 
-/// Insists on a name that ROOT takes, of a field or an ntuple.
+/// Checks that ROOT accepts the name of a field or an ntuple.
 pub(crate) fn check_name(name: &str) -> Result<(), RNTupleError> {
     if name.is_empty() {
         return Err(unwritable(name, "it has no name"));
     }
-    // dots separate the names of subfields, slashes directories
+    // dots separate subfields, slashes directories
     let bad = name
         .chars()
         .find(|c| matches!(c, '.' | '/' | '\\' | ' ') || c.is_ascii_control());
@@ -345,8 +342,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), RNTupleError> {
         Some(c) => {
             let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
             let plain: String = name.chars().map(plain).collect();
-            let reason =
-                format!("{c:?} has no place in a name: rename it, for example to {plain:?}");
+            let reason = format!("names cannot contain {c:?}: rename it, for example to {plain:?}");
             Err(unwritable(name, reason))
         }
         None => Ok(()),
@@ -358,10 +354,10 @@ fn scaled(field: &FieldModel, first: i64, size: u64) -> Result<i64, RNTupleError
         .ok()
         .filter(|&n| n > 0 && n <= i64::from(i32::MAX));
     size.and_then(|size| first.checked_mul(size))
-        .ok_or_else(|| unwritable(&field.name, "its size is no number of items"))
+        .ok_or_else(|| unwritable(&field.name, "its size is not a valid number of items"))
 }
 
-/// What is kept of numbers that are stored in another way.
+/// Which numbers can be represented in the storage.
 pub(crate) fn limits(leaf: LeafModel) -> Limits {
     use ColumnType as C;
     match (leaf.dtype, leaf.stored) {
@@ -374,7 +370,7 @@ pub(crate) fn limits(leaf: LeafModel) -> Limits {
     }
 }
 
-/// A column type and its split form, as ROOT pairs them by default.
+/// A column type and its split form, ROOT's default pairs.
 pub(crate) fn plain_and_split(column: ColumnType) -> (ColumnType, ColumnType) {
     use ColumnType as C;
     let split = match column {

@@ -1,11 +1,11 @@
-//! What an ntuple to be written is made of: fields, given by names of C++ types, by an Arrow schema, or one by one.
+//! The model of an ntuple to be written: fields, given by C++ type names, by an Arrow schema, or one by one.
 
 mod arrow;
 mod cpp;
 mod descriptor;
 mod layout;
+mod projected;
 mod shape;
-mod views;
 mod words;
 
 use crate::RNTupleError;
@@ -19,56 +19,56 @@ pub(crate) use layout::{Layout, check_name, limits, plain_and_split};
 pub(crate) use shape::{Limits, Order, Shape};
 pub(crate) use words::in_words;
 
-/// A field that is to be written, and those below it.
+/// A field to be written, with its subfields.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct FieldModel {
     pub name: String,
-    /// Of C++; empty for records and collections without a class.
+    /// The C++ type; empty for records and collections without a class.
     pub type_name: String,
     pub type_alias: String,
     pub description: String,
     pub type_version: u32,
-    /// TClass's checksum of a class.
+    /// The checksum of a class, from TClass.
     pub type_checksum: Option<u32>,
     pub kind: FieldKind,
-    /// Compression settings of its own columns, if they are others than the ntuple's.
+    /// Compression settings of its own columns, if they differ from those of the ntuple.
     pub compression: Option<u32>,
-    /// Of a set or a map: its items are given as they stood in a file, in an order that is not looked at.
+    /// For a set or a map: whether its items come from a file in their order, which is not checked.
     pub is_ordered: bool,
-    /// Of a collection: in memory it is a struct of arrays, of the class that is its type.
+    /// For a collection: whether it is a struct of arrays in memory, of the class that is its type.
     pub is_soa: bool,
 }
 
-/// Structure of a field.
+/// The structure of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// Numbers, booleans, characters.
     Leaf(LeafModel),
-    /// `std::string`: UTF-8, or whatever bytes there are.
+    /// `std::string`: UTF-8, or any bytes.
     String,
-    /// Any number of items: `std::vector` and its kin, sets, maps.
+    /// A variable number of items: `std::vector` and similar types, sets, maps.
     Collection(Box<FieldModel>),
-    /// An item or none.
+    /// Zero or one item.
     Optional(Box<FieldModel>),
-    /// Always so many items.
+    /// A fixed number of items.
     Array(u64, Box<FieldModel>),
-    /// `std::bitset` of so many bits.
+    /// `std::bitset` of this size.
     Bitset(u64),
-    /// Members; those that are named `:_0` and so on are base classes.
+    /// Members; those named `:_0` and so on are base classes.
     Record(Vec<FieldModel>),
-    /// A value of one of these types, or none.
+    /// A value of one of these types, or no value.
     Variant(Vec<FieldModel>),
-    /// What has the type of its one subfield on disk: enums and `std::atomic`.
+    /// A type with the same storage as its only subfield: enums and `std::atomic`.
     Wrapper(Box<FieldModel>),
-    /// Objects as ROOT's streamers write them: bytes. The ntuple has the streamer infos of their classes.
+    /// Objects serialized by ROOT's streamers. The ntuple has the streamer infos of their classes.
     Streamed,
-    /// A view of another field, given by its path: names from the top-level field down, with dots between. It has no data
-    /// of its own; its subfields are views, too.
+    /// A projected field, whose source is given by its path: names from the top-level field down, separated by dots. It
+    /// has no data of its own, and its subfields are projected as well.
     Projected {
-        /// What is seen.
+        /// Path of the source.
         source: String,
-        /// The role of the field that is seen, but with subfields that have sources of their own.
+        /// The subfields, which have their own sources; the role is that of the source.
         subfields: Vec<FieldModel>,
     },
 }
@@ -76,21 +76,21 @@ pub enum FieldKind {
 /// Numbers in memory and on disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LeafModel {
-    /// Type of the values that are given.
+    /// Type of the values given.
     pub dtype: DType,
-    /// How they are stored; none: as ROOT stores them by default.
+    /// The storage; none for ROOT's default.
     pub stored: Option<StoredAs>,
 }
 
-/// How values are stored.
+/// The storage of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoredAs {
-    /// As elements of this column type, as it is (the unsplit types become split where the column is compressed).
+    /// Elements of this column type (plain types become split if the column is compressed).
     Column(ColumnType),
-    /// `Real32Trunc`: the upper bits of single precision, 10 to 31.
+    /// `Real32Trunc`: the upper 10 to 31 bits of single precision.
     Truncated(u16),
-    /// `Real32Quant`: as that many bits' fraction of a range; values outside of it are errors, but for the bounds in single
-    /// precision, which may be.
+    /// `Real32Quant`: a fraction of a range with this number of bits. Values outside are errors, except for the bounds
+    /// rounded to single precision.
     Quantized {
         /// 1 to 32.
         bits: u16,
@@ -102,7 +102,7 @@ pub enum StoredAs {
 }
 
 impl FieldModel {
-    /// A field without anything special.
+    /// A field with default properties.
     pub fn new(name: impl Into<String>, type_name: impl Into<String>, kind: FieldKind) -> Self {
         Self {
             name: name.into(),
@@ -127,7 +127,7 @@ impl FieldModel {
         Self::new(name, type_name, FieldKind::Leaf(leaf))
     }
 
-    /// Numbers of a type, with its usual name in C++.
+    /// Numbers of a type, with its usual C++ name.
     pub fn number(name: impl Into<String>, dtype: DType) -> Self {
         let mut field = Self::leaf(name, dtype.type_name(), dtype);
         if dtype == DType::Float16 {
@@ -139,7 +139,7 @@ impl FieldModel {
         field
     }
 
-    /// A record of a class, or of none.
+    /// A record with or without a class.
     pub fn record(
         name: impl Into<String>,
         class_name: impl Into<String>,
@@ -148,7 +148,7 @@ impl FieldModel {
         Self::new(name, class_name, FieldKind::Record(members))
     }
 
-    /// `std::pair` of two members, `std::tuple` of others.
+    /// A `std::pair` of two members, or a `std::tuple` of others.
     pub fn tuple(name: impl Into<String>, members: Vec<Self>) -> Self {
         let types: Vec<&str> = members
             .iter()
@@ -164,7 +164,7 @@ impl FieldModel {
         Self::record(name, class, members.collect())
     }
 
-    /// `std::vector` of an item.
+    /// A `std::vector` of an item.
     #[must_use]
     pub fn vector(name: impl Into<String>, item: Self) -> Self {
         let type_name = wrapped("std::vector", &item.type_name);
@@ -175,8 +175,7 @@ impl FieldModel {
         )
     }
 
-    /// `std::optional` of an item. Where the item's type has no name, it is a collection without a class for readers other
-    /// than femtobarn.
+    /// A `std::optional` of an item. If the item's type has no name, other readers see a collection without a class.
     #[must_use]
     pub fn optional(name: impl Into<String>, item: Self) -> Self {
         let type_name = wrapped("std::optional", &item.type_name);
@@ -189,7 +188,7 @@ impl FieldModel {
         field
     }
 
-    /// `std::array` of an item. Where the item's type has no name, RNTuple knows no array of it: then it is a collection.
+    /// A `std::array` of an item. RNTuple has no arrays of types without a name, so for these it is a collection.
     #[must_use]
     pub fn array(name: impl Into<String>, size: u64, item: Self) -> Self {
         if item.type_name.is_empty() {
@@ -203,7 +202,7 @@ impl FieldModel {
         )
     }
 
-    /// `std::variant` of alternatives.
+    /// A `std::variant` of alternatives.
     #[must_use]
     pub fn variant(name: impl Into<String>, alternatives: Vec<Self>) -> Self {
         let named = alternatives.into_iter().enumerate();
@@ -222,7 +221,7 @@ impl FieldModel {
         Self::new(name, type_name, FieldKind::Variant(alternatives))
     }
 
-    /// The number of items of each list of `source`, as `ROOT::RNTupleCardinality`.
+    /// The length of each list of `source`, as `ROOT::RNTupleCardinality`.
     #[must_use]
     pub fn cardinality(name: impl Into<String>, source: impl Into<String>, wide: bool) -> Self {
         let bits = if wide { 64 } else { 32 };
@@ -234,7 +233,7 @@ impl FieldModel {
         )
     }
 
-    /// A view of another field.
+    /// A projected field.
     #[must_use]
     pub fn projected(
         name: impl Into<String>,
@@ -256,7 +255,7 @@ impl FieldModel {
         self
     }
 
-    /// The fields right below.
+    /// The direct subfields.
     pub fn subfields(&self) -> &[Self] {
         match &self.kind {
             FieldKind::Leaf(_) | FieldKind::String | FieldKind::Streamed | FieldKind::Bitset(_) => {
@@ -291,7 +290,7 @@ impl FieldModel {
         }
     }
 
-    /// The field at a path below this one: names with dots between; of items and alternatives, `_0` may be left out.
+    /// The field at a path below this one: names separated by dots; the `_0` of items and alternatives may be omitted.
     pub fn find_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
         let Some((first, rest)) = path.split_first() else {
             return Some(self);
@@ -314,15 +313,15 @@ impl FieldModel {
         }
     }
 
-    /// Stores all reals at and below this field in another way.
+    /// Sets the storage of all floats at and below this field.
     ///
     /// # Errors
-    /// If there are none, or the way does not exist.
+    /// If there are none, or the storage is invalid.
     pub fn store_reals(&mut self, stored: StoredAs) -> Result<(), RNTupleError> {
         check_stored(&self.name, stored)?;
         if let FieldKind::Projected { source, .. } = &self.kind {
             let reason = format!(
-                "its precision is asked for, but it is a view: it is that of what it shows, {source:?}"
+                "its precision is set, but it is a projected field: set that of its source {source:?}"
             );
             return Err(unwritable(&self.name, reason));
         }
@@ -337,7 +336,7 @@ impl FieldModel {
         let most = f64::from(f32::MAX);
         match stored {
             StoredAs::Quantized { min, max, .. } if is_single && (min < -most || max > most) => {
-                let reason = format!("{min} to {max} is no range of single precision");
+                let reason = format!("{min} to {max} is not a valid range in single precision");
                 return Err(unwritable(&self.name, reason));
             }
             _ => {}
@@ -346,7 +345,7 @@ impl FieldModel {
             return Err(unwritable(
                 &self.name,
                 format!(
-                    "its precision is asked for, but {:?} has no reals",
+                    "its precision is set, but {:?} has no floats",
                     self.type_name
                 ),
             ));
@@ -354,7 +353,7 @@ impl FieldModel {
         Ok(())
     }
 
-    /// Compresses the columns at and below this field in another way.
+    /// Sets the compression of the columns at and below this field.
     pub fn compress(&mut self, settings: u32) {
         self.compression = Some(settings);
         self.subfields_mut()
@@ -362,15 +361,15 @@ impl FieldModel {
             .for_each(|field| field.compress(settings));
     }
 
-    /// Whether an ntuple can have this field.
+    /// Checks that an ntuple can have this field.
     ///
     /// # Errors
-    /// If a name or a structure below it is none that RNTuple has.
+    /// If RNTuple does not support a name or a structure in it.
     pub fn check(&self) -> Result<(), RNTupleError> {
         Layout::default().extend(std::slice::from_ref(self), 0, 505)
     }
 
-    /// Makes `char` of all `std::int8_t` at and below this field.
+    /// Converts all `std::int8_t` at and below this field to `char`.
     pub fn make_chars(&mut self) {
         self.type_name = self.type_name.replace("std::int8_t", "char");
         if let FieldKind::Leaf(leaf) = &mut self.kind
@@ -394,7 +393,7 @@ impl FieldModel {
     }
 }
 
-/// The name of a template's instance; empty for what has no name.
+/// The name of a template instance; empty for a type without a name.
 fn wrapped(template: &str, inner: &str) -> String {
     if inner.is_empty() {
         String::new()
@@ -412,7 +411,7 @@ pub(crate) fn check_stored(name: &str, stored: StoredAs) -> Result<(), RNTupleEr
             if !range || !(max - min).is_finite() {
                 return Err(unwritable(
                     name,
-                    format!("{min} to {max} is no range of values"),
+                    format!("{min} to {max} is not a valid range"),
                 ));
             }
             (ColumnType::Real32Quant, bits)
@@ -430,10 +429,10 @@ pub(crate) fn check_stored(name: &str, stored: StoredAs) -> Result<(), RNTupleEr
     Err(unwritable(name, reason))
 }
 
-/// What was made of each field, or one error that names all that cannot be written, with the reasons.
+/// The result for each field, or one error that names all fields that cannot be written, with the reasons.
 ///
 /// # Errors
-/// If any cannot be written; at once if the error is another.
+/// If any cannot be written; immediately if it is another error.
 pub fn all_or_none<T>(
     each: impl IntoIterator<Item = Result<T, RNTupleError>>,
 ) -> Result<Vec<T>, RNTupleError> {

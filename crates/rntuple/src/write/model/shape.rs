@@ -1,10 +1,10 @@
-//! What fields are filled from, and to which columns.
+//! Shapes: how fields are filled, and their columns.
 
 use std::collections::HashMap;
 
 use crate::schema::DType;
 
-/// What a field is filled from and to.
+/// How a field is filled, and its columns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     /// One column of numbers.
@@ -13,18 +13,18 @@ pub(crate) enum Shape {
         dtype: DType,
         limits: Limits,
     },
-    /// Lists; texts are lists of bytes.
+    /// Lists; strings are lists of bytes.
     List {
         index: usize,
         item: Box<Shape>,
         text: bool,
         order: Order,
     },
-    /// An item or none.
+    /// Zero or one item.
     Optional {
         index: usize,
         item: Box<Shape>,
-        /// Whether lists of none or one are taken, too, as what it is is read.
+        /// Whether lists of zero or one item are accepted as well, as that is how it is read.
         as_lists: bool,
     },
     /// Lists of a fixed size.
@@ -41,32 +41,32 @@ pub(crate) enum Shape {
     },
 }
 
-/// What a column keeps of the numbers of its type.
+/// Which numbers a column can represent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Limits {
-    /// Everything.
+    /// All numbers of its type.
     None,
-    /// What is in a range.
+    /// Numbers in a range.
     Range(f64, f64),
-    /// What is finite in single precision, infinities and NaN.
+    /// Numbers that are finite in single precision, infinities and NaN.
     Single,
-    /// What is finite in half precision, infinities and NaN.
+    /// Numbers that are finite in half precision, infinities and NaN.
     Half,
 }
 
-/// What the items of a list obey.
+/// The required order of a list's items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Order {
-    /// They are sorted.
+    /// Whether they are sorted.
     pub is_sorted: bool,
-    /// No two are equal.
+    /// Whether they are unique.
     pub is_unique: bool,
-    /// It is their first members that are meant.
+    /// Whether this applies to their first members.
     pub by_key: bool,
 }
 
 impl Order {
-    /// Of a collection's type.
+    /// The order for a collection type.
     pub(super) fn of(type_name: &str) -> Self {
         let template = type_name.split('<').next().unwrap_or_default();
         let Some(name) = template.strip_prefix("std::") else {
@@ -101,7 +101,7 @@ impl Shape {
         }
     }
 
-    /// Whether all numbers, in any order, are values of it.
+    /// Whether any sequence of numbers is a valid value.
     pub fn takes_all(&self) -> bool {
         match self {
             Self::Leaf { limits, .. } => *limits == Limits::None,
@@ -112,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// Adds the types of the elements that are given for each column below.
+    /// Adds the element types of the columns.
     pub fn element_types(&self, types: &mut HashMap<usize, DType>) {
         match self {
             Self::Leaf { column, dtype, .. } => {

@@ -1,16 +1,16 @@
-//! What is in arrays, in words for messages.
+//! Describes the content of arrays in messages.
 
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::arrow::{arrow_type_name, dtype_of};
 
-/// The values of an Arrow type as those call them who did not ask for Arrow: `strings`, `lists of int64`.
+/// The values of an Arrow type in words for users who do not use Arrow: `strings`, `lists of int64`.
 pub(crate) fn in_words(data_type: &DataType) -> String {
     use DataType as D;
     let item = |field: &Field| in_words(field.data_type());
     match data_type {
         D::Utf8 | D::LargeUtf8 | D::Utf8View => "strings".to_owned(),
-        // strings that nobody has looked at, whether they are UTF-8, are bytes, too
+        // strings that were not checked to be UTF-8 are bytes as well
         D::Binary | D::LargeBinary | D::BinaryView => "strings or bytes".to_owned(),
         D::FixedSizeBinary(size) => format!("{size} bytes each"),
         D::List(field) | D::LargeList(field) | D::ListView(field) | D::LargeListView(field) => {

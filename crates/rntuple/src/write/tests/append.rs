@@ -1,4 +1,4 @@
-//! Merging into an ntuple that is in the file, and what is left if that does not end.
+//! Merging into an ntuple that is in the file, and the state after an interrupted attempt.
 
 use std::sync::Arc;
 
@@ -33,14 +33,14 @@ fn append_with(sink: Arc<dyn ByteSink>, old: &[u8], input: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// The first 100 entries, and so many times the 60 that were appended.
+/// The first 100 entries, and the 60 appended ones so many times.
 fn expected(n_appends: usize) -> RecordBatch {
     let mut parts = vec![batch(100)];
     parts.extend((0..n_appends).map(|_| batch(60)));
     concat_batches(&batch(0).schema(), &parts).unwrap()
 }
 
-/// How often something was appended; all that is there is right.
+/// Number of times that entries were appended, after checking all entries.
 fn n_appends(bytes: &[u8]) -> usize {
     let (found, reader) = open(bytes.to_vec(), PATH);
     let n = (found.num_rows() - 100) / 60;
@@ -97,7 +97,7 @@ fn none_is_lost_after_any_write_and_the_next_append_goes_on() {
         assert!(before == 1 || (before == 2 && n + 2 >= operations.len()));
         let next = appended(&bytes);
         assert_eq!(n_appends(&next), before + 1, "{n}");
-        // what was left behind is not kept
+        // left-over bytes are removed
         if before == 1 && n + 5 < operations.len() {
             assert_eq!(next.len(), applied(&once, &operations).len(), "{n}");
         }

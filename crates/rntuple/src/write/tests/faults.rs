@@ -1,4 +1,4 @@
-//! Writes that fail, one after another, and what is left then.
+//! Writes that fail, one after another, and the state after each.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use super::{batch, open, written};
 use crate::RNTupleError;
 use crate::write::{NTupleWriter, WriteOptions};
 
-/// What reaches the storage.
+/// An operation on the storage.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Write(u64, Vec<u8>),
@@ -18,7 +18,7 @@ pub(super) enum Operation {
     Commit,
 }
 
-/// A sink that notes what is done with it, and fails once: at that operation, after half of its bytes.
+/// A sink that records operations, and fails once: at a given operation, after half of its bytes.
 #[derive(Debug, Default)]
 pub(super) struct FaultySink {
     pub(super) done: Mutex<Vec<Operation>>,
@@ -90,7 +90,7 @@ pub(super) fn small() -> WriteOptions {
     }
 }
 
-/// Adds an ntuple to the directory that is there, and one in a new directory.
+/// Adds an ntuple to an existing directory, and one to a new directory.
 fn add(file: &mut FileWriter) -> Result<(), RNTupleError> {
     for directory in ["some/where", "some/where/else"] {
         let directory = file.directory(directory)?;
@@ -186,7 +186,7 @@ fn every_failing_operation_is_an_error_and_leaves_the_old_content() {
             .iter()
             .any(|o| matches!(o, Operation::Sync));
         if synced {
-            // a half written record in place is what no order of writes can prevent; of the others, nothing is lost
+            // a partly overwritten record cannot be prevented by any order of writes; otherwise nothing is lost
             let is_torn = matches!(operations.get(fails_at), Some(Operation::Write(..)));
             if !is_torn {
                 assert_old_is_there(&bytes);

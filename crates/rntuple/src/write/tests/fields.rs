@@ -1,4 +1,4 @@
-//! Fields beside the plain ones: views, ranges, late fields, attribute sets; and what is refused.
+//! Special fields: projected fields, ranges, late fields, attribute sets; and invalid ones.
 
 use std::sync::Arc;
 
@@ -61,11 +61,11 @@ fn what_the_format_cannot_say_is_refused() {
     assert!(refused(&[variant]).contains("class"));
     assert!(refused(&[FieldModel::variant("v", Vec::new())]).contains("0 alternatives"));
     assert!(refused(&[FieldModel::array("a", 0, number("n"))]).contains("size"));
-    let view = FieldModel::projected("view", "float", "nothing", Vec::new());
-    assert!(refused(&[view]).contains("nothing"));
+    let projected = FieldModel::projected("copy", "float", "nothing", Vec::new());
+    assert!(refused(&[projected]).contains("nothing"));
     let length = FieldModel::cardinality("n_n", "n", false);
-    assert!(refused(&[number("n"), length]).contains("no collection"));
-    // an array of what has no type name is a collection
+    assert!(refused(&[number("n"), length]).contains("not a collection"));
+    // an array of a type without a name is a collection
     let array = FieldModel::array("a", 2, record);
     assert!(matches!(array.kind, FieldKind::Collection(_)));
     for max_key_size in [63, 2_000_000_001] {
@@ -126,7 +126,7 @@ fn quantized_values_are_in_their_range_or_refused() {
     );
 }
 
-/// They became infinite in silence.
+/// They became infinite without an error.
 #[test]
 fn reals_that_their_column_makes_infinite_are_refused() {
     let half = StoredAs::Column(ColumnType::Real16);
@@ -181,7 +181,7 @@ fn late_fields_may_show_others_and_are_zero_before() {
         FieldModel::vector("late", FieldModel::number("", DType::Float32)),
     ];
     writer.add_fields(&mut file, &late).unwrap();
-    // a name that is taken adds nothing, and leaves the writer as it was
+    // a name that is taken adds nothing, and leaves the writer unchanged
     assert!(
         writer
             .add_fields(&mut file, &[number("other"), number("n")])
@@ -228,7 +228,7 @@ fn attributes_speak_of_entries_that_there_are() {
     set.finish(&mut file, &mut writer).unwrap();
     let error = writer.finish(&mut file).unwrap_err().to_string();
     assert!(
-        error.contains(r#"says something of entries up to 3, and "Events" has 2"#),
+        error.contains(r#"ranges up to entry 3, but "Events" has only 2"#),
         "{error}"
     );
 }
@@ -274,7 +274,7 @@ fn attribute_sets_have_one_row_a_range() {
 
 #[test]
 fn values_outside_of_a_slice_do_not_matter() {
-    // lists are cut by their offsets, and the items of those that were cut away stay in the array: they were checked, too
+    // slices of lists keep the items that were cut off, which were checked as well
     let lists = LargeListArray::from_iter_primitive::<Int32Type, _, _>([
         Some(vec![Some(1), None]),
         Some(vec![Some(2)]),

@@ -1,5 +1,5 @@
-//! A second store beside files, to prove that nothing above stores and sinks knows where pages are: values in a map, each by
-//! its key.
+//! A second kind of store, to prove that the code above stores and sinks does not depend on where pages are: values in a
+//! map, each with a key.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -18,7 +18,7 @@ struct Keyed {
     values: Mutex<BTreeMap<u64, Bytes>>,
     anchors: BTreeMap<String, Anchor>,
     meta: SourceMeta,
-    /// The keys that each vector read asked for.
+    /// The keys requested by each vector read.
     log: Mutex<Vec<Vec<u64>>>,
 }
 
@@ -170,7 +170,7 @@ fn an_ntuple_in_values_by_key_is_written_read_explained_and_verified() {
             .sum::<u64>()
     );
 
-    // a part of the entries and of the columns asks for its pages alone, as the plan says
+    // reading some entries and columns requests only their pages, as the plan says
     let names = ["lists".to_owned()];
     let (schema, bindings) = ReadSchema::new(std::slice::from_ref(&reader), Some(&names)).unwrap();
     let part = Part {
@@ -254,7 +254,7 @@ fn ntuples_are_merged_from_values_to_a_file_and_back() {
         let mut merger = NTupleMerger::new(sink, (0, "merged"), &inside, &top_level, how).unwrap();
         for input in [&inside, &in_file] {
             let merged = merger.add(sink, input, &|_| true, None, &|_| true).unwrap();
-            // compressed pages are not touched
+            // compressed pages are not decompressed
             let levels = merged.levels;
             assert!(levels.copied > 0 && levels.recompressed + levels.reencoded == 0);
         }

@@ -1,4 +1,4 @@
-//! What is written is read again, in any split into batches, for any sizes of pages and clusters, by any number of threads.
+//! Written data are read back, for any batches, sizes of pages and clusters, and numbers of threads.
 
 mod append;
 mod faults;
@@ -57,7 +57,7 @@ fn batch(n: usize) -> RecordBatch {
         ),
     ]);
     let lists = LargeListArray::from_iter_primitive::<Float32Type, _, _>(lists);
-    // the reader's lists have items that cannot be null
+    // the reader's lists have items that are not nullable
     let plain = |list: LargeListArray, inner: DataType| -> ArrayRef {
         let (_, offsets, values, nulls) = list.into_parts();
         let field = Arc::new(Field::new("item", inner, false));
@@ -94,7 +94,7 @@ fn batch(n: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
 }
 
-/// Writes the batch in parts of these lengths; gives the file.
+/// Writes the batch in parts of these lengths; returns the file.
 fn written(whole: &RecordBatch, lengths: &[usize], options: &WriteOptions) -> Vec<u8> {
     let sink = Arc::new(MemorySink::default());
     let mut file = FileWriter::create(
@@ -126,7 +126,7 @@ fn read_back(bytes: Vec<u8>) -> (RecordBatch, Arc<Reader>) {
     open(bytes, "some/where/Events")
 }
 
-/// What an ntuple of a file holds.
+/// The content of an ntuple in a file.
 fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
     let source = MemorySource::new("mem:written.root", bytes);
     let file = RootFile::open(source.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! A cluster in which slots move, and servers end or stop, while it is used: nothing that was acknowledged is lost.
+//! A cluster in use, in which slots move, and servers fail or stop: no acknowledged data are lost.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ fn value(parent: &Parent, event: u64) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Writes batches of some parents until it is told to end, or something fails; gives what was acknowledged.
+/// Writes batches of some parents until it is told to end, or a write fails; returns what was acknowledged.
 fn write_until(
     store: &RedisBackend,
     thread: u64,
@@ -57,7 +57,7 @@ fn write_until(
     acknowledged
 }
 
-/// Everything that can be found has its product.
+/// Checks that everything that can be found has its product.
 fn check_all(store: &RedisBackend) -> usize {
     let mut n = 0;
     for parent in parents() {
@@ -93,7 +93,7 @@ fn check_acknowledged(store: &RedisBackend, acknowledged: &[(Parent, u64)]) {
         let n_lost = there.iter().filter(|there| !**there).count();
         assert_eq!(n_lost, 0, "of {} events of {parent:?}", events.len());
     }
-    // Some may have been written twice.
+    // some may have been written twice
     let mut acknowledged = acknowledged.to_vec();
     acknowledged.sort_unstable();
     acknowledged.dedup();
@@ -105,7 +105,7 @@ fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
     let topology = store.client.topology();
     let slot = store.keys(parent).slot;
     let masters = &topology.masters;
-    // Who has it, as the servers say: others may have moved it since.
+    // the owner according to the servers: others may have moved it since
     let fresh = Client::connect(store.client.options().clone(), Arc::new(())).unwrap();
     let from = fresh.topology().master(slot).unwrap().clone();
     let others: Vec<_> = masters.iter().filter(|at| **at != from).collect();
@@ -206,7 +206,7 @@ fn slots_that_move_while_they_are_used_lose_nothing() {
         acknowledged.len()
     );
     check_acknowledged(&store, &acknowledged);
-    // From a client that knows nothing of what was.
+    // from a client without earlier knowledge
     let fresh = RedisBackend::connect(&url(servers.servers[5])).unwrap();
     check_acknowledged(&fresh, &acknowledged);
     let all = popped.into_inner().unwrap().into_iter();
@@ -215,13 +215,13 @@ fn slots_that_move_while_they_are_used_lose_nothing() {
     assert_eq!(all, expected);
 }
 
-/// Which of the servers is a master, as one of the others says.
+/// A server that is a master according to another.
 fn a_master(servers: &Servers) -> usize {
     let is_master = |port: &u16| tell(*port, &["ROLE"]).starts_with("master");
     servers.servers.iter().position(is_master).unwrap()
 }
 
-/// Writes with replicas that must have it while something happens to a master.
+/// Writes with replicas that must acknowledge, while something happens to a master.
 fn acknowledged_while(
     servers: &mut Servers,
     store: &RedisBackend,
@@ -256,7 +256,7 @@ fn a_master_that_is_killed_loses_nothing_that_replicas_had() {
         let killed = a_master(&servers);
         all.extend(acknowledged_while(&mut servers, &store, |servers| {
             servers.kill_one(killed);
-            // Its replica takes its place, and has none itself until the old one is there again.
+            // its replica replaces it, and has no replica itself until the old one is back
             thread::sleep(Duration::from_secs(6));
             servers.start_one(killed);
             thread::sleep(Duration::from_secs(3));
@@ -289,7 +289,7 @@ fn the_place_of_a_master_that_stops_is_taken() {
         started.elapsed()
     );
     assert!(!acknowledged.is_empty());
-    // It still does not answer. Without a concern some of what came just before may be lost, but nothing of this.
+    // it still does not answer; without a write concern, some recent data may be lost, but none of these
     let later: Vec<_> = parents().iter().map(|parent| (*parent, 1 << 40)).collect();
     let mut batch = Batch::default();
     for (parent, event) in &later {
@@ -325,7 +325,7 @@ fn an_orphaned_slot_is_an_error_that_says_so() {
     };
     let url = format!("{}?failover=2&timeout=5", url(servers.servers[1]));
     let store = RedisBackend::connect(&url).unwrap();
-    // A master and its replica: the others cannot serve its slots.
+    // a master and its replica: the others cannot serve its slots
     let master = a_master(&servers);
     let port = servers.servers[master];
     let ports = servers.servers.clone();
@@ -347,9 +347,9 @@ fn an_orphaned_slot_is_an_error_that_says_so() {
     assert!(started.elapsed() < Duration::from_secs(15));
 }
 
-/// A master is cut off from all other servers, while its clients reach it: it takes writes until it has noticed, and throws
-/// them away when it comes back as a replica. With a write concern, none of those were acknowledged; without one, this test
-/// fails, as half of some subruns is lost.
+/// A master is cut off from all other servers, while its clients reach it. It accepts writes until it notices, and
+/// discards them when it comes back as a replica. With a write concern, none of those were acknowledged; without one,
+/// this test fails, as half of some subruns is lost.
 #[test]
 fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged() {
     if !can_start_redis() || !femtobarn_testkit::can_cut() {
@@ -375,7 +375,7 @@ fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged(
         all.extend(acknowledged_while(&mut servers, &store, |servers| {
             servers.cut_one(cut);
             thread::sleep(Duration::from_secs(8));
-            // The others have gone on without it.
+            // the others have continued without it
             let role = ask_at(&address(cut), &["ROLE"]);
             assert!(role.starts_with("master"), "{role}");
             let started = Instant::now();
@@ -393,7 +393,7 @@ fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged(
     assert!(!all.is_empty());
 }
 
-/// Writers stood still for a minute or two, and nothing said why.
+/// Writers stopped for a minute or two without a message.
 #[test]
 fn a_new_master_without_a_replica_is_told_at_once() {
     let Some(servers) = start("redis-cluster") else {
@@ -412,7 +412,7 @@ fn a_new_master_without_a_replica_is_told_at_once() {
         (store.write(&batch), started.elapsed())
     };
     write(0).0.unwrap();
-    // One that was a replica is a master without slots and replicas from now on, and gets a slot.
+    // a former replica becomes a master without slots and replicas, and gets a slot
     let slot = store.keys(&parent).slot;
     let topology = store.client.topology();
     let from = topology.master(slot).unwrap();
@@ -425,7 +425,7 @@ fn a_new_master_without_a_replica_is_told_at_once() {
         let port = servers.servers.iter().find(is_one).unwrap();
         Address::parse(&format!("127.0.0.1:{port}")).unwrap()
     };
-    // The one that had the slot has no replica any more, and is not waited for, as it only says who has the slot now.
+    // the former owner of the slot has no replica any more, and is not waited for, as it only redirects
     let (new, other) = (
         &replica(|is_of_it| is_of_it),
         &replica(|is_of_it| !is_of_it),
@@ -464,11 +464,11 @@ fn a_new_master_without_a_replica_is_told_at_once() {
             "{error}"
         );
     });
-    // It is not waited for anew each time.
+    // it is not waited for again each time
     let (again, took) = write(2);
     assert_eq!(again.unwrap_err().kind(), "too-few-replicas");
     assert!(took < Duration::from_secs(5), "{took:?}");
-    // When it has one, all goes on.
+    // when it has a replica, writing continues
     assert_eq!(tell(other.port, &["CLUSTER", "REPLICATE", &id]), "OK");
     let started = Instant::now();
     while write(3).0.is_err() {

@@ -1,9 +1,9 @@
-//! Servers that come back without what they had.
+//! Servers that come back without their data.
 
 use super::faults::{batch, load, parent};
 use super::*;
 
-/// Ends servers, removes what they have on their disks, and starts them again.
+/// Kills servers, removes their files, and starts them again.
 fn restart_empty(servers: &mut Servers, numbers: &[usize]) {
     for number in numbers {
         servers.kill_one(*number);
@@ -14,7 +14,7 @@ fn restart_empty(servers: &mut Servers, numbers: &[usize]) {
     numbers.iter().for_each(|number| servers.start_one(*number));
 }
 
-/// A batch whose Redis was restarted without its data was told that all was written, in a dataset that was gone.
+/// A batch whose Redis was restarted without its data reported success, in a dataset that was gone.
 #[test]
 fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     let Some(mut servers) = start("redis") else {
@@ -24,7 +24,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     let store = RedisBackend::connect(&url).unwrap();
     let reader = RedisBackend::connect(&format!("{url}?mode=r")).unwrap();
     store.write(&batch(0..10, b"x")).unwrap();
-    // With its data it is the same store.
+    // with its data it is the same store
     servers.kill_one(0);
     servers.start_one(0);
     store.write(&batch(10..20, b"x")).unwrap();
@@ -46,7 +46,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     };
     is_told();
     assert_eq!(tell(servers.port, &["DBSIZE"]), "0");
-    // The store that others make there is another one.
+    // a store that others create there is another one
     let other = RedisBackend::connect(&url).unwrap();
     other.write(&batch(0..1, b"y")).unwrap();
     is_told();
@@ -54,7 +54,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     assert_eq!(found, [true, false]);
 }
 
-/// Without a log flushing asked no server anything, and said that all was well when what had been written was gone.
+/// Without a log, flushing asked no server, and reported success after the written data were lost.
 #[test]
 fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
     let Some(mut servers) = start("redis-no-log") else {
@@ -70,7 +70,7 @@ fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
     store.write(&batch(0..10, b"x")).unwrap();
     store.flush().unwrap();
     tell(servers.port, &["SAVE"]);
-    // What is in the snapshot is there; what was written then is not, and who wrote it is told once.
+    // data in the snapshot survive; later data do not, and their writer is told once
     restart(&mut servers);
     store.flush().unwrap();
     store.write(&batch(10..20, b"x")).unwrap();
@@ -81,7 +81,7 @@ fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
     assert!(load(&store, 5).unwrap().is_some() && load(&store, 15).unwrap().is_none());
     store.flush().unwrap();
     other.flush().unwrap();
-    // While connections stay.
+    // while connections stay open
     tell(servers.port, &["FLUSHALL"]);
     assert_eq!(store.flush().unwrap_err().kind(), "store-emptied");
     std::fs::remove_file(servers.data[0].join("dump.rdb")).unwrap();
@@ -89,7 +89,7 @@ fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
     assert_eq!(store.flush().unwrap_err().kind(), "store-emptied");
 }
 
-/// Stores that were made before numbers were drawn get one, and are known without one to those who only read.
+/// Stores without an ID get one when they are written, and are read without one.
 #[test]
 fn a_store_without_a_number_gets_one() {
     let Some(servers) = start("redis") else {
@@ -131,7 +131,7 @@ fn servers_of_a_cluster_that_come_back_empty_are_told() {
         write(1).unwrap();
         let parent = Parent::run(Uuid([1; 16]), run);
         let master = topology.master(store.keys(&parent).slot).unwrap();
-        // Its replica would take its place.
+        // its replica would replace it
         let replicas = tell(master.port, &["INFO", "replication"]);
         let replica = replicas.split("port=").nth(1).unwrap();
         let replica: u16 = replica.split(',').next().unwrap().parse().unwrap();
@@ -146,7 +146,7 @@ fn servers_of_a_cluster_that_come_back_empty_are_told() {
         };
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains("without its data"), "{error}");
-        // Who connects again does without what is gone.
+        // a new connection continues without the lost data
         let mut batch = Batch::default();
         batch.create(parent, 3);
         open("c:").write(&batch).unwrap();

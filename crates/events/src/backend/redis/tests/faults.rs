@@ -1,4 +1,4 @@
-//! What goes wrong is said, in time, and without secrets.
+//! Failures are reported, in time, and without secrets.
 
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
@@ -40,7 +40,7 @@ pub fn load(store: &RedisBackend, event: u64) -> Result<Option<Vec<u8>>, EventsE
     Ok(found)
 }
 
-/// That connecting fails, how, and with which words.
+/// Checks that connecting fails with this error kind, and that the message has these words.
 pub fn refuses(url: &str, kind: &str, words: &[&str]) {
     let started = Instant::now();
     let error = RedisBackend::connect(url).unwrap_err();
@@ -140,7 +140,7 @@ fn a_server_that_was_started_again_is_used_again() {
     };
     let store = RedisBackend::connect(&url(servers.port)).unwrap();
     store.write(&batch(0..1000, b"value")).unwrap();
-    // What was flushed is there, also where others write all the time.
+    // flushed data survive, even if others write all the time
     thread::scope(|scope| {
         let writers: Vec<_> = (1..4u64)
             .map(|n| {
@@ -171,7 +171,7 @@ fn a_server_that_was_started_again_is_used_again() {
     assert_eq!(unseal(&found).unwrap().0, b"value");
 }
 
-/// Takes the port of a server that has ended, and ends each connection that is made to it: counts how often `asks` tries.
+/// Takes the port of a server that has ended, and closes each connection to it; returns how often `asks` connects.
 fn tries(port: u16, asks: impl FnOnce()) -> usize {
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let is_over = AtomicBool::new(false);
@@ -207,7 +207,7 @@ fn a_server_that_was_given_up_is_not_waited_for_again() {
     let fails = |result: Result<(), EventsError>| {
         assert_eq!(result.unwrap_err().kind(), "store-unreachable");
     };
-    // Pauses grow to 0.3 s: in a second, no more than ten fit between them.
+    // pauses grow to 0.3 s: in a second, at most ten fit in between
     let first = tries(port, || fails(load(&store, 1).map(drop)));
     assert!(first > 10, "{first}");
     for at in 0..4 {
@@ -222,20 +222,20 @@ fn a_server_that_was_given_up_is_not_waited_for_again() {
     }
     servers.start_one(0);
     assert!(load(&store, 9).unwrap().is_some());
-    // From now on, it is waited for again.
+    // from now on, it is waited for again
     servers.kill_one(0);
     let again = tries(port, || fails(load(&store, 1).map(drop)));
     assert!(again > 10, "{again}");
 }
 
-/// Sets how much memory a server may use, without deleting anything.
+/// Sets the memory limit of a server, without evicting anything.
 fn limit(port: u16, bytes: &str) {
     for (name, value) in [("maxmemory-policy", "noeviction"), ("maxmemory", bytes)] {
         assert_eq!(tell(port, &["CONFIG", "SET", name, value]), "OK");
     }
 }
 
-/// Fills a dataset until the server has no memory left; gives how many events were taken, and the error.
+/// Fills a dataset until the server is out of memory; returns the number of events, and the error.
 fn fill(store: &DataStore, path: &str) -> (u64, EventsError) {
     let dataset = store.root().create_dataset(path).unwrap();
     dataset.create(1).unwrap().create(2).unwrap();
@@ -255,7 +255,7 @@ fn fill(store: &DataStore, path: &str) -> (u64, EventsError) {
     }
 }
 
-/// A full server could be neither connected to nor emptied, while the message advised to remove datasets.
+/// A full server could be neither connected to nor emptied, although the message advised to remove datasets.
 #[test]
 fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
     let Some(servers) = start("redis") else {
@@ -283,7 +283,7 @@ fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
     for word in words {
         assert!(error.to_string().contains(word), "{error} has no {word:?}");
     }
-    // Not a command more goes through that wants memory.
+    // commands that need memory fail from now on
     limit(servers.port, "1mb");
     let refused = store.root().create_dataset("other").unwrap_err();
     assert_eq!(refused.kind(), "store-full", "{refused}");
@@ -296,7 +296,7 @@ fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
         let event = subrun.get(n - 1).unwrap();
         assert_eq!(event.load(&name()).unwrap().unwrap(), [7; 1000]);
     }
-    // What is taken of a queue, and put back.
+    // taking values of a queue, and putting them back
     let mut consumer = queue(QueueMode::Consumer);
     assert_eq!(consumer.pop(&|| true).unwrap().unwrap(), b"x");
     consumer.put_back(b"x").unwrap();
@@ -319,19 +319,19 @@ fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
         .map(|one| one.unwrap().path().to_string());
     assert_eq!(left.collect::<Vec<_>>(), ["small"]);
     limit(servers.port, "20mb");
-    // Memory is given back a little later (UNLINK).
+    // memory is freed a little later (UNLINK)
     let started = Instant::now();
     while fill(&store, "large").0 <= n / 2 {
         assert!(started.elapsed() < Duration::from_secs(20));
         thread::sleep(Duration::from_millis(100));
     }
-    // Or it gets more memory.
+    // or it gets more memory
     limit(servers.port, "40mb");
     let (more, _) = fill(&store, "more");
     assert!(more > n / 2, "{more} of {n}");
 }
 
-/// Redis was written that threw products away when it was full, as caches are set up to: nothing said so.
+/// A Redis with eviction, as for caches, deleted products when it was full, without a message.
 #[test]
 fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
     let Some(servers) = start("redis") else {
@@ -360,11 +360,11 @@ fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
         "mode=r",
     ];
     refuses(&url, "store-evicts", &words);
-    // Whoever has connected before hears of it with the next connection.
+    // existing clients notice it with their next connection
     tell(servers.port, &["CLIENT", "KILL", "TYPE", "normal"]);
     let error = store.write(&batch(0..1, b"x")).unwrap_err();
     assert_eq!(error.kind(), "store-evicts", "{error}");
-    // Reading is allowed, and told; and so is what cannot be asked.
+    // reading is allowed, with a notice; so are servers that do not report their policy
     told();
     RedisBackend::connect(&format!("{url}?mode=r")).unwrap();
     let told = told();
@@ -374,8 +374,8 @@ fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
     RedisBackend::connect(&url.replace("127.", "me:x@127.")).unwrap();
 }
 
-/// The number and the layout of a store stayed in the server, so that it seemed to have one, and the next try without the
-/// place took it for one that keeps everything in itself.
+/// The ID and the layout of a failed store stayed in the server, so that the next attempt without a location for objects
+/// took it for a store without one.
 #[test]
 fn nothing_is_left_of_a_store_that_is_not_made() {
     let Some(servers) = start("redis") else {
@@ -415,7 +415,7 @@ fn nothing_is_left_of_a_store_that_is_not_made() {
         let url = url.replace("127.", "me:x@127.");
         fails(&url, ObjectOptions::default(), "store-denied");
     }
-    // With a place of its own it is made.
+    // with its own location it is created
     let place = folder.path().join("own").display().to_string();
     let store = DataStore::connect(&url, beside(&place)).unwrap();
     store.root().create_dataset("a").unwrap();
@@ -438,7 +438,7 @@ fn each_server_of_a_cluster_is_asked_whether_it_deletes_products() {
         "store-evicts",
         &words.each_ref().map(String::as_str),
     );
-    // What was there before is one store; another one is not made.
+    // an existing store stays; another one is not created
     let another = format!("{}?prefix=new:", url(servers.port));
     refuses(&another, "store-evicts", &[]);
     let set = ["CONFIG", "SET", "maxmemory", "0"];
@@ -483,7 +483,7 @@ fn a_replica_can_be_read_and_not_written() {
         "{}?write_concern=replicas:2&timeout=1",
         url(servers.port)
     ));
-    // Who only reads what is there need not wait for replicas.
+    // reading does not wait for replicas
     let few = few.unwrap();
     assert!(load(&few, 19).unwrap().is_some());
     let error = few.write(&batch(20..30, b"x")).unwrap_err();
@@ -526,7 +526,7 @@ fn what_others_have_left_in_the_store_is_an_error() {
         store.names(&parent(), 1, None).unwrap_err().kind(),
         "key-damaged"
     );
-    // Who deletes it does not need to know what it is.
+    // deleting does not require that the value can be parsed
     store.remove_products(&parent(), 1, None).unwrap();
     for key in [keys.children(), keys.products(&name())] {
         tell(servers.port, &["SET", &text(key), "something else"]);
@@ -547,7 +547,7 @@ fn what_others_have_left_in_the_store_is_an_error() {
     assert_eq!(error.unwrap_err().kind(), "not-in-store");
 }
 
-/// Version 0.1 of femtobarn makes stores of the first layout, and knows of no compression.
+/// Version 0.1 of femtobarn creates stores of the first layout, and does not support compression.
 #[test]
 fn only_stores_of_the_second_layout_have_compressed_products() {
     let Some(servers) = start("redis") else {
@@ -573,7 +573,7 @@ fn only_stores_of_the_second_layout_have_compressed_products() {
     assert!(bytes_of("2") < 1_000);
 }
 
-/// A name that others had damaged kept a dataset from being deleted.
+/// A damaged name of a product prevented a dataset from being deleted.
 #[test]
 fn a_dataset_with_damaged_names_is_deleted() {
     let Some(servers) = start("redis") else {
@@ -597,7 +597,8 @@ fn a_dataset_with_damaged_names_is_deleted() {
     assert!(!left.contains("}n") && !left.contains("}p"), "{left}");
 }
 
-/// Whoever deletes removes the names of products last, and another may bring one before that and its product after it.
+/// A deletion removes the names of products last, so another writer may store a name before that and its product after
+/// it.
 #[test]
 fn a_product_whose_name_is_gone_is_removed_with_what_has_no_dataset() {
     let Some(servers) = start("redis") else {
@@ -634,7 +635,7 @@ fn what_is_there_is_kept_and_named_also_with_replicas() {
     assert_eq!(kept, [id]);
 }
 
-/// Loads events of 1000 bytes each; fails if one comes twice, or not as it was stored.
+/// Loads events of 1000 bytes each; fails if one comes twice, or differs from what was stored.
 fn load_each_once(store: &RedisBackend, n: u64) -> Result<(), EventsError> {
     let (name, events) = (name(), (0..n).collect::<Vec<_>>());
     let wanted = [Wanted {
@@ -665,7 +666,7 @@ fn connections_that_break_in_the_middle_are_made_anew() {
     let store = RedisBackend::connect(&url).unwrap();
     store.write(&batch(0..20_000, &[7; 1000])).unwrap();
     load_each_once(&store, 20_000).unwrap();
-    // Each connection ends after so many bytes, some of them within a reply.
+    // each connection ends after so many bytes, some of them within a reply
     ways.poison(way, "limit_data", &[("bytes", 3_300_000)]);
     load_each_once(&store, 20_000).unwrap();
     ways.heal(way);
@@ -677,11 +678,11 @@ fn connections_that_break_in_the_middle_are_made_anew() {
         }
         store.write(&batch).unwrap().kept.len()
     };
-    // What was sent twice was not there before.
+    // data that were sent twice did not exist before
     assert_eq!(keep(8), 0);
     ways.heal(way);
     assert_eq!(keep(9), 20_000);
-    // Nothing comes any more, while the connection stays.
+    // nothing arrives any more, while the connection stays open
     ways.poison(way, "timeout", &[("timeout", 0)]);
     let started = Instant::now();
     let error = load_each_once(&store, 20_000).unwrap_err();
@@ -695,7 +696,7 @@ fn values_that_are_too_large_are_named() {
         return;
     };
     let store = RedisBackend::connect(&format!("{}?failover=5", url(servers.port))).unwrap();
-    // More than any server takes as it comes is not sent.
+    // values above the default limit of servers are not sent
     let large = vec![7; femtobarn_redis::LONGEST_VALUE + 1];
     let error = store.write(&batch(5..6, &large)).unwrap_err();
     drop(large);
@@ -704,7 +705,7 @@ fn values_that_are_too_large_are_named() {
     for word in ["\"x#T\" of run 1, subrun 2, event 5", "objects=", "536870"] {
         assert!(text.contains(word), "{text}");
     }
-    // What this server does not take is known when it says so, at once, and not tried again.
+    // a lower limit of the server is an immediate error without retries
     tell(
         servers.port,
         &["CONFIG", "SET", "proto-max-bulk-len", "1mb"],

@@ -1,4 +1,4 @@
-//! Over real servers, which `scripts/redis_servers.py` starts.
+//! Tests with real servers, which `scripts/redis_servers.py` starts.
 
 mod cluster;
 mod emptied;
@@ -22,14 +22,14 @@ fn url(port: u16) -> String {
     format!("redis://127.0.0.1:{port}/")
 }
 
-/// What was told of late, one notice a line. Whoever wants to know calls it before as well.
+/// The notices since the last call, one per line.
 fn told() -> String {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     femtobarn_io::tell_notices_by(|text| TOLD.lock().unwrap().push(text.to_owned()));
     TOLD.lock().unwrap().join("\n")
 }
 
-/// Sends a server one command; what it answers, with the elements of arrays between spaces.
+/// Sends a server one command; returns the answer, with spaces between the elements of arrays.
 fn tell(port: u16, words: &[&str]) -> String {
     let address = Address::parse(&format!("127.0.0.1:{port}")).unwrap();
     let options = Options::new(url(port), Vec::new());
@@ -47,7 +47,7 @@ fn ask(connection: &mut Connection, words: &[&str]) -> String {
     connection.ask(&words, until, text).unwrap()
 }
 
-/// Runs the conformance suite over stores of one Redis, which are told apart by their prefix.
+/// Runs the conformance suite with stores of one Redis, which differ in their prefix.
 fn conforms(url: &str) {
     let n = AtomicUsize::new(0);
     let more = if url.contains('?') { '&' } else { '?' };
@@ -74,7 +74,7 @@ fn a_cluster_does_what_backends_promise() {
         return;
     };
     conforms(&url(servers.servers[4]));
-    // All of it again, with replicas that have everything.
+    // all of it again, with replicas that have everything
     for port in &servers.servers {
         tell(*port, &["FLUSHALL"]);
     }
@@ -120,7 +120,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     let error = RedisBackend::connect(&format!("rediss://127.0.0.1:{}", servers.port));
     let error = error.unwrap_err().to_string();
     assert!(error.contains("TLS: invalid peer certificate"), "{error}");
-    // The one that takes the place of another is spoken to by TLS as well.
+    // a server that replaces another uses TLS as well
     let parents: Vec<_> = (0..30).map(|run| Parent::run(Uuid([1; 16]), run)).collect();
     let write = |number| {
         let mut batch = Batch::default();
@@ -142,7 +142,8 @@ fn a_cluster_with_tls_does_what_backends_promise() {
         .position(|port| *port == master)
         .unwrap();
     servers.kill_one(killed);
-    // Its replica has none itself: all is written, and that it is not safe is said.
+    // its replica has no replica itself: everything is written, and an error says that it is not
+    // safe
     let error = write(2).unwrap_err();
     assert_eq!(error.kind(), "too-few-replicas", "{error}");
     let topology = store.client.topology();

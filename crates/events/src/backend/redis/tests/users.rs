@@ -1,9 +1,9 @@
-//! Users of Redis, with the rights that the guide gives them.
+//! Redis users with the rights in the guide.
 
 use super::*;
 use crate::{DataStore, ObjectOptions};
 
-/// The rights in the lines that the guide has for a user: all but the password.
+/// The rights of a user in the guide, without the password.
 fn lines(user: &str) -> Vec<Vec<String>> {
     let folder = env!("CARGO_MANIFEST_DIR");
     let guide = format!("{folder}/../../docs/guides/event-store-admin.md");
@@ -26,13 +26,13 @@ fn allow(port: u16, user: &str, rights: &[String]) -> String {
     tell(port, &words.collect::<Vec<_>>())
 }
 
-/// Gives a user the rights of the guide.
+/// Creates a user with the rights in the guide.
 fn make(servers: &Servers, user: &str) -> String {
     let lines = lines(user);
     assert!(!lines.is_empty(), "the guide has no line for {user}");
     for (n, rights) in lines.iter().enumerate() {
         let said = allow(servers.port, user, rights);
-        // Only the first is for all versions.
+        // only the first line is for all versions
         let is_too_new = n > 0 && said.contains("waitaof") && !has_waitaof(servers.port);
         assert!(said == "OK" || is_too_new, "{rights:?}: {said}");
     }

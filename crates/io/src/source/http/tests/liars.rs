@@ -1,4 +1,4 @@
-//! Servers that lie, break off or keep us waiting: real ones do not do so on command.
+//! Servers that return wrong data, break off or stall, which real ones do not do on command.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,19 +16,19 @@ impl Liar {
         format!("{}/f?secret", self.place())
     }
 
-    /// Opens its file, with little patience.
+    /// Opens its file, with short timeouts.
     fn open(&self) -> Result<Arc<HttpSource>, IoError> {
         let given = [("request_timeout", "0.5"), ("connect_timeout", "0.5")];
         HttpSource::open_ends(&self.url(), &Settings::with(&self.url(), &given)?, SMALL)
     }
 }
 
-/// The file of such servers.
+/// The file of these servers.
 pub(super) fn file() -> Vec<u8> {
     content(10_000)
 }
 
-/// The range that a request is about, in a file of `size` bytes.
+/// The range that is requested, in a file of `size` bytes.
 pub(super) fn range(head: &str, size: usize) -> Range<usize> {
     let text = head.to_lowercase();
     let text = text
@@ -46,7 +46,7 @@ pub(super) fn range(head: &str, size: usize) -> Range<usize> {
     }
 }
 
-/// Whether a request is none of those by which a file is opened.
+/// Whether a request is not one of those that open a file.
 pub(super) fn is_read(head: &str) -> bool {
     let range = range(head, 10_000);
     range != (0..16) && range != (9984..10_000)
@@ -72,13 +72,13 @@ pub(super) fn honest(head: &str, stream: &mut TcpStream) {
     answer(stream, &said, &file[range]);
 }
 
-/// A server that sends us elsewhere.
+/// A server that redirects to another place.
 pub(super) fn redirecting(place: &str) -> Liar {
     let place = place.to_owned();
     Liar::start(move |_, _, stream| answer(stream, &format!("302 Found\r\nLocation: {place}"), b""))
 }
 
-/// A server that is honest when it is opened, and then does something else, the first `times` times that it is read.
+/// A server that answers correctly when a file is opened, but fails the first `times` reads.
 pub(super) fn after_opening(
     times: usize,
     does: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
@@ -191,7 +191,7 @@ fn a_whole_file_instead_of_a_range_is_not_read() {
 
 #[test]
 fn what_passes_is_tried_again() {
-    // how a server fails, and the range that it is asked for then
+    // how a server fails, and the range that is requested then
     type Fails = (&'static str, fn(&str, &mut TcpStream), &'static str);
     let fails: [Fails; 4] = [
         (
@@ -212,7 +212,7 @@ fn what_passes_is_tried_again() {
         (
             "cut",
             |head, stream| {
-                // each time less than half of what is left
+                // each time less than half of the rest
                 let range = range(head, 10_000);
                 let (start, length) = (range.start, range.len());
                 let said = format!(
@@ -243,7 +243,7 @@ fn what_passes_is_tried_again() {
         let error = liar.open().unwrap().read_ranges(&[5000..6000]).unwrap_err();
         let (text, server) = (with_causes(&error), format!("127.0.0.1:{}: ", liar.port));
         assert_eq!(error.kind(), "remote-failed", "{name}");
-        // the same again is told by its number
+        // a repeated error is counted
         let numbers = text
             .split('(')
             .filter_map(|part| part.split_once(" times)"));
@@ -300,7 +300,7 @@ fn a_read_that_is_given_up_ends_its_connection() {
 
 #[test]
 fn a_place_that_is_not_valid_any_more_is_left() {
-    // the file's own URL leads to /one, which stops to be valid after it was opened, and then to /two
+    // the file's own URL redirects to /one, which expires after opening, and then to /two
     let has_expired = AtomicBool::new(false);
     let liar = Liar::start(move |_, head, stream| {
         if head.starts_with("GET /f?secret ") {
@@ -335,7 +335,7 @@ fn a_place_that_is_not_valid_any_more_is_left() {
 
 #[test]
 fn servers_that_know_little_are_read() {
-    // no end of a file whose size is not said; one range though two were asked for; no tags
+    // no end of a file of unknown size; one range although two were requested; no tags
     let liar = Liar::start(|_, head, stream| {
         if head.contains("bytes=-") {
             return answer(stream, "416 Range Not Satisfiable", b"");
@@ -365,7 +365,7 @@ fn servers_that_know_little_are_read() {
 
 #[test]
 fn files_that_differ_from_their_ends_are_not_mixed() {
-    // the end is of another version than the beginning
+    // the end belongs to another version than the beginning
     let liar = Liar::start(|_, head, stream| match head.contains("bytes=-") {
         true => answer(
             stream,
@@ -420,7 +420,7 @@ fn sizes_that_are_said_are_not_believed() {
     }
 }
 
-/// An answer of many ranges that was cut had each range asked for by itself, for as long as the process lived.
+/// After a truncated answer with many ranges, each range was requested separately for the lifetime of the process.
 #[test]
 fn an_answer_of_many_ranges_that_is_cut_teaches_nothing() {
     fn parts(head: &str) -> Vec<u8> {

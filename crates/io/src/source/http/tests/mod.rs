@@ -1,4 +1,4 @@
-//! Tests with servers: those that there are, and such as do what none of these can be made to do.
+//! Tests with real servers, and with fake ones for cases that real servers cannot be made to show.
 
 use super::*;
 
@@ -6,10 +6,10 @@ mod liars;
 mod servers;
 mod slow;
 
-/// So small that everything else is read by requests of its own.
+/// So small that everything else is read by separate requests.
 const SMALL: Ends = Ends { head: 16, tail: 16 };
 
-/// What a range is of a content.
+/// The bytes of a range.
 fn part<'a>(content: &'a [u8], range: &Range<u64>) -> &'a [u8] {
     let place = |place: u64| usize::try_from(place).unwrap();
     &content[place(range.start)..place(range.end)]

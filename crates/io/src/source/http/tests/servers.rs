@@ -1,4 +1,4 @@
-//! Servers that there are: nginx, and XRootD's.
+//! Real servers: nginx and XRootD.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use crate::HeldSource;
 use super::*;
 use crate::with_causes;
 
-/// What nginx was asked since `from`, once that are `count` requests.
+/// The requests to nginx since `from`, once there are `count`.
 fn asked(server: &Servers, from: usize, count: usize) -> Vec<String> {
     for _ in 0..500 {
         let log = std::fs::read_to_string(server.folder.join("access.log")).unwrap_or_default();
@@ -128,14 +128,14 @@ fn many_ranges_share_requests_where_servers_do_that() {
     let content = content(1 << 20);
     server.put("f", &content);
     let ranges: Vec<Range<u64>> = (0..300).map(|i| i * 3000..i * 3000 + 100).collect();
-    // the requests of the first read, and of the second
+    // the number of requests of the first read, and of the second
     for (folder, first, second) in [("", 1 + 15 + 2, 3), ("few/", 1 + 300, 300)] {
         let url = server.http_url(&format!("{folder}f"));
-        // what was learned of the server is known to those with the same settings
+        // knowledge about the server is shared by sources with the same settings
         let settings = Settings::with(&url, &[("longest_wait", &first.to_string())]).unwrap();
         let source = HttpSource::open_ends(&url, &settings, SMALL).unwrap();
         for requests in [first, second] {
-            // a request is noted when it has ended
+            // a request is logged when it has ended
             std::thread::sleep(Duration::from_millis(100));
             let before = asked(&server, 0, 0).len();
             let found = source.read_ranges(&ranges).unwrap();
@@ -185,7 +185,7 @@ fn redirects_are_followed_and_remembered() {
     assert_eq!(source.url(), server.http_url("moved/signed/f"));
     assert_eq!(source.read_ranges(&[50..60]).unwrap()[0], content[50..60]);
     std::thread::sleep(Duration::from_millis(100));
-    // the end is asked for at the same time as the beginning, or where that was found
+    // the end is requested at the same time as the beginning, or at the redirected URL
     let log = asked(&server, 0, 4);
     let moved = log
         .iter()
@@ -328,7 +328,7 @@ fn credentials_are_sent_where_they_belong() {
         "permission-denied"
     );
 
-    // another port is another server, which is told nothing
+    // another port is another server, which gets no credentials
     let other = Servers::start("nginx");
     other.put("f", b"content");
     let moved = super::liars::redirecting(&other.http_url("f"));

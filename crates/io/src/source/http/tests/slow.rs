@@ -1,4 +1,4 @@
-//! Servers that trickle, stop in the middle, or say by a status that they do not give several ranges.
+//! Servers that send slowly, stop in the middle, or refuse several ranges by a status.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use super::liars::{Liar, after_opening, answer, file, honest, range};
 use super::*;
 use crate::with_causes;
 
-/// Opens a liar's file with settings.
+/// Opens a fake server's file with settings.
 fn open(liar: &Liar, given: &[(&str, &str)]) -> Result<Arc<HttpSource>, IoError> {
     HttpSource::open_ends(&liar.url(), &Settings::with(&liar.url(), given)?, SMALL)
 }
@@ -40,7 +40,7 @@ fn a_server_that_trickles_is_given_up() {
     assert!(text.contains("least_rate=100 bytes per second"), "{text}");
     assert_eq!(liar.asked().len(), 3, "{text}");
 
-    // one that may be slow ends by the limit of the whole
+    // a slow answer that is allowed ends by the limit of the whole read
     let given = [
         ("request_timeout", "0.3"),
         ("least_rate", "0"),
@@ -54,7 +54,8 @@ fn a_server_that_trickles_is_given_up() {
     assert!(text.contains("total_timeout=1 s"), "{text}");
 }
 
-/// Each try brings half of what is left, and so something: those that bring too little count.
+/// Each attempt transfers half of the rest, which is progress; attempts that transfer too little
+/// count as failures.
 #[test]
 fn a_server_that_stops_in_the_middle_of_each_answer_is_given_up() {
     let liar = after_opening(usize::MAX, |head_, stream| {

@@ -1,4 +1,4 @@
-//! Elements of a column of an input, to those of a cluster that is being filled.
+//! Copies elements of an input's column to a cluster being filled.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,27 +25,27 @@ pub(super) struct Given<'a> {
     pub record: &'a ColumnRecord,
     pub cluster: u64,
     pub pages: &'a [Page],
-    /// Elements of zero that are not stored, before the first page.
+    /// Number of zeros that are not stored, before the first page.
     pub n_zeros: u64,
-    /// The number of the first element of each page.
+    /// The index of the first element of each page.
     pub starts: Vec<u64>,
     pub settings: u32,
-    /// Its field's type is `double`.
+    /// Whether its field has type `double`.
     pub of_double: bool,
 }
 
-/// Where elements come from.
+/// The source of elements.
 #[derive(Debug)]
 pub(super) enum Source<'a> {
     /// The input does not have them: all are zero.
     Zeros,
     Pages(Given<'a>),
-    /// They were brought before, and wait in another order.
+    /// They were copied before, and wait in another order.
     Waiting(&'a ColumnBuffer),
 }
 
 impl Source<'_> {
-    /// Settings of its pages.
+    /// The settings of its pages.
     pub fn settings(&self) -> Option<u32> {
         match self {
             Self::Zeros => None,
@@ -55,7 +55,7 @@ impl Source<'_> {
     }
 }
 
-/// Elements that are wanted of a column.
+/// The selected elements of a column.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     /// The column of the output, and whether it is the first one of its field.
@@ -64,22 +64,22 @@ pub(super) struct Job<'a> {
     pub position: usize,
     pub source: Source<'a>,
     pub ranges: Ranges,
-    /// The number of all items is wanted.
+    /// Whether the total number of items is needed.
     pub wants_total: bool,
-    /// Number of alternatives, of a variant.
+    /// Number of alternatives of a variant.
     pub n_alternatives: usize,
 }
 
-/// Which elements belong to those that were taken.
+/// The elements that belong to the selected ones.
 #[derive(Debug, Default)]
 pub(super) struct Below {
-    /// Items, or for each alternative of a variant its values.
+    /// Items, or values for each alternative of a variant.
     pub ranges: Vec<Ranges>,
-    /// Number of all items in the cluster, if that was wanted.
+    /// Total number of items in the cluster, if requested.
     pub total: Option<u64>,
 }
 
-/// Decodes and copies; holds contexts and memory for one thread.
+/// Decodes and copies elements. It has the contexts and the memory of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     decoder: PageDecoder,
@@ -87,7 +87,7 @@ pub(super) struct Worker {
 }
 
 impl Given<'_> {
-    /// Elements behind the last one.
+    /// The end of the elements.
     fn end(&self) -> u64 {
         let last = self.starts.last().zip(self.pages.last());
         last.map_or(self.n_zeros, |(start, page)| {
@@ -110,7 +110,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Bytes of elements that wait in another order.
+    /// Size of elements that wait in another order.
     pub fn n_waiting(&self) -> u64 {
         match &self.source {
             Source::Waiting(column) => column.n_waiting() as u64,
@@ -118,7 +118,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Numbers of the pages that are needed, each once, in their order.
+    /// Indices of the pages needed, sorted and without duplicates.
     pub fn needed(&self) -> Vec<usize> {
         let Some(given) = self.given() else {
             return Vec::new();
@@ -126,7 +126,7 @@ impl<'a> Job<'a> {
         let is_index = given.record.column_type.is_index();
         let mut needed = Vec::new();
         for range in self.ranges.iter() {
-            // lists begin where the one before them ends
+            // a list begins at the end of the preceding one
             let start = range.start.saturating_sub(u64::from(is_index));
             if let Some(last) = given.page_of(range.end - 1) {
                 needed.extend(given.page_of(start).unwrap_or(0)..=last);
@@ -141,7 +141,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Pages of a job with their stored bytes, by number.
+/// Stored bytes of the pages of a job, by index.
 pub(super) type Stored = HashMap<usize, Bytes>;
 
 /// The pages of a job, decoded when they are needed.
@@ -150,9 +150,9 @@ struct Pages<'j> {
     stored: &'j Stored,
     target: Target,
     worker: &'j mut Worker,
-    /// The one that was decoded last.
+    /// The page decoded last.
     current: Option<usize>,
-    /// All that were decoded, if they are needed in any order.
+    /// All decoded pages, if they are needed in any order.
     kept: Option<HashMap<usize, Vec<u8>>>,
 }
 
@@ -225,7 +225,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// Where the lists before a place end.
+    /// The end of the lists before a position.
     fn end_before(&mut self, place: u64) -> Result<u64, RNTupleError> {
         let mut end = 0;
         if place > 0 {
@@ -239,7 +239,7 @@ impl Pages<'_> {
 }
 
 impl Worker {
-    /// Adds the elements that are wanted to a column of the output, whose leaves wait as values of `dtype`.
+    /// Appends the selected elements to a column of the output, whose leaves wait as values of `dtype`.
     pub fn run(
         &mut self,
         job: &Job<'_>,
@@ -288,7 +288,7 @@ impl Worker {
     }
 }
 
-/// Adds lists, which begin behind those that are there.
+/// Appends lists, which begin after the existing ones.
 fn lists(
     job: &Job<'_>,
     pages: &mut Pages<'_>,
@@ -331,7 +331,7 @@ fn lists(
     })
 }
 
-/// Adds variants.
+/// Appends values of a variant.
 fn variants(
     job: &Job<'_>,
     pages: &mut Pages<'_>,
@@ -371,7 +371,7 @@ fn variants(
     })
 }
 
-/// Adds what an input does not have.
+/// Appends zeros for a column that an input does not have.
 fn zeros(
     job: &Job<'_>,
     target: Target,
@@ -392,7 +392,7 @@ fn zeros(
             if let Some((min, max)) = range.filter(|(min, max)| n > 0 && (*min > 0.0 || *max < 0.0))
             {
                 let reason = format!(
-                    "an input does not have it, and the range {min} to {max} that it is stored in has no zero: name the other fields to leave it out"
+                    "an input does not have it, and its storage range {min} to {max} does not contain zero: leave it out by naming the other fields"
                 );
                 return Err(crate::write::model::unwritable(
                     &format!("column {}", job.output),

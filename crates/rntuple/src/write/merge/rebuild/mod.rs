@@ -1,8 +1,8 @@
-//! Clusters that are made anew (L4): of chosen entries, of several clusters, with pages of another size.
+//! Rebuilds clusters (L4): from selected entries, from several clusters, or with pages of another size.
 //!
-//! It works on columns, not on values: whatever the type of a field is, its elements are taken over by ranges. The ranges of
-//! a collection's items, of a text's characters and of a variant's values are what its own elements say, so a cluster is
-//! read in as many rounds as its fields are nested.
+//! It works on columns rather than values: whatever the type of a field is, its elements are copied by ranges. The
+//! elements of a column determine the ranges of a collection's items, of a string's characters and of a variant's values.
+//! So a cluster is read in as many rounds as its fields are nested.
 
 mod column;
 mod ranges;
@@ -28,29 +28,29 @@ use crate::write::column::ColumnBuffer;
 use crate::write::filling::{FilledCluster, Filling};
 use crate::write::options::WriteOptions;
 
-/// Stored bytes of pages that are read at a time.
+/// Stored size of pages that are read at a time.
 const BATCH: u64 = 32 << 20;
 
-/// Stored bytes of pages that are worth another thread.
+/// Stored size of pages per additional thread.
 const WORTH_THREADS: u64 = 256 << 10;
 
-/// Steps in which a cluster is taken apart, at most.
+/// The most steps in which a cluster is processed.
 const MOST_STEPS: u64 = 64;
 
-/// A cluster that is made of parts of others.
+/// A cluster being rebuilt from parts of others.
 #[derive(Debug)]
 pub(super) struct Rebuilder {
     filling: Filling,
-    /// What the leaves of each column wait as, and what is kept of them.
+    /// Type and limits of the waiting leaves of each column.
     encodings: Vec<Encoding>,
     workers: Vec<Worker>,
-    /// Where entries wait that are to be taken in another order.
+    /// Entries that wait to be taken in another order.
     sorted: Vec<ColumnBuffer>,
     /// Settings of all pages; none: those of the first input that has some.
     compression: Option<u32>,
 }
 
-/// Where entries come from.
+/// The origin of entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub reader: &'a Reader,
@@ -59,12 +59,12 @@ pub(super) struct Origin<'a> {
     pub cluster: &'a Cluster,
 }
 
-/// Elements of a field, or of one of its columns behind the first.
+/// Selected elements of a field, or of one of its further columns.
 struct Wanted {
     field: u32,
     position: usize,
     ranges: Ranges,
-    /// Number of these elements in the whole cluster, where that is known.
+    /// Total number of these elements in the cluster, if known.
     total: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Rebuilder {
         }
     }
 
-    /// Number of entries that wait.
+    /// Number of waiting entries.
     pub fn n_entries(&self) -> u64 {
         self.filling.n_entries
     }
@@ -90,12 +90,12 @@ impl Rebuilder {
         self.filling.is_full()
     }
 
-    /// Bytes of elements that wait.
+    /// Size of the waiting elements.
     pub fn n_waiting(&self) -> u64 {
         self.filling.n_waiting()
     }
 
-    /// Bytes of elements that the cluster is short of.
+    /// Size of the elements that the cluster lacks.
     pub fn left(&self) -> u64 {
         self.filling.left()
     }
@@ -105,16 +105,16 @@ impl Rebuilder {
         self.filling.added(n_entries, before)
     }
 
-    /// How many entries of a cluster to take at once: no more than fit, about, but some.
+    /// Number of entries of a cluster to take at once: approximately what fits, but at least a minimum.
     pub fn room(&self, reader: &Reader, cluster: &Cluster) -> u64 {
         let n_entries = cluster.summary.n_entries;
         let per_entry = cluster.n_packed(reader) / n_entries.max(1);
         let fitting = self.filling.left() / per_entry.max(1);
-        // what is read twice, at the borders of steps, is to be little
+        // limits how much is read twice, at the boundaries of steps
         fitting.max(n_entries / MOST_STEPS).max(1)
     }
 
-    /// Columns for those of the schema that are new. Nothing may wait.
+    /// Adds the columns that are new in the schema. Nothing may be waiting.
     pub fn grow(&mut self, schema: &MergedSchema) {
         let all = (0u32..).zip(&schema.schema.columns);
         for (id, record) in all.skip(self.encodings.len()) {
@@ -129,12 +129,12 @@ impl Rebuilder {
         }
     }
 
-    /// Takes what waits as a cluster; none if nothing does.
+    /// Takes the cluster; none if it has no entries.
     pub fn take(&mut self) -> Result<Option<FilledCluster>, RNTupleError> {
         self.filling.take()
     }
 
-    /// Adds entries of a cluster, by their numbers in it. Gives the stored bytes that were read for them.
+    /// Adds entries of a cluster, by their indices in it. Returns the number of stored bytes that were read.
     pub fn add(
         &mut self,
         origin: Origin<'_>,
@@ -148,7 +148,7 @@ impl Rebuilder {
         Ok(n_bytes)
     }
 
-    /// Adds the elements of one origin's fields; entries are counted by who calls it.
+    /// Adds the elements of one origin's fields; the caller counts the entries.
     pub fn add_fields(
         &mut self,
         origin: Origin<'_>,
@@ -195,8 +195,8 @@ impl Rebuilder {
         })
     }
 
-    /// The same for entries that are in another order than in their clusters: these are the `pieces`, and `order` are the
-    /// places of the wanted ones among them. Each page is read and decoded once; all elements of the pieces wait in memory.
+    /// The same for entries in another order than in their clusters: `pieces` are the clusters, and `order` the positions
+    /// of the selected entries among them. Each page is read and decoded once; all elements of the pieces wait in memory.
     pub fn add_in_order(
         &mut self,
         pieces: &[(Origin<'_>, Vec<Range<u64>>)],
@@ -247,7 +247,7 @@ impl Rebuilder {
         reordered
     }
 
-    /// Reads the pages of jobs, and adds their elements, on all threads.
+    /// Reads the pages of jobs, and appends their elements, with all threads.
     fn run(&mut self, reader: &Reader, jobs: &[Job<'_>]) -> Result<Vec<Below>, RNTupleError> {
         let needed: Vec<Vec<usize>> = jobs.iter().map(Job::needed).collect();
         let page = |job: &Job<'_>, number: &usize| {
@@ -270,7 +270,7 @@ impl Rebuilder {
             let Some((buffer, encoding)) = buffers.remove(&job.output) else {
                 return Err(RNTupleError::internal("a column that is not there"));
             };
-            // pages of settings that nobody knows are read all the same, and cannot be made
+            // pages with unknown settings can be read, but not made
             let settings = job.source.settings();
             let settings = settings.filter(|&known| Algorithm::of_settings(known).is_some());
             if let Some(settings) = self
@@ -283,7 +283,7 @@ impl Rebuilder {
             tasks.push((job, bytes, buffer, encoding));
         }
         let blocks = &self.filling.blocks;
-        // what is little takes less time than starting a thread
+        // for little data, starting a thread takes longer
         let n_stored: u64 = pages.iter().map(Page::stored_size).sum();
         let n_bytes = n_stored + jobs.iter().map(Job::n_waiting).sum::<u64>();
         let n_workers = if n_bytes < WORTH_THREADS {
@@ -301,7 +301,7 @@ impl Rebuilder {
     }
 }
 
-/// How many jobs are done at once.
+/// Number of jobs processed at once.
 fn at_once(jobs: &[Job<'_>]) -> usize {
     let mut n_bytes = 0;
     let fits = |job: &&Job<'_>| {
@@ -311,7 +311,7 @@ fn at_once(jobs: &[Job<'_>]) -> usize {
     jobs.iter().take_while(fits).count().max(1)
 }
 
-/// Stored bytes of the pages that a job needs.
+/// Stored size of the pages that a job needs.
 fn stored_bytes(job: &Job<'_>) -> u64 {
     let Some(given) = job.given() else { return 0 };
     let pages = job.needed();
@@ -330,17 +330,17 @@ fn entries_of(mapping: &Mapping, ranges: &Ranges, total: Option<u64>) -> Vec<Wan
     mapping.output.iter().map(entry).collect()
 }
 
-/// Where elements come from.
+/// The sources of elements.
 #[derive(Clone, Copy)]
 struct Sources<'s, 'a> {
     schema: &'s MergedSchema,
-    /// The numbers of all items are wanted, too.
+    /// Whether total numbers of items are needed as well.
     want_totals: bool,
-    /// Says it for a column of the output.
+    /// Returns the source for a column of the output.
     of: &'s dyn Fn(&Wanted, u32) -> Result<Source<'a>, RNTupleError>,
 }
 
-/// The columns of fields, and of what is below them without a column between.
+/// The columns of fields, and of descendants without a column in between.
 fn jobs<'a>(sources: Sources<'_, 'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>>, RNTupleError> {
     let schema = sources.schema;
     let mut out = Vec::new();
@@ -358,7 +358,7 @@ fn jobs<'a>(sources: Sources<'_, 'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>
             wanted.ranges = wanted.ranges.times(size);
             wanted.total = wanted.total.map(|total| total.saturating_mul(size));
         }
-        // views have no columns of their own, but may have fields below them that are views, too
+        // projected fields have no columns, but may have projected subfields
         if schema.has_columns(wanted.field) {
             out.extend(job(sources, wanted)?);
         } else {
@@ -374,7 +374,7 @@ fn jobs<'a>(sources: Sources<'_, 'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>
     Ok(out)
 }
 
-/// The column of a field at a position.
+/// The job for the column of a field at a position.
 fn job<'a>(sources: Sources<'_, 'a>, wanted: Wanted) -> Result<Option<Job<'a>>, RNTupleError> {
     let schema = sources.schema;
     let first = schema.representations.get(wanted.field as usize);
@@ -401,7 +401,7 @@ fn job<'a>(sources: Sources<'_, 'a>, wanted: Wanted) -> Result<Option<Job<'a>>, 
     }))
 }
 
-/// Where a column of the output gets the elements of an input's cluster from.
+/// The source of a column of the output in an input's cluster.
 fn source<'a>(
     origin: Origin<'a>,
     wanted: &Wanted,
@@ -422,7 +422,7 @@ fn source<'a>(
     Ok(Source::Pages(given))
 }
 
-/// The column of the input that a column of the output gets its elements from; none if it has none in this cluster.
+/// The input's column for a column of the output; none if it does not exist in this cluster.
 fn given<'a>(
     origin: Origin<'a>,
     mapping: &FieldMapping,
@@ -444,7 +444,7 @@ fn given<'a>(
     check_pages(reader, cluster.number, column, pages)?;
     let n_there: u64 = pages.iter().map(|page| u64::from(page.n_elements)).sum();
     let n_zeros = total.map_or(0, |total| total.saturating_sub(n_there));
-    // what is missing is zero only before a column begins
+    // missing elements are zeros only before the column begins
     let wrong = |&total: &u64| total < n_there || (total > n_there && record.first_element == 0);
     if let Some(total) = total.filter(wrong) {
         let what = format!(
@@ -472,7 +472,7 @@ fn given<'a>(
     }))
 }
 
-/// What is to be taken of the fields below.
+/// What to take of the subfields.
 fn next(schema: &MergedSchema, jobs: &[Job<'_>], below: Vec<Below>) -> Vec<Wanted> {
     let mut out = Vec::new();
     for (job, below) in jobs.iter().zip(below) {
@@ -493,7 +493,7 @@ fn next(schema: &MergedSchema, jobs: &[Job<'_>], below: Vec<Below>) -> Vec<Wante
                 total: below.total,
             });
         }
-        // the characters of texts
+        // the characters of strings
         if children.is_empty() {
             out.push(Wanted {
                 field: job.field,

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// Ranges, one after another; what joins is one.
+/// Consecutive ranges; adjacent ones are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::write::merge) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
-    /// Adds one behind the others.
+    /// Appends a range.
     pub fn push(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             _ if range.is_empty() => {}
@@ -16,7 +16,7 @@ impl Ranges {
         }
     }
 
-    /// Those of the items of what has `n` of them each.
+    /// The ranges of items, with `n` items per element.
     pub fn times(&self, n: u64) -> Self {
         let scaled =
             |range: &Range<u64>| range.start.saturating_mul(n)..range.end.saturating_mul(n);
@@ -28,12 +28,12 @@ impl Ranges {
         self.0.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// The end of the one that reaches furthest.
+    /// The largest end of all ranges.
     pub fn end(&self) -> u64 {
         self.0.iter().map(|range| range.end).max().unwrap_or(0)
     }
 
-    /// Whether each begins behind the one before it.
+    /// Whether each range begins after the preceding one.
     pub fn are_sorted(&self) -> bool {
         self.0.is_sorted_by_key(|range| range.start)
     }

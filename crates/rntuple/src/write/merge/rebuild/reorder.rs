@@ -1,4 +1,4 @@
-//! Elements that wait in one order, to those of a cluster that is being filled in another.
+//! Copies waiting elements in another order to a cluster being filled.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::encoding::Target;
 use crate::write::column::ColumnBuffer;
 use crate::write::waiting::Blocks;
 
-/// Bytes, or elements with offsets, that are put together before they are added.
+/// Number of bytes, or of offsets, that are collected before they are added.
 const SOME: usize = 16 << 10;
 
-/// Adds the elements of a job's ranges, which are those of another column of the same type.
+/// Appends the elements of a job's ranges, from another column of the same type.
 pub(super) fn reorder(
     job: &Job<'_>,
     target: Target,
@@ -30,14 +30,14 @@ pub(super) fn reorder(
     }
 }
 
-/// The elements that wait.
+/// The waiting elements.
 struct Elements<'f> {
     from: &'f ColumnBuffer,
     gathered: Vec<u8>,
 }
 
 impl Elements<'_> {
-    /// Those of a range.
+    /// The elements of a range.
     fn of(&mut self, range: &Range<u64>) -> Result<&[u8], RNTupleError> {
         if range.end > self.from.n_elements {
             return Err(RNTupleError::internal("an element that does not wait"));
@@ -47,7 +47,7 @@ impl Elements<'_> {
         Ok(self.from.elements(&range, &mut self.gathered))
     }
 
-    /// Where the lists before a place end.
+    /// The end of the lists before a position.
     fn end_before(&mut self, place: u64) -> Result<u64, RNTupleError> {
         match place.checked_sub(1) {
             None => Ok(0),
@@ -81,7 +81,7 @@ fn lists(
     blocks: &Blocks,
 ) -> Result<Below, RNTupleError> {
     let mut items = Ranges::default();
-    // the ends of some lists, behind where the first of them begins
+    // the ends of some lists, after the start of the first
     let mut ends = vec![0];
     let mut end = 0;
     for range in job.ranges.iter() {

@@ -1,5 +1,5 @@
-//! Views of other fields, which take no place. A view is made only of what ROOT reads as its type, and without a loss: of
-//! one that does not fit its columns, ROOT cannot build the model of the whole ntuple.
+//! Projected fields, which take no space. The type must be one that ROOT can read from the source's columns, and without
+//! loss: if it is not, ROOT cannot build the model of the whole ntuple.
 
 use super::layout::{Layout, Place};
 use super::shape::Order;
@@ -9,7 +9,7 @@ use crate::schema::{CARDINALITY, DType};
 use crate::spec::{AliasColumn, ColumnRecord, ColumnType, FieldRecord, Role};
 
 impl Layout {
-    /// Types that views may have in theirs and that only the ntuple knows: classes and enums; and lengths.
+    /// Types in projected fields that only the ntuple knows: classes, enums, and lengths.
     pub(super) fn classes(&self) -> Vec<FieldModel> {
         let length = |wide| FieldModel::cardinality("", "", wide);
         let mut classes = vec![length(false), length(true)];
@@ -26,8 +26,8 @@ impl Layout {
         classes
     }
 
-    /// Adds a view. What it shows must be repeated as often as the view: by `repeated`, the field that the view above shows,
-    /// or one above that.
+    /// Adds a projected field. Its source must have the same number of values, that is, be below `repeated` (the source
+    /// of the parent, or one of its ancestors).
     pub(super) fn project(
         &mut self,
         field: &FieldModel,
@@ -38,17 +38,17 @@ impl Layout {
         let FieldKind::Projected { source, subfields } = &field.kind else {
             return Err(unwritable(
                 place.path,
-                "a field below a view is a view, too",
+                "a subfield of a projected field must be projected as well",
             ));
         };
         if field.compression.is_some() {
             let reason = format!(
-                "its compression is asked for, but it is a view: it is that of what it shows, {source:?}"
+                "its compression is set, but it is a projected field: set that of its source {source:?}"
             );
             return Err(unwritable(place.path, reason));
         }
         let Some(&source_id) = self.paths.get(source) else {
-            let reason = format!("it shows {source:?}, which is not there");
+            let reason = format!("its source {source:?} does not exist");
             return Err(unwritable(place.path, reason));
         };
         let is_length = field.type_name.starts_with(CARDINALITY);
@@ -56,21 +56,20 @@ impl Layout {
             return Ok(());
         };
         if seen.source_id.is_some() || (is_length && seen.role != Role::Collection) {
-            let reason =
-                format!("it shows {source:?}, which is no collection with data of its own");
+            let reason = format!("its source {source:?} is not a collection with its own data");
             return Err(unwritable(place.path, reason));
         }
         let above = self.repeated_above(source_id);
         if above != repeated && self.is_across(above) {
             let reason = format!(
-                "it shows {source:?}, which is in an array or a variant: there are no views of what is in these, \
-                 nor does ROOT make any"
+                "its source {source:?} is in an array or a variant: fields in these cannot be projected, \
+                 also not by ROOT"
             );
             return Err(unwritable(place.path, reason));
         }
         if above != repeated {
             let reason = format!(
-                "it shows {source:?}, of which an entry has more or fewer values than a view of the type {:?}",
+                "its source {source:?} has more or fewer values per entry than type {:?}",
                 field.type_name
             );
             return Err(unwritable(place.path, reason));
@@ -86,7 +85,7 @@ impl Layout {
         let lacks_items = has_items && subfields.is_empty() && !is_length;
         if lacks_items && (seen.array_size.is_some() || seen.role == Role::Variant) {
             let reason = format!(
-                "it shows {source:?}, a {:?}: there are no views of arrays and variants, nor does ROOT make any",
+                "its source {source:?} is a {:?}: arrays and variants cannot be projected, also not by ROOT",
                 seen.type_name
             );
             return Err(unwritable(place.path, reason));
@@ -102,7 +101,7 @@ impl Layout {
                 (name, _) => format!("a {name:?}"),
             };
             let reason = format!(
-                "it shows {source:?}, {what}, which cannot be seen as a {:?} without a loss",
+                "its source {source:?}, {what}, cannot be read as {:?} without loss",
                 field.type_name
             );
             return Err(unwritable(place.path, reason));
@@ -142,7 +141,7 @@ impl Layout {
         above.is_some_and(|field| field.array_size.is_some() || field.role == Role::Variant)
     }
 
-    /// The nearest field above one that has other numbers of values than what it is in.
+    /// The nearest ancestor whose items have another number than itself.
     fn repeated_above(&self, id: u32) -> Option<u32> {
         let above = |id: &u32| {
             let parent = self.schema.fields.get(*id as usize)?.parent_id;
@@ -153,31 +152,33 @@ impl Layout {
     }
 }
 
-/// Whether what is below a field has another number of values.
+/// Whether the subfields of a field have another number of values.
 fn is_repeated(field: &FieldRecord) -> bool {
     field.array_size.is_some() || matches!(field.role, Role::Collection | Role::Variant)
 }
 
-/// Whether a field with these columns of its own is seen as what the view is; those below it are looked at one by one.
+/// Whether a source with these columns can be read as the projected field, ignoring subfields, which are checked
+/// separately.
 fn fits(
-    view: &FieldModel,
+    projected: &FieldModel,
     seen: &FieldRecord,
     columns: &[ColumnType],
     classes: &[FieldModel],
 ) -> bool {
-    let Ok(model) = FieldModel::from_type_name_with("", &view.type_name, classes) else {
-        // records and collections without a class, and what only its own reader knows
-        return view.type_name == seen.type_name
-            || (view.type_name.is_empty() && matches!(seen.role, Role::Record | Role::Collection));
+    let Ok(model) = FieldModel::from_type_name_with("", &projected.type_name, classes) else {
+        // records and collections without a class, and classes that only their reader knows
+        return projected.type_name == seen.type_name
+            || (projected.type_name.is_empty()
+                && matches!(seen.role, Role::Record | Role::Collection));
     };
     let is_class = classes
         .iter()
         .any(|class| class.type_name == model.type_name);
-    if is_class && view.type_name == seen.type_name {
+    if is_class && projected.type_name == seen.type_name {
         return true;
     }
-    let below = model.subfields().iter().zip(view.subfields());
-    let is_mirrored = model.subfields().len() == view.subfields().len()
+    let below = model.subfields().iter().zip(projected.subfields());
+    let is_mirrored = model.subfields().len() == projected.subfields().len()
         && below
             .clone()
             .all(|(a, b)| a.name == b.name && is_same(a, b, classes));
@@ -191,8 +192,8 @@ fn fits(
         FieldKind::String => is_plain && matches!(columns, [_, ColumnType::Char]),
         FieldKind::Collection(_) => {
             let order = Order::of(&model.type_name);
-            // items that come from a file are in whatever order they were in
-            let is_ordered = view.is_ordered || order == Order::default();
+            // items from a file may have any order
+            let is_ordered = projected.is_ordered || order == Order::default();
             seen.role == Role::Collection
                 && is_mirrored
                 && (is_ordered || order == Order::of(&seen.type_name))
@@ -207,15 +208,15 @@ fn fits(
     }
 }
 
-/// Whether a view has the type that the type of the view above it says.
-fn is_same(said: &FieldModel, view: &FieldModel, classes: &[FieldModel]) -> bool {
-    let known = FieldModel::from_type_name_with("", &view.type_name, classes);
-    known.map_or(said.type_name == view.type_name, |known| {
+/// Whether a projected subfield has the type that the parent's type requires.
+fn is_same(said: &FieldModel, projected: &FieldModel, classes: &[FieldModel]) -> bool {
+    let known = FieldModel::from_type_name_with("", &projected.type_name, classes);
+    known.map_or(said.type_name == projected.type_name, |known| {
         said.type_name == known.type_name
     })
 }
 
-/// Whether every number of a column is one of the type, and ROOT reads it as such.
+/// Whether the type represents every number of a column, and ROOT reads it so.
 fn holds(leaf: LeafModel, column: ColumnType, type_name: &str) -> bool {
     let is_byte = leaf.stored == Some(StoredAs::Column(ColumnType::Byte));
     if is_byte || column == ColumnType::Byte {
