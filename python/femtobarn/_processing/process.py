@@ -261,7 +261,7 @@ def _size(source: Holder[Any], executor: Any, workers: int | None) -> int:
     """Return a batch size that gives each worker several batches."""
     n_batches = _PER_WORKER * _n_workers(executor, workers)
     most = n_batches * _COLUMNS
-    loader = source._store._core.loader(source._key, [], min(most, _COUNTED), 1)
+    loader = source._core.loader([], min(most, _COUNTED), 1)
     n = 0
     with contextlib.closing(loader):
         for some in loader:
