@@ -336,7 +336,7 @@ def test_calls_overlap(redis_url: str, server: Any, need_store: Any) -> None:
         assert time.monotonic() - started < 10
 
     async def _load(dataset: aio.DataSet, n: int) -> int:
-        event = fb.Event(dataset.sync._store, dataset.sync._key[:16] + _key(1, n // 100, n))
+        event = fb.Event(dataset.sync._store, dataset.sync._core.child(1).child(n // 100).child(n))
         return int(await aio.Event(event).load("n", typename=int))
 
     async def first() -> None:
@@ -347,10 +347,6 @@ def test_calls_overlap(redis_url: str, server: Any, need_store: Any) -> None:
         port = ways.before(int(server.about()["port"]))
         ways.poison(port, "latency", latency=200)
         run(lambda: main(port))
-
-
-def _key(*numbers: int) -> bytes:
-    return b"".join(number.to_bytes(8, "big") for number in numbers)
 
 
 def test_many_who_wait_for_a_queue_keep_nobody_else_waiting(url: str) -> None:
@@ -610,7 +606,7 @@ def test_twins_are_one_store() -> None:
         assert repr(store.aio) == "<aio DataStore 'memory:'>"
         assert event.dataset == await event.datastore.create_dataset("fermilab/nova")
         with pytest.raises(fb.UsageError, match="must be looked up"):
-            aio.Event(fb.Event(store, event.sync._key)).dataset  # noqa: B018
+            aio.Event(fb.Event(store, store._core.container(event.sync._core.key))).dataset  # noqa: B018
         dataset = event.datastore.root
         with pytest.raises(TypeError):
             44 in dataset  # type: ignore[operator]  # noqa: B015

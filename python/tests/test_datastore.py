@@ -440,15 +440,17 @@ def test_prefetched_events_bring_their_products(store: fb.DataStore) -> None:
 
 
 class Counted:
-    """A store's core that records calls."""
+    """The core of an event, which records calls."""
 
-    def __init__(self, core: Any) -> None:
-        self.core = core
-        self.asked: list[str] = []
+    def __init__(self, core: Any, asked: list[str]) -> None:
+        self.core, self.asked = core, asked
 
     def __getattr__(self, name: str) -> Any:
         self.asked.append(name)
         return getattr(self.core, name)
+
+    def __str__(self) -> str:
+        return str(self.core)
 
 
 def test_prefetched_events_know_what_they_lack(store: fb.DataStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,17 +463,18 @@ def test_prefetched_events_know_what_they_lack(store: fb.DataStore, monkeypatch:
     for batch_size in (2, 16):  # decoded one by one, and together
         for wanted in (["n", "m"], [("n", int), "m"]):
             events = list(store.prefetcher(wanted, batch_size=batch_size)(subrun))
-            core = Counted(store._core)
+            asked: list[str] = []
             with monkeypatch.context() as patch:
-                patch.setattr(store, "_core", core)
+                for event in events:
+                    patch.setattr(event, "_core", Counted(event._core, asked))
                 for form in (None, bytes, int, fb.NumPy):
                     found = [event.load("n", form, default=None) is not None for event in events]
                     assert found == [False] * 5 + [True]
                 assert events[0].load("n", typename=np.int64, default=7) == 7
-                assert {"load", "names"}.isdisjoint(core.asked)
+                assert {"load", "names"}.isdisjoint(asked)
                 with pytest.raises(KeyError, match="event 0 has no product 'n'; it has 'm'"):
                     events[0].load("n")
-                assert "names" in core.asked
+                assert "names" in asked
     # A product of another type is not known to be absent if it is requested by its type.
     events = list(store.prefetcher([("n", int)])(subrun))
     subrun[0].store("n", "text")
@@ -757,7 +760,7 @@ def test_a_damaged_product_spoils_no_other_of_its_batch(store: fb.DataStore) -> 
     subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
     for number in range(3):
         subrun.create_event(number).store("n", number)
-    store._core.store(subrun[1]._key, ("n", "std::int64_t"), b"short", True)
+    subrun[1]._core.store(("n", "std::int64_t"), b"short", True)
     first, second, third = store.prefetcher([("n", int)])(subrun)
     assert (first.load("n"), third.load("n")) == (0, 2)
     with pytest.raises(fb.FormatError, match="not a valid"):
@@ -767,7 +770,7 @@ def test_a_damaged_product_spoils_no_other_of_its_batch(store: fb.DataStore) -> 
 def test_damaged_products_are_told(store: fb.DataStore) -> None:
     event = event_of(store)
     event.store("tracks", [Track(1, 2)])
-    event._store._core.store(event._key, ("tracks", "std::vector<Track>"), b"\x05", True)
+    event._core.store(("tracks", "std::vector<Track>"), b"\x05", True)
     with pytest.raises(fb.FormatError, match="expected 8 more bytes at byte 0, found 1 of 1 bytes left"):
         event.load("tracks")
     with pytest.raises(fb.FormatError, match=r"run 43, subrun 56, event 25 is damaged"):
@@ -1028,7 +1031,7 @@ def test_arrays_of_arrays_are_stored_and_loaded_as_the_slow_way_does(
         assert np.asarray(one).tolist() == np.asarray(other).tolist() == np.asarray(value).tolist()
     monkeypatch.undo()
     for damaged in (stored[:-1], stored + b"\0", b""):
-        store._core.store(event._key, ("x", product.type), damaged, True)
+        event._core.store(("x", product.type), damaged, True)
         with pytest.raises(fb.FormatError):
             event.load("x")
 
@@ -1204,10 +1207,10 @@ def test_plain_classes_are_arrays_without_a_detour(store: fb.DataStore) -> None:
     # a bool that C++ stored as another byte is true, and damage is an error
     stored = bytearray(event.load("tracks", bytes))
     stored[8 + 4] = 77
-    store._core.store(event._key, ("tracks", "std::vector<Track>"), bytes(stored), True)
+    event._core.store(("tracks", "std::vector<Track>"), bytes(stored), True)
     assert event.load("tracks").ok.tolist() == [True, False]
     assert event.load("tracks", fb.NumPy)["ok"].tolist() == [True, False]
-    store._core.store(event._key, ("tracks", "std::vector<Track>"), bytes(stored[:-1]), True)
+    event._core.store(("tracks", "std::vector<Track>"), bytes(stored[:-1]), True)
     for form in (fb.Awkward, fb.NumPy, list[track]):
         with pytest.raises(fb.FormatError):
             event.load("tracks", form)
@@ -1271,3 +1274,15 @@ def test_the_form_says_which_of_several_is_loaded(store: fb.DataStore) -> None:
     assert (event.load("v", int), event.load("v", float)) == (1, 1.5)
     with pytest.raises(fb.UsageError, match="several"):
         event.load("v", str)
+
+
+def test_containers_and_references_are_pickled(tmp_path: Path) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}")
+    event = store.create_dataset("a/b").create_run(1).create_subrun(2).create_event(3)
+    event.store("x", [1.5])
+    ref = event.ref("x", index=0)
+    event.store("ref", ref)
+    unnamed = event.load("ref").container  # its dataset is known by its UUID alone
+    for one in (event.dataset, event.run, event.subrun, event, unnamed, ref, fb.Ptr()):
+        again = pickle.loads(pickle.dumps(one))
+        assert (again, hash(again), repr(again)) == (one, hash(one), repr(one))

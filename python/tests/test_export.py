@@ -66,7 +66,7 @@ def again(path: Path | str, *, url: str = "memory:", **options: Any) -> fb.DataS
 
 def store_raw(container: Any, label: str, kind: str, value: bytes) -> None:
     """Store bytes, as C++ programs do."""
-    container.datastore._core.store(container._key, (label, kind), value, True)
+    container._core.store((label, kind), value, True)
 
 
 def fill(dataset: fb.DataSet) -> None:
@@ -407,8 +407,7 @@ def test_products_without_an_event_hide_none_that_is_missing(dataset: fb.DataSet
         subrun.create_event(n).store("n", n)
     subrun[1].store("x", 0.5)
     subrun[2].store("x", 1.5)
-    key = dataset.datastore._core.child(subrun._key, 99)
-    dataset.datastore._core.store(key, ("x", "double"), bytes(8), True)
+    subrun._core.child(99).store(("x", "double"), bytes(8), True)
     report = fb.export(dataset, tmp_path / "a.root")
     assert [(one.label, one.form, one.number) for one in report.products] == [("n", "value", 3), ("x", "optional", 2)]
     assert fb.open(tmp_path / "a.root")["x"].array().to_list() == [0.5, 1.5, None]

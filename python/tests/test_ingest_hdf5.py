@@ -28,6 +28,10 @@ from femtobarn._transfer.hdf5 import Choice, cpp_names
 from femtobarn._transfer.hdf5_reader import Hdf5Reader
 
 
+def numbers_of(event: fb.Event) -> tuple[int, int, int]:
+    return event.run.number, event.subrun.number, event.number
+
+
 @pytest.fixture
 def dataset(store: fb.DataStore) -> fb.DataSet:
     """An empty dataset."""
@@ -51,7 +55,7 @@ def stored(dataset: fb.DataSet, label: str) -> dict[tuple[int, int, int], Any]:
     for event in dataset.events():
         value = event.load(label, default=None)
         if value is not None:
-            found[event._numbers()] = value.tolist()
+            found[numbers_of(event)] = value.tolist()
     return found
 
 
@@ -86,7 +90,7 @@ def test_real_files_come_back_as_h5py_reads_them(dataset: fb.DataSet, shared: Pa
         found = dict(zip(keys, kept[group].tolist(), strict=True))
         assert sorted_members(found) == sorted_members(wanted)
     spills = [key for path in paths for key in by_event(path, "spill")]
-    assert [event._numbers() for event in dataset.events()] == sorted(spills)
+    assert [numbers_of(event) for event in dataset.events()] == sorted(spills)
     assert report.products == len(spills) + sum(
         len(by_event(path, group)) for path in paths for group in ("rec.me.trkkalman", "rec.training.cvnmaps")
     )
@@ -133,7 +137,7 @@ def test_rows_in_any_order_belong_to_their_events(tmp_path: Path) -> None:
     # of one event, in the order of the file
     assert dataset[2][1][5].load("rec.slc").n.tolist() == [0, 2]
     assert dataset[1][9][7].load("rec.slc").n.tolist() == [1, 3, 6]
-    assert [event._numbers() for event in dataset.events()] == [(1, 9, 3), (1, 9, 7), (2, 0, 5), (2, 1, 5)]
+    assert [numbers_of(event) for event in dataset.events()] == [(1, 9, 3), (1, 9, 7), (2, 0, 5), (2, 1, 5)]
 
 
 def test_shuffled_rows_are_read_as_well(tmp_path: Path) -> None:
@@ -155,7 +159,7 @@ def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", {"g": {**index(numbers), "n": np.arange(5, dtype="u4")}})
     dataset = in_memory()
     fb.ingest(path, dataset)
-    assert [event._numbers() for event in dataset.events()] == numbers
+    assert [numbers_of(event) for event in dataset.events()] == numbers
     assert [event.load("g").n.tolist() for event in dataset.events()] == [[at] for at in range(5)]
 
 
@@ -478,7 +482,7 @@ def test_other_columns_may_have_the_numbers(tmp_path: Path) -> None:
     numbers = {"run": "run_number", "subrun": "sub", "event": "event"}
     dataset = in_memory()
     fb.ingest(path, dataset, **numbers)
-    assert [event._numbers() for event in dataset.events()] == [(7, 1, 3), (7, 1, 4)]
+    assert [numbers_of(event) for event in dataset.events()] == [(7, 1, 3), (7, 1, 4)]
     assert dataset[7][1][3].load("rec.slc").tolist() == [{"n": 5}, {"n": 6}]
     assert dataset[7][1][4].load("spill").tolist() == [{"pot": 2.5, "run": 0}]
     members = fb.hdf5_schema(path, **numbers)["rec.slc"]["members"]

@@ -136,7 +136,9 @@ def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path
         fb.ingest(tmp_path / "a.root", dataset, run=1, subrun=2)
     fb.ingest(tmp_path / "a.root", dataset, run=1, subrun=2, event=0)
     fb.ingest(tmp_path / "a.root", dataset, run=1, subrun=2, event="3")
-    assert [event._numbers() for event in dataset.events()] == [(1, 2, n) for n in range(6)]
+    assert [(event.run.number, event.subrun.number, event.number) for event in dataset.events()] == [
+        (1, 2, n) for n in range(6)
+    ]
     assert [dataset[1][2][n].load("x") for n in range(6)] == [1.5, 2.5, 3.5, 1.5, 2.5, 3.5]
     fb.write(tmp_path / "b.root", {"x": [1.5]})
     with pytest.raises(fb.UsageError, match="events of several files would get the same numbers"):

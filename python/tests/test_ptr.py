@@ -217,7 +217,7 @@ def test_what_dangles_is_told(event: fb.Event) -> None:
 
 
 def _record(ref: fb.Ptr) -> dict[str, Any]:
-    key = ref._key
+    key = ref.container._core.key
     numbers = [int.from_bytes(key[at : at + 8], "big") for at in (16, 24, 32)]
     names = dict(zip(("run", "subrun", "event"), numbers, strict=True))
     index = 2**64 - 1 if ref.index is None else ref.index
@@ -225,8 +225,7 @@ def _record(ref: fb.Ptr) -> dict[str, Any]:
 
 
 def test_references_of_hepnos_are_told_to_be_of_boost(event: fb.Event) -> None:
-    store = event.datastore
-    store._core.store(event._key, ("best", "hepnos::Ptr<Track,std::vector<Track>>"), b"22 serialization", True)
+    event._core.store(("best", "hepnos::Ptr<Track,std::vector<Track>>"), b"22 serialization", True)
     with pytest.raises(fb.UsageError, match=r"which HEPnOS's classes store with Boost: only C\+\+ can read it"):
         event.load("best")
     assert event.load("best", bytes) == b"22 serialization"

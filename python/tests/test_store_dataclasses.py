@@ -465,7 +465,7 @@ def test_no_bytes_break_a_load(store: fb.DataStore, typename: str, form: Any) ->
             damaged[at : at + 1] = bytes([random.choice([0, 1, 2, 3, 255])])
         stored.append(bytes(damaged))
     for value in stored:
-        store._core.store(event._key, ("x", typename), value, True)
+        event._core.store(("x", typename), value, True)
         with contextlib.suppress(fb.FormatError, fb.UsageError):
             event.load("x", form, typename=typename)
 

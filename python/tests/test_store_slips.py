@@ -392,7 +392,7 @@ def test_what_boost_has_stored_is_told_so(store: fb.DataStore) -> None:
         ("double", False),
     ]:
         event.store("x", b"\x16\0\0\0\0\0\0\0serialization", typename="bytes")
-        store._core.store(event._key, ("x", kind), event.load("x", bytes, typename=bytes), True)
+        event._core.store(("x", kind), event.load("x", bytes, typename=bytes), True)
         with pytest.raises(fb.FormatError) as raised:
             event.load("x", typename=kind)
         assert ("it uses Boost, which only C++ can read" in str(raised.value)) == is_told
@@ -643,7 +643,7 @@ def test_types_that_nobody_describes_are_told(store: fb.DataStore) -> None:
             r'"std::deque<float>" is not a known type.* stored it with Boost.* load it as bytes',
         ),
     ]:
-        store._core.store(event._key, ("slices", kind), b"abc", True)
+        event._core.store(("slices", kind), b"abc", True)
         for load in (lambda: event.load("slices"), lambda: event.load("slices", list)):
             with pytest.raises(fb.UsageError, match=told) as raised:
                 load()

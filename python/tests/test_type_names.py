@@ -129,5 +129,5 @@ def test_products_have_one_name_however_it_is_written(store: fb.DataStore) -> No
     assert store.open_queue("q", np.uint64, mode="consumer").pop() == 7
     event.delete_product("n", typename="int")
     assert event.products("n") == []
-    store._core.store(event._key, ("old", "vector<int>"), bytes(8), True)
+    event._core.store(("old", "vector<int>"), bytes(8), True)
     assert event.load("old", typename="vector<int>").tolist() == []

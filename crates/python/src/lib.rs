@@ -54,7 +54,9 @@ mod _core {
     #[pymodule_export]
     use crate::steps::BatchIterator;
     #[pymodule_export]
-    use crate::store::{Codec, Encoded, Events, Loader, Queue, Store, WriteBatch};
+    use crate::store::{
+        Codec, Container, Encoded, Events, Loader, NamedDataSet, Queue, Store, WriteBatch,
+    };
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 

@@ -98,7 +98,7 @@ class Container(Twin[_C], of=_container.Container):
     @property
     def dataset(self) -> DataSet:
         """The dataset of the container; a dataset returns itself."""
-        if self.sync._path is None:  # for example the container of a reference
+        if self.sync._core.path is None:  # for example the container of a reference
             raise UsageError(f"the name of the dataset of {self.sync} must be looked up: use {self!r}.sync.dataset")
         return DataSet(self.sync.dataset)
 

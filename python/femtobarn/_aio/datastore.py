@@ -6,12 +6,11 @@ import asyncio
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from femtobarn._aio.containers import Container, DataSet, FoundDataSet, PrefetchedEvent, Run, SubRun
-from femtobarn._aio.making import Closing, Twin, begins, like, own, reads, twin_of, writes
-from femtobarn._aio.queue import OpenQueue
+from femtobarn._aio.making import Closing, Entered, Opening, Twin, begins, like, own, reads, twin_of, writes
+from femtobarn._aio.queue import Queue
 from femtobarn._store import containers as _containers
 from femtobarn._store import datastore as _datastore
 from femtobarn._store import prefetch as _prefetch
@@ -28,21 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DataStore", "EventBatch", "Prefetcher", "WriteBatch"]
 
-_S = TypeVar("_S", bound="DataStore")
 
-
-class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
+class DataStore(Entered[_datastore.DataStore], of=_datastore.DataStore):
     """An event store; see `femtobarn.DataStore`. It is closed at the end of ``async with``."""
 
     __slots__ = ()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @like(_datastore.DataStore.close)
     async def close(self) -> None:
@@ -66,7 +55,7 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
         objects_over: int | str | None = None,
         storage_options: Mapping[str, Any] | None = None,
         threads: int = N_THREADS,
-    ) -> _Connecting[Self]:
+    ) -> Opening[Self]:
         """Open a store, and create it if it does not exist: ``await`` it, or use ``async with``.
 
         Parameters
@@ -90,7 +79,17 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
             objects_over=objects_over,
             storage_options=storage_options,
         )
-        return _Connecting(cls, connect, threads)
+        return Opening(functools.partial(cls._connect, connect, threads))
+
+    @classmethod
+    async def _connect(cls, connect: Callable[[], _datastore.DataStore], n_threads: int) -> Self:
+        first = Threads(1)
+        try:
+            sync = await first.whole(connect, undo=lambda store: store.close())
+        finally:
+            first.close()
+        threads_of(sync, n_threads)
+        return cls(sync)
 
     @staticmethod
     @like(_datastore.DataStore.compact)
@@ -119,9 +118,13 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
         return await self.root.contains(name)
 
     @like(_datastore.DataStore.open_queue)
-    def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> OpenQueue:
+    def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> Opening[Queue]:
         opens = functools.partial(self.sync.open_queue, name, kind, mode=mode, unpickle=unpickle)
-        return OpenQueue(self._threads, opens)
+
+        async def opened() -> Queue:
+            return Queue(await self._threads.whole(opens, undo=lambda queue: queue.close()))
+
+        return Opening(opened)
 
     # twins of _datastore.DataStore
 
@@ -170,36 +173,6 @@ class DataStore(Twin[_datastore.DataStore], of=_datastore.DataStore):
     load_refs = reads(_datastore.DataStore.load_refs)
     create_queue = writes(_datastore.DataStore.create_queue)
     destroy_queue = writes(_datastore.DataStore.destroy_queue)
-
-
-class _Connecting(Generic[_S]):
-    """A store that is opened by ``await`` or ``async with``."""
-
-    def __init__(self, kind: Callable[[_datastore.DataStore], _S], opens: Callable[[], Any], threads: int) -> None:
-        self._kind, self._opens, self._n_threads = kind, opens, threads
-        self._store: _S | None = None
-
-    def __await__(self) -> Generator[Any, None, _S]:
-        return self._open().__await__()
-
-    async def _open(self) -> _S:
-        first = Threads(1)
-        try:
-            sync = await first.whole(self._opens, undo=lambda store: store.close())
-        finally:
-            first.close()
-        threads_of(sync, self._n_threads)
-        return self._kind(sync)
-
-    async def __aenter__(self) -> _S:
-        self._store = await self._open()
-        return self._store
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._store is not None:
-            await self._store.close()
 
 
 class WriteBatch(Closing[_write_batch.WriteBatch]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -19,12 +19,26 @@ from femtobarn._store.threads import Threads, threads_of
 if TYPE_CHECKING:
     from femtobarn._store.datastore import DataStore
 
-__all__ = ["Closing", "Twin", "begins", "like", "made_of", "own", "pages", "reads", "twin_of", "writes"]
+__all__ = [
+    "Closing",
+    "Entered",
+    "Opening",
+    "Twin",
+    "begins",
+    "like",
+    "made_of",
+    "own",
+    "pages",
+    "reads",
+    "twin_of",
+    "writes",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
+E = TypeVar("E", bound="Entered[Any]")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -153,7 +167,25 @@ def own(given: object) -> Any:
     return given.sync if isinstance(given, Twin) else given
 
 
-class Closing(Twin[S]):
+class Entered(Twin[S]):
+    """An object that is closed at the end of an ``async with`` block."""
+
+    __slots__ = ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    if TYPE_CHECKING:
+
+        async def close(self) -> None: ...
+
+
+class Closing(Entered[S]):
     """An object that is closed at the end of an ``async with`` block, or in a thread when it is unreferenced."""
 
     __slots__ = ("_is_closed",)
@@ -168,14 +200,6 @@ class Closing(Twin[S]):
             with contextlib.suppress(RuntimeError):
                 threading.Thread(target=self._close, name="femtobarn-aio-close").start()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     async def close(self) -> None:
         """Close it, even if this is cancelled."""
         await self._threads.surely(self._close)
@@ -183,3 +207,24 @@ class Closing(Twin[S]):
     def _close(self) -> None:
         self.sync.close()  # type: ignore[attr-defined]
         self._is_closed = True
+
+
+class Opening(Generic[E]):
+    """An object that is opened by ``await`` or ``async with``."""
+
+    def __init__(self, opens: Callable[[], Coroutine[Any, Any, E]]) -> None:
+        self._opens = opens
+        self._opened: E | None = None
+
+    def __await__(self) -> Generator[Any, None, E]:
+        return self._opens().__await__()
+
+    async def __aenter__(self) -> E:
+        self._opened = await self._opens()
+        return self._opened
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened is not None:
+            await self._opened.close()

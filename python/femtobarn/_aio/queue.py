@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from femtobarn._aio.making import Closing, like, writes
 from femtobarn._store import queue as _queue
 
-if TYPE_CHECKING:
-    from femtobarn._store.threads import Threads
-
-__all__ = ["OpenQueue", "Queue"]
+__all__ = ["Queue"]
 
 # Pauses between checks of an empty queue.
 _FIRST_PAUSE = 0.0002
@@ -104,27 +99,3 @@ class Queue(Closing[_queue.Queue]):
     # twins of _queue.Queue
 
     push = writes(_queue.Queue.push)
-
-
-class OpenQueue:
-    """A queue that is opened by ``await`` or ``async with``."""
-
-    def __init__(self, threads: Threads, opens: Callable[[], _queue.Queue]) -> None:
-        self._threads, self._opens = threads, opens
-        self._queue: Queue | None = None
-
-    def __await__(self) -> Generator[Any, None, Queue]:
-        return self._open().__await__()
-
-    async def _open(self) -> Queue:
-        return Queue(await self._threads.whole(self._opens, undo=lambda queue: queue.close()))
-
-    async def __aenter__(self) -> Queue:
-        self._queue = await self._open()
-        return self._queue
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._queue is not None:
-            await self._queue.close()

@@ -268,7 +268,7 @@ def _size(source: Holder[Any] | NTuple, by: str, executor: Any, workers: int | N
     if by == "event":
         return _BATCH
     most = n_batches * _COLUMNS
-    loader = source._store._core.loader(source._key, [], min(most, _COUNTED), 1)
+    loader = source._core.loader([], min(most, _COUNTED), 1)
     n = 0
     with contextlib.closing(loader):
         for some in loader:

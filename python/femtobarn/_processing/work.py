@@ -169,7 +169,7 @@ class StoreWork:
 
     def __init__(self, container: Holder[Any], products: list[str | tuple[str, Any]]) -> None:
         self._store: DataStore = container._store
-        self._key, self._path = container._key, container._path
+        self._core = container._core
         self._products = resolved(container, products)
         if not all(isinstance(product, str) for product in products):  # products without a type were looked up
             self._check_there(container)
@@ -179,7 +179,7 @@ class StoreWork:
     def _check_there(self, container: Holder[Any]) -> None:
         """Raise if no event has one of the products; the first events have all of them as a rule."""
         first = None
-        loader = self._store._core.loader(self._key, self._products, _FIRST, 0)
+        loader = self._core.loader(self._products, _FIRST, 0)
         with contextlib.closing(loader), contextlib.suppress(FemtobarnError):  # which is raised in its order
             first = next(iter(loader), None)
         if first is not None:
@@ -187,19 +187,21 @@ class StoreWork:
 
     def identity(self) -> dict[str, str]:
         # The key has the UUID of the dataset, which changes if the dataset is deleted and created again.
-        return {"events": f"{self.name} (key {self._key.hex()})", "preload": str(self._products)}
+        return {"events": f"{self.name} (key {self._core.key.hex()})", "preload": str(self._products)}
 
     def __getstate__(self) -> dict[str, Any]:
         """In another process, the store is opened to be read: only one process can write to a directory."""
-        return {**self.__dict__, "_store": self._store._as_read(), "_passes": []}
+        core = (self._core.key, self._core.path)
+        return {**self.__dict__, "_store": self._store._as_read(), "_core": core, "_passes": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         url, mode, settings = state.pop("_store")
-        self.__dict__.update(state, _store=opened(url, mode, tuple(settings.items())))
+        store = opened(url, mode, tuple(settings.items()))
+        self.__dict__.update(state, _store=store, _core=store._core.container(*state["_core"]))
 
     def total(self, patience: float) -> int | None:
-        core, until = self._store._core, time.monotonic() + patience
-        loader = core.loader(self._key, [], _COUNTED, 1)
+        until = time.monotonic() + patience
+        loader = self._core.loader([], _COUNTED, 1)
         n = 0
         with contextlib.closing(loader):
             for some in loader:
@@ -212,22 +214,22 @@ class StoreWork:
         size, input_size = sizes
         products = self._products if loads else []
         # Fetches are whole pieces, so that the boundaries of pieces do not depend on the fetch size.
-        loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
+        loader = self._core.loader(products, max(input_size // size, 1) * size, 2, after)
         self._passes.append(loader)
         try:
             for events in loader:
-                whole = EventBatch(self._store, events, products, self._path)
+                whole = EventBatch(self._store, events, products)
                 for start in range(0, len(whole), size):
                     n = min(size, len(whole) - start)
                     part = whole._part(start, n)
-                    yield Piece(number, n, part._keys, loaded=part if loads else None)
+                    yield Piece(number, n, part._events.keys(), loaded=part if loads else None)
                     number += 1
         finally:
             loader.close()
 
     def load(self, piece: Piece) -> EventBatch:
-        events = self._store._core.load_events(piece.keys, self._products)
-        return EventBatch(self._store, events, self._products, self._path)
+        events = self._store._core.load_events(piece.keys, self._products, self._core.path)
+        return EventBatch(self._store, events, self._products)
 
     def each(self, loaded: EventBatch) -> Iterator[Any]:
         return iter(loaded)

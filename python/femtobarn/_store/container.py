@@ -17,11 +17,12 @@ from femtobarn._store.product_names import (
     spelled,
 )
 from femtobarn._store.product_types import fitting, type_name_of
-from femtobarn._store.ptr import MISSING, Ptr, is_same, path_of
+from femtobarn._store.ptr import MISSING, Ptr, named_dataset
 from femtobarn._store.twins import instead, reads
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from femtobarn import _core
     from femtobarn._store.dataset import DataSet
     from femtobarn._store.datastore import DataStore
     from femtobarn._store.write_batch import WriteBatch
@@ -32,10 +33,14 @@ __all__ = ["Container", "put_in"]
 class Container:
     """A container of products: a dataset, run, subrun or event."""
 
-    def __init__(self, store: DataStore, key: bytes, path: str | None = None) -> None:
+    def __init__(self, store: DataStore, core: _core.Container) -> None:
         self._store = store
-        self._key = key
-        self._path = path  # of its dataset, where that is known
+        self._core = core
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from femtobarn._store.containers import of_key
+
+        return of_key, (self._store, self._core.key, self._core.path)
 
     @property
     def datastore(self) -> DataStore:
@@ -47,19 +52,19 @@ class Container:
         """The dataset of the container; for a dataset, itself."""
         from femtobarn._store.dataset import DataSet
 
-        path = path_of(self._store, self._key[:16]) if self._path is None else self._path
-        if path is None:
+        core = self._core.named or named_dataset(self._store, self._core)
+        if core is None:
             raise KeyNotFoundError(
                 f"{self._store.url}: {self} belongs to no dataset of this store: the dataset with the UUID "
-                f"{self._key[:16].hex()} was deleted"
+                f"{self._core.uuid.hex()} was deleted"
             )
-        return DataSet(self._store, path, self._key[:16] + b"\xff" * 24)
+        return DataSet(self._store, core)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Container) and self._key == other._key and is_same(self._store, other._store)
+        return isinstance(other, Container) and self._core == other._core
 
     def __hash__(self) -> int:
-        return hash((self._store.url, self._key))
+        return hash(self._core)
 
     @known_options()
     def store(
@@ -120,10 +125,10 @@ class Container:
             put_in(batch, self)
         type_name, stored = encoded(self._store, label, value, typename)
         if batch is not None:
-            batch._core.store(self._key, (label, type_name), stored)
+            batch._core.store(self._core, (label, type_name), stored)
         else:
             self._check_there()
-            self._store._core.store(self._key, (label, type_name), stored, overwrite)
+            self._core.store((label, type_name), stored, overwrite)
 
     @reads
     @known_options()
@@ -167,7 +172,7 @@ class Container:
         """
         label, typename = named(label, typename)
         name = self._find(label, typename, form)
-        stored = None if name is None else self._store._core.load(self._key, name)
+        stored = None if name is None else self._core.load(name)
         if name is None or stored is None:
             if default is not MISSING:
                 return default
@@ -218,8 +223,8 @@ class Container:
     def _find(self, label: str, kind: Any, form: Any = None) -> tuple[str, str] | None:
         """Return the label and the type of a product; of several, the one that the form selects."""
         if kind is not None:
-            return spelled(label, kind, self._store._core.names(self._key, label) if is_unusual(kind) else ())
-        there = self._store._core.names(self._key, label)
+            return spelled(label, kind, self._core.names(label) if is_unusual(kind) else ())
+        there = self._core.names(label)
         if len(there) > 1:
             kinds = [name[1] for name in there]
             if form is not None and form is not bytes and not isinstance(form, As):
@@ -234,7 +239,7 @@ class Container:
 
     def _missing(self, label: str, type_name: str | None) -> KeyNotFoundError:
         what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
-        there = hint("it has", label, type_name, self._store._core.names(self._key))
+        there = hint("it has", label, type_name, self._core.names())
         return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {there}")
 
     @reads
@@ -253,7 +258,7 @@ class Container:
         """
         label, kind = (None, None) if label is None else named(label)
         wanted = None if kind is None else type_name_of(kind)
-        names = self._store._core.names(self._key, label)
+        names = self._core.names(label)
         return [Product(*name) for name in names if wanted in (None, name[1])]
 
     @known_options()
@@ -274,9 +279,9 @@ class Container:
             name = self._find(label, typename)
             names = [] if name is None else [name]
         else:
-            names = self._store._core.names(self._key, label)
+            names = self._core.names(label)
         for name in names:
-            self._store._core.remove_products(self._key, name)
+            self._core.remove_product(name)
 
     @reads
     def exists(self) -> bool:
@@ -287,25 +292,21 @@ class Container:
         bool
             True if it exists.
         """
-        return self._store._core.exists(self._key)
+        return self._core.exists()
 
     def delete(self) -> None:
         """Delete the container with all its contents; repeat this if the deletion was interrupted."""
-        self._store._core.remove(self._key)
+        self._core.remove()
 
     def _check_there(self) -> None:
         """Raise if it is a deleted dataset, even if a new dataset has its name."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}{'' if self._path is None else f' of dataset {self._path!r}'}>"
+        path = self._core.path
+        return f"<{type(self).__name__} {self}{'' if path is None else f' of dataset {path!r}'}>"
 
     def __str__(self) -> str:
-        return f"dataset {self._key[:16].hex()}"
-
-    def _numbers(self) -> tuple[int, int, int]:
-        """Return run, subrun and event."""
-        run, subrun, event = (int.from_bytes(self._key[at : at + 8], "big") for at in (16, 24, 32))
-        return run, subrun, event
+        return str(self._core)
 
 
 def put_in(batch: WriteBatch, container: Container) -> None:

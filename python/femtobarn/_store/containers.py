@@ -14,10 +14,10 @@ from femtobarn._store.product_names import (
     Product,
     counts_of,
 )
-from femtobarn._store.ptr import is_same
 from femtobarn._store.twins import paged, reads
 
 if TYPE_CHECKING:
+    from femtobarn import _core
     from femtobarn._store.datastore import DataStore
     from femtobarn._store.write_batch import WriteBatch
 
@@ -38,11 +38,11 @@ class Holder(Container, Generic[_Child]):
         number = checked_number(number)
         if batch is None:
             self._check_there()
-            return self._child(self._store, self._store._core.create(self._key, number), self._path)
+            return self._child(self._store, self._core.create(number))
         put_in(batch, self)
-        key = self._store._core.child(self._key, number)
-        batch._core.create(key)
-        return self._child(self._store, key, self._path)
+        core = self._core.child(number)
+        batch._core.create(core)
+        return self._child(self._store, core)
 
     @overload
     def __getitem__(self, number: int) -> _Child: ...
@@ -51,18 +51,17 @@ class Holder(Container, Generic[_Child]):
     def __getitem__(self, number: int | slice) -> _Child | Iterator[_Child]:
         if isinstance(number, slice):
             return self._children(*number_range(number))
-        return self._child(self._store, self._store._core.get(self._key, checked_number(number)), self._path)
+        return self._child(self._store, self._core.get(checked_number(number)))
 
     def _pages(self, start: int = 0, stop: int = ABSENT) -> Generator[list[_Child], None, None]:
         """Iterate over its containers, in pages of one request."""
         self._check_there()
         while start < stop:
-            numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
-            keys = [self._store._core.child(self._key, number) for number in numbers]
-            yield [self._child(self._store, key, self._path) for key in keys]
-            if len(numbers) < _PAGE:
+            page = self._core.children(start, stop, _PAGE)
+            yield [self._child(self._store, core) for core in page]
+            if len(page) < _PAGE:
                 return
-            start = numbers[-1] + 1
+            start = page[-1].number + 1
 
     _children = paged(_pages)
 
@@ -71,14 +70,11 @@ class Holder(Container, Generic[_Child]):
             return self._holds(number) and number.exists()
         if not isinstance(number, int) or not 0 <= number < ABSENT:
             return False
-        return self._child(self._store, self._store._core.child(self._key, number)).exists()
+        return self._core.child(number).exists()
 
     def _holds(self, other: Container) -> bool:
         """Whether a container would be in this one, if it exists."""
-        if not isinstance(other, self._child) or not is_same(self._store, other._store):
-            return False
-        number: int = getattr(other, "number")  # noqa: B009 - all that are held by number have one
-        return self._store._core.child(self._key, number) == other._key
+        return isinstance(other, self._child) and self._core.child(other._core.number) == other._core
 
     @reads
     def numbers(self, start: int = 0, stop: int | None = None) -> list[int]:
@@ -103,7 +99,7 @@ class Holder(Container, Generic[_Child]):
         """
         self._check_there()
         stop = ABSENT if stop is None else range_end(stop)
-        return self._store._core.numbers(self._key, checked_number(start), stop, 2**63 - 1)
+        return self._core.numbers(checked_number(start), stop, 2**63 - 1)
 
     @paged
     def events(self, *, batch_size: int = 16_384) -> Iterator[list[Event]]:
@@ -125,11 +121,10 @@ class Holder(Container, Generic[_Child]):
             If this is a deleted dataset.
         """
         self._check_there()
-        loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)
+        loader = self._core.loader([], at_least("batch_size", batch_size, 1), 1)
         try:
             for some in loader:
-                keys = some.keys()
-                yield [Event(self._store, keys[at : at + 40], self._path) for at in range(0, len(keys), 40)]
+                yield [Event(self._store, core) for core in some.containers()]
         finally:
             loader.close()
 
@@ -156,7 +151,7 @@ class Holder(Container, Generic[_Child]):
         1
         """
         self._check_there()
-        loader = self._store._core.loader(self._key, [], _COUNTED, 1)
+        loader = self._core.loader([], _COUNTED, 1)
         try:
             return sum(len(some) for some in loader)
         finally:
@@ -271,21 +266,17 @@ class Event(Container):
     @property
     def number(self) -> int:
         """Its number."""
-        return self._numbers()[2]
+        return self._core.number
 
     @property
     def run(self) -> Run:
         """Its run."""
-        return Run(self._store, self._key[:24] + b"\xff" * 16, self._path)
+        return Run(self._store, self._core.above(1))
 
     @property
     def subrun(self) -> SubRun:
         """Its subrun."""
-        return SubRun(self._store, self._key[:32] + b"\xff" * 8, self._path)
-
-    def __str__(self) -> str:
-        run, subrun, event = self._numbers()
-        return f"run {run}, subrun {subrun}, event {event}"
+        return SubRun(self._store, self._core.above(2))
 
 
 class SubRun(Holder[Event]):
@@ -296,12 +287,12 @@ class SubRun(Holder[Event]):
     @property
     def number(self) -> int:
         """Its number."""
-        return self._numbers()[1]
+        return self._core.number
 
     @property
     def run(self) -> Run:
         """Its run."""
-        return Run(self._store, self._key[:24] + b"\xff" * 16, self._path)
+        return Run(self._store, self._core.above(1))
 
     def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
         """Create an event; an existing one is returned.
@@ -326,10 +317,6 @@ class SubRun(Holder[Event]):
     def _subruns(self) -> Iterator[SubRun]:
         return iter((self,))
 
-    def __str__(self) -> str:
-        run, subrun, _ = self._numbers()
-        return f"run {run}, subrun {subrun}"
-
 
 class Run(Holder[SubRun]):
     """A run: holds subruns by number, and products."""
@@ -339,7 +326,7 @@ class Run(Holder[SubRun]):
     @property
     def number(self) -> int:
         """Its number."""
-        return self._numbers()[0]
+        return self._core.number
 
     def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
         """Create a subrun; an existing one is returned.
@@ -364,15 +351,12 @@ class Run(Holder[SubRun]):
     def _subruns(self) -> Iterator[SubRun]:
         return self._children()
 
-    def __str__(self) -> str:
-        return f"run {self.number}"
+
+def container_of(store: DataStore, core: _core.Container) -> Container:
+    """Return a run, a subrun, an event, or a dataset of unknown name."""
+    return (Container, Run, SubRun, Event)[core.level](store, core)
 
 
-def container_of(store: DataStore, key: bytes) -> Container:
-    """Return the container of a key: a run, a subrun, an event, or a dataset of unknown name."""
-    run, subrun, event = (int.from_bytes(key[at : at + 8], "big") for at in (16, 24, 32))
-    if run == ABSENT:
-        return Container(store, key)
-    if subrun == ABSENT:
-        return Run(store, key)
-    return SubRun(store, key) if event == ABSENT else Event(store, key)
+def of_key(store: DataStore, key: bytes, path: str | None) -> Container:
+    """Return the container of a key, in the dataset of a name, if it is known: what is pickled of containers."""
+    return container_of(store, store._core.container(key, path))

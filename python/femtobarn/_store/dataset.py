@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,11 +10,12 @@ from femtobarn._store.arguments import checked_number
 from femtobarn._store.containers import Event, Holder, Run
 from femtobarn._store.event_columns import arrays_of, delete_event_products, one_argument, typed
 from femtobarn._store.product_types import checked_text
-from femtobarn._store.ptr import MISSING, is_same
+from femtobarn._store.ptr import MISSING
 from femtobarn._store.twins import paged, reads
-from femtobarn.errors import KeyNotFoundError, UsageError
+from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
+    from femtobarn._core import DataSet as Named
     from femtobarn._store.datastore import DataStore
     from femtobarn._store.write_batch import WriteBatch
 
@@ -26,15 +26,18 @@ class DataSet(Holder[Run]):
     """A dataset: holds datasets by name, runs by number, and products."""
 
     _child = Run
-    _path: str
+    _core: Named
 
-    def __init__(self, store: DataStore, path: str, key: bytes) -> None:
-        super().__init__(store, key, path)
+    def __init__(self, store: DataStore, core: Named) -> None:
+        super().__init__(store, core)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_path, (self._store, self.path, self._core.key)
 
     @property
     def path(self) -> str:
         """Its full name."""
-        return self._path
+        return self._core.path
 
     @property
     def name(self) -> str:
@@ -44,11 +47,7 @@ class DataSet(Holder[Run]):
     @property
     def uuid(self) -> str:
         """The UUID in the keys of its containers and products, in hexadecimal digits."""
-        return self._key[:16].hex()
-
-    def _within(self, name: str) -> str:
-        checked_text(name, "dataset's name")
-        return f"{self.path}/{name.strip('/')}" if self.path else name
+        return self._core.uuid.hex()
 
     def create_dataset(self, name: str) -> DataSet:
         """Create a dataset in this one, including the datasets between; existing ones are kept.
@@ -71,7 +70,7 @@ class DataSet(Holder[Run]):
             If this dataset was deleted, even if a new dataset has its name.
         """
         self._check_name(name)
-        return DataSet(self._store, *self._store._core.create_dataset(self.path, self._key, name))
+        return DataSet(self._store, self._core.create_dataset(name))
 
     def delete_dataset(self, name: str) -> None:
         """Delete a dataset in this one, with all its datasets, runs and products.
@@ -89,7 +88,7 @@ class DataSet(Holder[Run]):
             If it does not exist, and nothing of it remains.
         """
         self._check_name(name)
-        self._store._core.delete_dataset(self._within(name))
+        self._core.delete_dataset(name)
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str):
@@ -123,15 +122,19 @@ class DataSet(Holder[Run]):
     def __getitem__(self, key: slice) -> Iterator[Run]: ...
     def __getitem__(self, key: str | int | slice) -> DataSet | Run | Iterator[Run]:
         if isinstance(key, str):
-            return DataSet(self._store, *self._store._core.dataset(self._within(key)))
+            return DataSet(self._store, self._core.dataset(checked_text(key, "dataset's name")))
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, str):
-            return self._store._core.find_dataset(self._within(key)) is not None
+            return self._core.has_dataset(checked_text(key, "dataset's name"))
         if isinstance(key, DataSet):
-            is_child = is_same(self._store, key._store) and key.path == self._within(key.name)
-            return is_child and key.path != self.path and key.exists()
+            is_child = (
+                self._store._core.is_same(key._store._core)
+                and key.path != ""
+                and key.path.rpartition("/")[0] == self.path
+            )
+            return is_child and key.exists()
         return super().__contains__(key)
 
     def __iter__(self) -> Iterator[DataSet]:
@@ -196,8 +199,7 @@ class DataSet(Holder[Run]):
         except (TypeError, ValueError):
             raise UsageError(f"invalid event={event!r}: expected a tuple (run, subrun, event)") from None
         run, subrun, number = checked_number(run), checked_number(subrun), checked_number(number)
-        key = functools.reduce(self._store._core.child, (run, subrun, number), self._key)
-        of_event, nothing = Event(self._store, key, self._path), object()
+        of_event, nothing = Event(self._store, self._core.child(run).child(subrun).child(number)), object()
         value = of_event.load(label, form, typename=typename, default=nothing, unpickle=unpickle)
         if value is nothing:
             self[run][subrun][number]  # an error if it does not exist
@@ -213,7 +215,7 @@ class DataSet(Holder[Run]):
         DataSet
             The items, one by one.
         """
-        yield [DataSet(self._store, path, key) for path, key in self._store._core.datasets(self.path)]
+        yield [DataSet(self._store, core) for core in self._core.datasets()]
 
     @paged
     def runs(self) -> Iterator[list[Run]]:
@@ -330,18 +332,10 @@ class DataSet(Holder[Run]):
         bool
             True if it exists.
         """
-        found = self._store._core.find_dataset(self.path)
-        return found is not None and found[1] == self._key
+        return self._core.exists()
 
     def _check_there(self) -> None:
-        if not self.exists():
-            raise self._gone()
-
-    def _gone(self) -> KeyNotFoundError:
-        return KeyNotFoundError(
-            f"{self._store.url}: {self} was deleted after this object was made: find it by its name, or create it, "
-            "again"
-        )
+        self._core.check_dataset()
 
     def __repr__(self) -> str:
         return f"<DataSet {self}>"
@@ -352,8 +346,11 @@ class DataSet(Holder[Run]):
         It becomes invisible at once, with its contents. After an interrupted deletion, some data remain, and nothing
         can be created with its name until the deletion is repeated with this method or `delete_dataset`.
         """
-        if not self._store._core.remove_dataset(self.path, self._key):
-            raise self._gone()
+        self._core.remove()
 
     def __str__(self) -> str:
         return f"dataset {self.path!r}"
+
+
+def _of_path(store: DataStore, path: str, key: bytes) -> DataSet:
+    return DataSet(store, store._core.dataset(path, key))

@@ -106,7 +106,7 @@ class DataStore(Connection):
     @property
     def root(self) -> DataSet:
         """The dataset that contains all others. It holds datasets, and neither runs nor products."""
-        return DataSet(self, *self._core.dataset(""))
+        return DataSet(self, self._core.root)
 
     def create_dataset(self, name: str) -> DataSet:
         """Create a dataset in `root`, including the datasets above it; existing ones are kept.

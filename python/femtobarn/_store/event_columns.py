@@ -76,7 +76,7 @@ def arrays_of(
     check_columns(names, numbers)
     try:
         with reading(names):
-            batch = holder._store._core.arrays([part._key for part in parts], names, numbers)
+            batch = holder._store._core.arrays([part._core for part in parts], names, numbers)
     except UsageError:
         check_there(holder, parts, names)  # an unknown type may be a type that no product has
         raise
@@ -100,7 +100,7 @@ def delete_event_products(
     label, kind = named(label, typename)
     if kind is not None:
         label, kind = spelled(label, kind, counts_of(parts) if is_unusual(kind) else ())
-    n, others = holder._store._core.remove_event_products([part._key for part in parts], label, kind)
+    n, others = holder._store._core.remove_event_products([part._core for part in parts], label, kind)
     if n == 0:
         raise none_has(holder, parts, label, kind, others)
     return n

@@ -35,14 +35,14 @@ class PrefetchedEvent(Event):
     """An event with prefetched products."""
 
     def __init__(self, batch: EventBatch, at: int) -> None:
-        super().__init__(batch._store, batch._keys[at * 40 : at * 40 + 40], batch._path)
+        super().__init__(batch._store, batch._events.container(at))
         self._batch = batch
         self._at = at
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process, it is an event that loads its products from the store, opened for reading."""
         url, mode, settings = self._store._as_read()
-        return _event, (url, mode, tuple(settings.items()), self._key, self._path)
+        return _event, (url, mode, tuple(settings.items()), self._core.key, self._core.path)
 
     @known_options()
     def load(
@@ -119,8 +119,9 @@ def _name_of(form: Any) -> str | None:
     return None
 
 
-def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: bytes, path: str | None = None) -> Event:
-    return Event(opened(url, mode, settings), key, path)
+def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: bytes, path: str | None) -> Event:
+    store = opened(url, mode, settings)
+    return Event(store, store._core.container(key, path))
 
 
 def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
@@ -138,14 +139,10 @@ def _opened(url: str, mode: str, settings: tuple[tuple[str, str], ...], _process
 class EventBatch:
     """A sequence of events with their requested products, as they were when fetched."""
 
-    def __init__(
-        self, store: DataStore, events: _core.Events, names: list[tuple[str, str]], path: str | None = None
-    ) -> None:
+    def __init__(self, store: DataStore, events: _core.Events, names: list[tuple[str, str]]) -> None:
         self._store = store
-        self._path = path
         self._events = events
         self._names = names
-        self._keys = events.keys()
         self._columns: dict[int, Column | None] = {}
         # Events and labels (None for all) of products that were changed through the events and are outdated here
         self._stale: set[tuple[int, str | None]] = set()
@@ -175,9 +172,8 @@ class EventBatch:
         if (start, n) == (0, len(self)):
             return self
         part = EventBatch.__new__(EventBatch)
-        part._store, part._names, part._path = self._store, self._names, self._path
+        part._store, part._names = self._store, self._names
         part._events = self._events.part(start, n)
-        part._keys = self._keys[start * 40 : (start + n) * 40]
         part._columns, part._stale = {}, set()
         return part
 
@@ -267,14 +263,14 @@ class Prefetcher:
     def _batches(self, container: Holder[Any]) -> Generator[EventBatch, None, None]:
         container._check_there()
         names = resolved(container, self._products)
-        loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
+        loader = container._core.loader(names, self._batch_size, self._ahead)
         is_first = True
         try:
             for events in loader:
                 if is_first:
                     check_first(container, names, events)
                     is_first = False
-                yield EventBatch(self._store, events, names, container._path)
+                yield EventBatch(self._store, events, names)
         finally:
             loader.close()
 

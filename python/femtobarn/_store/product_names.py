@@ -340,7 +340,7 @@ def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
 def _counts(parts: Sequence[Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
     """Iterate over the number of events for each product, subrun by subrun."""
     for subrun in itertools.chain.from_iterable(part._subruns() for part in parts):
-        counts = subrun._store._core.name_counts(subrun._key)
+        counts = subrun._core.name_counts()
         yield {(label, kind): n for label, kind, n, _ in counts if n}
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from femtobarn._store.container import Container
     from femtobarn._store.datastore import DataStore
 
-__all__ = ["ABSENT", "MEMBERS", "MISSING", "NOTHING", "PTR", "Ptr", "is_same", "note_ptr", "path_of"]
+__all__ = ["ABSENT", "MEMBERS", "MISSING", "NOTHING", "PTR", "Ptr", "named_dataset", "note_ptr"]
 
 PTR = "fb::Ptr"
 MEMBERS = [
@@ -66,10 +66,10 @@ class Ptr:
     38.25
     """
 
-    __slots__ = ("_index", "_key", "_label", "_store", "_type")
+    __slots__ = ("_core", "_index", "_label", "_store", "_type")
 
     _store: DataStore | None
-    _key: bytes
+    _core: _core.Container | None
 
     def __init__(
         self, container: Container | None = None, label: str = "", typename: str = "", index: int | None = None
@@ -77,7 +77,7 @@ class Ptr:
         if index is not None and not 0 <= index < ABSENT:
             raise UsageError(f"the index of an element must be 0 or more, not {index}")
         self._store = None if container is None else container._store
-        self._key = NOTHING if container is None else container._key
+        self._core = None if container is None else container._core
         self._label, self._index = label, index
         self._type = normal_name(typename) if typename else typename
 
@@ -109,7 +109,7 @@ class Ptr:
             raise UsageError(f"invalid {PTR}: {error!r}; it has {', '.join(plain)}") from error
         if len(key) != len(NOTHING):
             raise UsageError(f"invalid {PTR}: its dataset has {len(key) - 24} bytes, not 16")
-        container = None if key == NOTHING else container_of(store, key)
+        container = None if key == NOTHING else container_of(store, store._core.container(key))
         return cls(container, label, type_name, None if index == ABSENT else index)
 
     @property
@@ -132,9 +132,9 @@ class Ptr:
         """The dataset, run, subrun or event of the product; the name of a dataset is unknown."""
         from femtobarn._store.containers import container_of
 
-        if self._store is None:
+        if self._store is None or self._core is None:
             raise KeyNotFoundError("this is a null reference")
-        return container_of(self._store, self._key)
+        return container_of(self._store, self._core)
 
     def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
         """Load the product or element.
@@ -163,7 +163,7 @@ class Ptr:
         from femtobarn._store.product_decoding import element, loaded
 
         store = self._store
-        stored = None if store is None else store._core.load(self._key, (self._label, self._type))
+        stored = None if self._core is None else self._core.load((self._label, self._type))
         if store is None or stored is None:
             if default is not MISSING:
                 return default
@@ -179,39 +179,34 @@ class Ptr:
 
     def _dangling(self) -> KeyNotFoundError:
         """Return the error that says which part is missing."""
-        if self._store is None:
+        if self._store is None or self._core is None:
             return KeyNotFoundError("this is a null reference")
-        path = path_of(self._store, self._key[:16], _MOST_DATASETS)
-        if path is None:
+        dataset = named_dataset(self._store, self._core, _MOST_DATASETS)
+        if dataset is None:
             why = (
-                f"no dataset with the UUID {self._key[:16].hex()} was found: it was deleted, or the reference belongs "
+                f"no dataset with the UUID {self._core.uuid.hex()} was found: it was deleted, or the reference belongs "
                 "to another store"
             )
         elif not self.container.exists():
-            why = f"dataset {path!r} has no such {type(self.container).__name__.lower()}"
+            why = f"dataset {dataset.path!r} has no such {type(self.container).__name__.lower()}"
         else:
-            why = f"it has no such product; it is in dataset {path!r}"
+            why = f"it has no such product; it is in dataset {dataset.path!r}"
         return KeyNotFoundError(f"{self._store.url}: {self} dangles: {why}")
 
     def __bool__(self) -> bool:
         return self._store is not None
 
     def _identity(self) -> tuple[Any, ...]:
-        return (
-            None if self._store is None else self._store.url,
-            self._key,
-            self._label,
-            self._type,
-            self._index,
-        )
+        return self._core, self._label, self._type, self._index
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ptr) or self._identity() != other._identity():
-            return False
-        return self._store is None or other._store is None or is_same(self._store, other._store)
+        return isinstance(other, Ptr) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash(self._identity())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ptr, (self.container if self else None, self._label, self._type, self._index)
 
     def __copy__(self) -> Ptr:
         return self
@@ -232,29 +227,29 @@ class Ptr:
         return f"<Ptr to {self._target()}>"
 
 
-def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | None:
-    """Find the name of a dataset by its UUID.
+def named_dataset(store: DataStore, core: _core.Container, most: int | None = None) -> _core.DataSet | None:
+    """Find the dataset of a container, of which only the UUID is known.
 
     Parameters
     ----------
     store : DataStore
         Where.
-    uuid : bytes
-        The UUID of the dataset.
+    core : Container
+        The container.
     most : int, optional
         Maximum number of datasets to search.
 
     Returns
     -------
-    str or None
-        The name.
+    DataSet or None
+        The dataset, with its name.
     """
-    waiting, n_seen = [""], 0
+    waiting, n_seen = [store._core.root], 0
     while waiting and (most is None or n_seen < most):
-        for path, key in store._core.datasets(waiting.pop(0)):
-            if key[:16] == uuid:
-                return path
-            waiting.append(path)
+        for dataset in waiting.pop(0).datasets():
+            if dataset.uuid == core.uuid:
+                return dataset
+            waiting.append(dataset)
             n_seen += 1
     return None
 
@@ -274,19 +269,3 @@ def note_ptr(codec: _core.Codec) -> str:
     """
     codec.note_class(PTR, MEMBERS)
     return PTR
-
-
-def is_same(a: DataStore, b: DataStore) -> bool:
-    """Return whether two objects are the same store.
-
-    Parameters
-    ----------
-    a, b : DataStore
-        The objects.
-
-    Returns
-    -------
-    bool
-        True if they are. Two stores in memory without a name differ, though their URLs are equal.
-    """
-    return a is b or a._core.is_same(b._core) or (a.url == b.url and a.url != "memory:")

@@ -17,7 +17,6 @@ from femtobarn._store.dataset import DataSet
 from femtobarn._store.product_encoding import column, told_how
 from femtobarn._store.product_names import Product
 from femtobarn._store.product_types import ColumnType
-from femtobarn._store.ptr import is_same
 from femtobarn._store.twins import instead
 from femtobarn.errors import UsageError
 
@@ -80,15 +79,15 @@ class WriteBatch:
     def _take(self, container: Container) -> None:
         """Raise if a container does not belong to the store of this batch."""
         self._check_process()
-        if not is_same(container._store, self._store):
+        if not container._store._core.is_same(self._store._core):
             other = "another store" if self._store.url == container._store.url else self._store.url
             raise UsageError(
                 f"{container} is in {container._store.url}, but this batch writes to {other}: use a batch of the "
                 "container's store"
             )
-        uuid = container._key[:16]
-        if container._path is not None and uuid not in self._datasets:
-            DataSet(self._store, container._path, uuid + b"\xff" * 24)._check_there()
+        uuid = container._core.uuid
+        if uuid not in self._datasets and container._core.path is not None:
+            container._core.check_dataset()
             self._datasets.add(uuid)
 
     def _check_process(self) -> None:
@@ -130,12 +129,12 @@ class WriteBatch:
 
     def _take_kept(self) -> list[tuple[bytes, str, str]]:
         """Return the kept products as keys, labels and types, and clear the list."""
-        kept = [(container._key, product.label, product.type) for container, product in self._kept]
+        kept = [(container._core.key, product.label, product.type) for container, product in self._kept]
         self._kept = []
         return kept
 
-    def _note(self, kept: list[tuple[bytes, str, str]]) -> None:
-        self._kept += [(container_of(self._store, key), Product(label, kind)) for key, label, kind in kept]
+    def _note(self, kept: list[tuple[_core.Container, str, str]]) -> None:
+        self._kept += [(container_of(self._store, core), Product(label, kind)) for core, label, kind in kept]
 
     @known_options()
     def store_arrays(
@@ -229,7 +228,7 @@ def keys_of(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: 
     if runs.ndim != 1:
         raise UsageError("run, subrun and event must be numbers or arrays of numbers")
     keys = np.empty((len(runs), 5), ">u8")
-    keys[:, :2] = np.frombuffer(dataset._key[:16], ">u8")
+    keys[:, :2] = np.frombuffer(dataset._core.uuid, ">u8")
     keys[:, 2], keys[:, 3], keys[:, 4] = runs, subruns, events
     return keys.tobytes()
 

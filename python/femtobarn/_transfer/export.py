@@ -343,7 +343,7 @@ class _Survey:
 
     def counts(self, holder: DataSet | Run | SubRun) -> tuple[int, list[tuple[str, str]]]:
         """Count what a container holds, with products of events; return how many that is, and its own products."""
-        n, counts = self.store._core.n_children(holder._key), self.store._core.name_counts(holder._key)
+        n, counts = holder._core.n_children(), holder._core.name_counts()
         if isinstance(holder, SubRun):
             self.n_events += n
             for label, kind, n_events, _ in counts:
@@ -363,11 +363,10 @@ class _Survey:
                 self.look(run)
             return
         n, own = self.counts(holder)
-        numbers = holder._numbers()
         if isinstance(holder, SubRun):
-            self.add("subruns", holder, numbers[:2], own, n == 0)
+            self.add("subruns", holder, (holder.run.number, holder.number), own, n == 0)
             return
-        self.add("runs", holder, numbers[:1], own, n == 0)
+        self.add("runs", holder, (holder.number,), own, n == 0)
         for below in holder:
             self.look(below)
 
@@ -564,7 +563,7 @@ class _Exporting:
         """Give the events as batches, with their number, and of each product how many have it."""
         names = [(label, kind) for _, label, kind, _ in specs]
         for holder in self._survey.holders:
-            for events in _loaded(self._core, holder._key, names):
+            for events in _loaded(holder._core, names):
                 counts = events.counts()
                 for (_, label, kind, form), n in zip(specs, counts, strict=True):
                     if n < len(events) and form in ("value", "bytes"):
@@ -585,19 +584,19 @@ class _Exporting:
         ntuple = self._begin(file, level, name, numbers, specs, "128 MiB")
         for some, values in self._pages(rows):
             own = [(column, [row.numbers[i] for row in some]) for i, column in enumerate(numbers)]
-            keys = [row.container._key for row in some]
+            containers = [row.container._core for row in some]
             columns = [[loaded.get((label, kind)) for loaded in values] for _, label, kind, _ in specs]
-            ntuple.extend(_written(specs, functools.partial(self._rows, own, columns, keys)))
+            ntuple.extend(_written(specs, functools.partial(self._rows, own, columns, containers)))
         self._end(ntuple, name, specs, counts)
 
     def _rows(
         self,
         own: list[tuple[str, list[int]]],
         values: list[list[bytes | None]],
-        keys: list[bytes],
+        containers: list[_core.Container],
         specs: list[_Spec],
     ) -> _core.Batch:
-        return self._core.export_rows(own, list(zip(specs, values, strict=True)), keys)
+        return self._core.export_rows(own, list(zip(specs, values, strict=True)), containers)
 
     def _pages(self, rows: list[_Row]) -> Iterator[tuple[list[_Row], list[dict[tuple[str, str], bytes]]]]:
         """Give containers with their products, some at a time."""
@@ -605,7 +604,7 @@ class _Exporting:
         values: list[dict[tuple[str, str], bytes]] = []
         n_bytes = 0
         for row in rows:
-            loaded = {product: self._core.load(row.container._key, product) for product in row.products}
+            loaded = {product: row.container._core.load(product) for product in row.products}
             gone = [product for product, value in loaded.items() if value is None]
             if gone:
                 raise FileError(f"product {gone[0]} of {row.container} was deleted during the export", kind="changed")
@@ -640,11 +639,11 @@ def _written(specs: list[_Spec], batch: Callable[[list[_Spec]], _core.Batch]) ->
         raise _IsUnreadableError(why) from None
 
 
-def _loaded(core: _core.Store, key: bytes, names: list[tuple[str, str]]) -> Iterator[_core.Events]:
+def _loaded(core: _core.Container, names: list[tuple[str, str]]) -> Iterator[_core.Events]:
     """Give events with their products, as many at a time as there is memory for: their size is known when they are."""
     number, after = _FIRST_EVENTS, None
     while True:
-        loader = core.loader(key, names, number, 1, after)
+        loader = core.loader(names, number, 1, after)
         wanted = number
         try:
             for events in loader:

@@ -608,7 +608,7 @@ class _Job:
         # the new values as they would be stored
         other = DataStore.connect("memory:")
         with other.write_batch() as batch:
-            _store(batch, DataSet(other, self._dataset.path, self._dataset._key), what, set())
+            _store(batch, DataSet(other, other._core.dataset(self._dataset.path, self._dataset._core.key)), what, set())
         n = 0
         for name, keys in by_name.items():
             here, there = (_loaded(store, keys, name) for store in (self._store, other))
@@ -622,7 +622,7 @@ class _Job:
         """Treat existing products with other values according to `on_conflict`."""
         label, kind = name
         if self._on_conflict == "raise":
-            where = container_of(self._store, different[0][0])
+            where = container_of(self._store, self._store._core.container(different[0][0]))
             where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
             stored = (
                 f"{plural(file.new, 'product')} of this file, also of other events, "
@@ -639,7 +639,7 @@ class _Job:
         if self._on_conflict == "replace":
             batch = self._store._core.write_batch(_MAX_ITEMS, _MAX_BYTES, 0, True)
             for key, value in different:
-                batch.store(key, name, value or b"")
+                batch.store(self._store._core.container(key), name, value or b"")
             batch.close()
 
 
@@ -719,7 +719,7 @@ def _loaded(store: DataStore, keys: list[bytes], name: tuple[str, str]) -> list[
     if all(key[32:] != b"\xff" * 8 for key in keys):
         events = store._core.load_events(b"".join(keys), [name])
         return [events.value(0, at) for at in range(len(keys))]
-    return [store._core.load(key, name) for key in keys]
+    return [store._core.container(key).load(name) for key in keys]
 
 
 def _check_unique(keys: bytes) -> None:

@@ -744,7 +744,7 @@ def store_above(batch: WriteBatch, dataset: DataSet, some: Above) -> None:
     """
     n = len(some.numbers[0]) if some.numbers else 1
     keys = np.full((n, 5), _ABSENT, ">u8")
-    keys[:, :2] = np.frombuffer(dataset._key[:16], ">u8")
+    keys[:, :2] = np.frombuffer(dataset._core.uuid, ">u8")
     for at, values in enumerate(some.numbers):
         keys[:, 2 + at] = values
     batch._store_columns(keys.tobytes(), some.products, some.types, create=bool(some.numbers))

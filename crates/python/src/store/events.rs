@@ -7,8 +7,7 @@ use super::*;
 pub struct Loader {
     pub(super) loader: Mutex<Option<femtobarn::events::Loader>>,
     pub(super) passed: Passed,
-    pub(super) store: DataStore,
-    pub(super) types: Arc<Types>,
+    pub(super) origin: Arc<Origin>,
     pub(super) names: Vec<ProductName>,
 }
 
@@ -31,8 +30,7 @@ impl Loader {
         Ok(Some(Events {
             range: 0..loaded.len(),
             loaded: Arc::new(loaded),
-            store: self.store.clone(),
-            types: self.types.clone(),
+            origin: self.origin.clone(),
             names: self.names.clone(),
         }))
     }
@@ -52,8 +50,7 @@ impl Loader {
 pub struct Events {
     pub(super) loaded: Arc<Loaded>,
     pub(super) range: Range<usize>,
-    pub(super) store: DataStore,
-    pub(super) types: Arc<Types>,
+    pub(super) origin: Arc<Origin>,
     pub(super) names: Vec<ProductName>,
 }
 
@@ -69,13 +66,12 @@ impl Events {
         Self {
             loaded: self.loaded.clone(),
             range: start..self.range.end.min(start.saturating_add(n)),
-            store: self.store.clone(),
-            types: self.types.clone(),
+            origin: self.origin.clone(),
             names: self.names.clone(),
         }
     }
 
-    /// The keys of all events, concatenated.
+    /// Their keys, one behind the other.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let n = self.range.len() * Descriptor::LENGTH;
         PyBytes::new_with(py, n, |bytes| {
@@ -85,6 +81,26 @@ impl Events {
             }
             Ok(())
         })
+    }
+
+    /// One of them.
+    fn container(&self, at: usize) -> PyResult<Container> {
+        let at = self.range.start.saturating_add(at);
+        let event = self.loaded.descriptors_in(at..at.saturating_add(1)).next();
+        Ok(Container {
+            origin: self.origin.clone(),
+            descriptor: event.ok_or_else(|| usage("there are fewer events"))?,
+        })
+    }
+
+    /// All of them.
+    fn containers(&self) -> Vec<Container> {
+        let events = self.loaded.descriptors_in(self.range.clone());
+        let container = |descriptor| Container {
+            origin: self.origin.clone(),
+            descriptor,
+        };
+        events.map(container).collect()
     }
 
     /// The stored value of one product of an event.
@@ -126,18 +142,20 @@ impl Events {
         let arrays = detached(py, || {
             let pieces = [(&*self.loaded, self.range.clone())];
             let numbers = numbers.each_ref().map(String::as_str);
-            products::export(&self.types, &self.store, &pieces, &wanted, numbers)
+            let Origin { store, types, .. } = &*self.origin;
+            products::export(types, store, &pieces, &wanted, numbers)
         })?;
-        Ok(Batch::plain(arrays, self.store.url()))
+        Ok(Batch::plain(arrays, self.origin.store.url()))
     }
 
     /// The products as columns.
     fn arrays(&self, py: Python<'_>, with_numbers: bool) -> PyResult<Batch> {
         let columns = || {
             let pieces = [(&*self.loaded, self.range.clone())];
-            products::columns(&self.types, &self.store, &pieces, &self.names, with_numbers)
+            let Origin { store, types, .. } = &*self.origin;
+            products::columns(types, store, &pieces, &self.names, with_numbers)
         };
         let arrays = detached(py, columns)?;
-        Ok(Batch::plain(arrays, self.store.url()))
+        Ok(Batch::plain(arrays, self.origin.store.url()))
     }
 }

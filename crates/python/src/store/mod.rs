@@ -1,12 +1,14 @@
-//! Event stores. Containers are identified by their keys of 40 bytes (`docs/specs/event-store.md`); users see the
-//! classes in `python/femtobarn/_store`.
+//! Event stores, and what they hold; users see the classes in `python/femtobarn/_store`. Where there are many events, they
+//! are given by their keys of 40 bytes (`docs/specs/event-store.md`), concatenated.
 
 mod codec;
+mod container;
 mod events;
 mod queue;
 mod write_batch;
 
 pub use codec::{Codec, Encoded};
+pub use container::{Container, NamedDataSet};
 pub use events::{Events, Loader};
 pub use queue::Queue;
 pub use write_batch::WriteBatch;
@@ -18,9 +20,9 @@ use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
-    BatchOptions, Container, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
-    LoadOptions, Loaded, ObjectOptions, Overwrite, Passed, ProductId, ProductName, QueueMode,
-    Taken,
+    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, ItemType,
+    LoadOptions, Loaded, ObjectOptions, Overwrite, Parent, Passed, ProductId, ProductName,
+    QueueMode, Taken,
 };
 use femtobarn::products::{self, ClassNote, Column, Form, Types};
 use femtobarn::rows::Columns;
@@ -36,6 +38,7 @@ use crate::callback::locked;
 use crate::error::{events_to_python, goes_on, to_python, usage};
 use crate::fields::Fields;
 use codec::damaged;
+use container::Origin;
 
 /// A label and a type.
 type Name = (String, String);
@@ -80,13 +83,14 @@ fn pairs(names: Vec<ProductName>) -> Vec<Name> {
     names.into_iter().map(pair).collect()
 }
 
-fn descriptor(key: &[u8]) -> PyResult<Descriptor> {
+fn to_descriptor(key: &[u8]) -> PyResult<Descriptor> {
     Descriptor::from_bytes(key)
         .ok_or_else(|| usage("not a container key: expected the 40 bytes of a descriptor"))
 }
 
-fn key(py: Python<'_>, item: &Container) -> Py<PyBytes> {
-    PyBytes::new(py, &item.descriptor().to_bytes()).unbind()
+/// Whether two are the same store. Two in memory without a name are two, though their URLs are equal.
+fn is_same_store(one: &DataStore, other: &DataStore) -> bool {
+    one == other || (one.url() == other.url() && one.url() != "memory:")
 }
 
 fn overwrite(may: bool) -> Overwrite {
@@ -94,19 +98,6 @@ fn overwrite(may: bool) -> Overwrite {
         true => Overwrite::Replace,
         false => Overwrite::Keep,
     }
-}
-
-/// Products that were kept, as keys and names.
-fn kept(py: Python<'_>, ids: Vec<ProductId>) -> Vec<(Py<PyBytes>, String, String)> {
-    let one = |id: ProductId| {
-        let key = PyBytes::new(py, &id.container.to_bytes()).unbind();
-        (
-            key,
-            id.name.label().to_owned(),
-            id.name.type_name().to_owned(),
-        )
-    };
-    ids.into_iter().map(one).collect()
 }
 
 /// An event store.
@@ -117,28 +108,14 @@ pub struct Store {
     codec: Py<Codec>,
 }
 
-/// The name and the UUID of a dataset.
-type Named = (String, Py<PyBytes>);
-
 impl Store {
-    fn item(&self, key: &[u8]) -> PyResult<Container> {
-        Ok(Container::new(self.store.clone(), descriptor(key)?))
-    }
-
-    fn named_dataset(&self, path: &str, key: &[u8]) -> PyResult<DataSet> {
-        let path = DataSetPath::new(path).map_err(events_to_python)?;
-        let uuid = descriptor(key)?.dataset;
-        Ok(DataSet::new(self.store.clone(), path, uuid))
-    }
-
-    fn root(&self, path: &str) -> PyResult<DataSet> {
-        // names are looked up from the root, which needs no UUID
-        let path = DataSetPath::new(path).map_err(events_to_python)?;
-        let root = self.store.root();
-        match path.as_str() {
-            "" => Ok(root),
-            path => root.dataset(path).map_err(events_to_python),
-        }
+    fn origin(&self, path: Option<&str>) -> PyResult<Arc<Origin>> {
+        let path = path.map(DataSetPath::new).transpose();
+        Ok(Arc::new(Origin {
+            store: self.store.clone(),
+            types: self.types.clone(),
+            path: path.map_err(events_to_python)?,
+        }))
     }
 }
 
@@ -148,11 +125,6 @@ fn detached<T: Send>(
     run: impl FnOnce() -> Result<T, EventsError> + Send,
 ) -> PyResult<T> {
     py.detach(run).map_err(events_to_python)
-}
-
-fn named(py: Python<'_>, dataset: &DataSet) -> Named {
-    let key = key(py, dataset);
-    (dataset.path().as_str().to_owned(), key)
 }
 
 #[pymethods]
@@ -250,148 +222,37 @@ impl Store {
         self.store.backend().is_kept()
     }
 
-    #[getter]
-    fn n_targets(&self) -> usize {
-        self.store.backend().n_targets()
-    }
-
-    /// Whether both are the same open store.
     fn is_same(&self, other: &Self) -> bool {
-        self.store == other.store
+        is_same_store(&self.store, &other.store)
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.store.flush())
     }
 
-    /// Creates a dataset in another one.
-    fn create_dataset(
-        &self,
-        py: Python<'_>,
-        path: &str,
-        key: &[u8],
-        name: &str,
-    ) -> PyResult<Named> {
-        let parent = self.named_dataset(path, key)?;
-        let made = detached(py, || parent.create_dataset(name))?;
-        Ok(named(py, &made))
+    #[getter]
+    fn root(&self, py: Python<'_>) -> PyResult<Py<NamedDataSet>> {
+        NamedDataSet::of(py, &self.types, self.store.root())
     }
 
-    fn find_dataset(&self, py: Python<'_>, path: &str) -> PyResult<Option<Named>> {
-        let found = detached(py, || self.store.root().find_dataset(path))?;
-        Ok(found.map(|dataset| named(py, &dataset)))
+    /// The dataset of a name and a key, which are not compared with the store.
+    fn dataset(&self, py: Python<'_>, path: &str, key: &[u8]) -> PyResult<Py<NamedDataSet>> {
+        let path = DataSetPath::new(path).map_err(events_to_python)?;
+        let uuid = to_descriptor(key)?.dataset;
+        NamedDataSet::of(
+            py,
+            &self.types,
+            DataSet::new(self.store.clone(), path, uuid),
+        )
     }
 
-    fn dataset(&self, py: Python<'_>, path: &str) -> PyResult<Named> {
-        let found = py.detach(|| self.root(path))?;
-        Ok(named(py, &found))
-    }
-
-    fn datasets(&self, py: Python<'_>, path: &str) -> PyResult<Vec<Named>> {
-        let parent = py.detach(|| self.root(path))?;
-        let all = detached(py, || parent.datasets(None).collect::<Result<Vec<_>, _>>())?;
-        Ok(all.iter().map(|dataset| named(py, dataset)).collect())
-    }
-
-    fn delete_dataset(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        detached(py, || self.store.root().delete_dataset(path))
-    }
-
-    /// Deletes a dataset if it has this key; returns whether it has.
-    fn remove_dataset(&self, py: Python<'_>, path: &str, key: &[u8]) -> PyResult<bool> {
-        let dataset = self.named_dataset(path, key)?;
-        detached(py, || {
-            let is_left = dataset.is_left()?;
-            if is_left {
-                dataset.remove()?;
-            }
-            Ok(is_left)
+    /// The container of a key, in the dataset of a name, if it is known.
+    #[pyo3(signature = (key, path = None))]
+    fn container(&self, key: &[u8], path: Option<&str>) -> PyResult<Container> {
+        Ok(Container {
+            origin: self.origin(path)?,
+            descriptor: to_descriptor(key)?,
         })
-    }
-
-    fn create(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {
-        let parent = self.item(parent)?;
-        let made = detached(py, || parent.create(number))?;
-        Ok(key(py, &made))
-    }
-
-    fn child(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {
-        let child = self.item(parent)?.child(number).map_err(events_to_python)?;
-        Ok(key(py, &child))
-    }
-
-    fn get(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {
-        let parent = self.item(parent)?;
-        let found = detached(py, || parent.get(number))?;
-        Ok(key(py, &found))
-    }
-
-    fn exists(&self, py: Python<'_>, container: &[u8]) -> PyResult<bool> {
-        let item = self.item(container)?;
-        detached(py, || item.exists())
-    }
-
-    /// The numbers of the children of a container, from `start` up to `stop`, at most `limit`.
-    fn numbers(
-        &self,
-        py: Python<'_>,
-        container: &[u8],
-        start: u64,
-        stop: u64,
-        limit: usize,
-    ) -> PyResult<Vec<u64>> {
-        let item = self.item(container)?;
-        detached(py, || item.page(start..stop, limit))
-    }
-
-    fn remove(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
-        let item = self.item(container)?;
-        detached(py, || item.remove())
-    }
-
-    fn store(
-        &self,
-        py: Python<'_>,
-        container: &[u8],
-        name: Name,
-        value: &[u8],
-        replaces: bool,
-    ) -> PyResult<()> {
-        let (item, name) = (self.item(container)?, product_name(&name)?);
-        detached(py, || {
-            item.store(&name, value, overwrite(replaces)).map(drop)
-        })
-    }
-
-    fn load<'py>(
-        &self,
-        py: Python<'py>,
-        container: &[u8],
-        name: Name,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let (item, name) = (self.item(container)?, product_name(&name)?);
-        let found = detached(py, || item.load(&name))?;
-        Ok(found.map(|value| PyBytes::new(py, &value)))
-    }
-
-    /// The labels and types of the products of a container: all, or those with one label.
-    #[pyo3(signature = (container, label = None))]
-    fn names(&self, py: Python<'_>, container: &[u8], label: Option<&str>) -> PyResult<Vec<Name>> {
-        let item = self.item(container)?;
-        detached(py, || item.names(label)).map(pairs)
-    }
-
-    /// Removes one product, or all.
-    #[pyo3(signature = (container, name = None))]
-    fn remove_products(
-        &self,
-        py: Python<'_>,
-        container: &[u8],
-        name: Option<Name>,
-    ) -> PyResult<()> {
-        let item = self.item(container)?;
-        let name = name.as_ref().map(product_name).transpose()?;
-        detached(py, || item.remove_products(name.as_ref()))
     }
 
     /// Removes products of all events in containers, with one label, or also with one type; returns how many, and the
@@ -399,12 +260,11 @@ impl Store {
     fn remove_event_products(
         &self,
         py: Python<'_>,
-        containers: Vec<PyBackedBytes>,
+        containers: Vec<Bound<'_, Container>>,
         label: &str,
         type_name: Option<&str>,
     ) -> PyResult<(u64, Vec<Name>)> {
-        let items = containers.iter().map(|container| self.item(container));
-        let items = items.collect::<PyResult<Vec<_>>>()?;
+        let items: Vec<_> = containers.iter().map(|one| one.get().item()).collect();
         let (n, others) = detached(py, || {
             let (mut n, mut others) = (0, BTreeSet::new());
             for item in items {
@@ -475,45 +335,15 @@ impl Store {
     fn arrays(
         &self,
         py: Python<'_>,
-        containers: Vec<Vec<u8>>,
+        containers: Vec<Bound<'_, Container>>,
         names: Vec<Name>,
         with_numbers: bool,
     ) -> PyResult<Batch> {
-        let items = containers.iter().map(|container| self.item(container));
-        let items = items.collect::<PyResult<Vec<_>>>()?;
+        let items: Vec<_> = containers.iter().map(|one| one.get().item()).collect();
         let names = product_names(&names)?;
         let arrays = || products::arrays(&self.types, &self.store, &items, &names, with_numbers);
         let arrays = detached(py, arrays)?;
         Ok(Batch::plain(arrays, self.store.url()))
-    }
-
-    /// The number of events in a subrun, of runs in a dataset, or of subruns in a run.
-    fn n_children(&self, py: Python<'_>, container: &[u8]) -> PyResult<u64> {
-        let item = self.item(container)?;
-        detached(py, || {
-            let (mut n, mut from) = (0u64, 0);
-            loop {
-                let numbers = item.page(from.., PAGE)?;
-                n += numbers.len() as u64;
-                match numbers.last() {
-                    Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
-                    _ => return Ok(n),
-                }
-            }
-        })
-    }
-
-    /// For each product name that is stored with a container: label, type, how many events have one, and whether the
-    /// container itself does.
-    fn name_counts(&self, py: Python<'_>, container: &[u8]) -> PyResult<Vec<NameCount>> {
-        let parent = self.item(container)?.descriptor().placed_by();
-        let counts = detached(py, || self.store.backend().name_counts(&parent))?;
-        let count = |count: femtobarn::events::NameCount| {
-            let (label, type_name) = (count.name.label(), count.name.type_name());
-            let (label, type_name) = (label.to_owned(), type_name.to_owned());
-            (label, type_name, count.n_events, count.is_own)
-        };
-        Ok(counts.into_iter().map(count).collect())
     }
 
     /// The form in which products of a type are columns; if it must be bytes, the reason.
@@ -561,14 +391,13 @@ impl Store {
         py: Python<'_>,
         numbers: Vec<(String, Vec<u64>)>,
         columns: Vec<(ColumnSpec, Vec<Option<PyBackedBytes>>)>,
-        keys: Vec<PyBackedBytes>,
+        containers: Vec<Bound<'_, Container>>,
     ) -> PyResult<Batch> {
-        let mut arrays = Columns::new(keys.len()).with_texts_as_bytes();
+        let mut arrays = Columns::new(containers.len()).with_texts_as_bytes();
         for (name, values) in &numbers {
             arrays.add_numbers(name, values);
         }
-        let descriptors = keys.iter().map(|key| descriptor(key));
-        let descriptors = descriptors.collect::<PyResult<Vec<_>>>()?;
+        let descriptors: Vec<_> = containers.iter().map(|one| one.get().descriptor).collect();
         for (spec, values) in &columns {
             let column = column(spec)?;
             let values: Vec<Option<&[u8]>> = values.iter().map(|value| value.as_deref()).collect();
@@ -581,47 +410,19 @@ impl Store {
         Ok(Batch::plain(arrays.finish(), self.store.url()))
     }
 
-    /// Iterates over the events of a container and some of their products; from the one after `after`, if it is given.
-    #[pyo3(signature = (container, names, n_events, ahead, after = None, target = None))]
-    fn loader(
+    /// The products of known events, in the dataset of a name, if it is known; `keys` are their keys, one behind the other.
+    #[pyo3(signature = (keys, names, path = None))]
+    fn load_events(
         &self,
-        container: &[u8],
+        py: Python<'_>,
+        keys: &[u8],
         names: Vec<Name>,
-        n_events: usize,
-        ahead: usize,
-        after: Option<&[u8]>,
-        target: Option<usize>,
-    ) -> PyResult<Loader> {
-        let (store, own) = (self.store.clone(), descriptor(container)?);
-        let mut events = match after {
-            Some(seen) => EventChunks::after(store, own, descriptor(seen)?),
-            None => EventChunks::new(store, own),
-        };
-        if let Some(target) = target {
-            events = events.of_target(target);
-        }
-        let options = LoadOptions {
-            names: product_names(&names)?,
-            n_events,
-            ahead,
-        };
-        let names = options.names.clone();
-        let loader = femtobarn::events::Loader::start(&self.store, events, options);
-        Ok(Loader {
-            passed: loader.passed().clone(),
-            loader: Mutex::new(Some(loader)),
-            store: self.store.clone(),
-            types: self.types.clone(),
-            names,
-        })
-    }
-
-    /// The products of known events; `keys` are their keys, concatenated.
-    fn load_events(&self, py: Python<'_>, keys: &[u8], names: Vec<Name>) -> PyResult<Events> {
+        path: Option<&str>,
+    ) -> PyResult<Events> {
         let names = product_names(&names)?;
-        let mut groups: Vec<(femtobarn::events::Parent, Vec<u64>)> = Vec::new();
+        let mut groups: Vec<(Parent, Vec<u64>)> = Vec::new();
         for key in keys.chunks(Descriptor::LENGTH) {
-            let event = descriptor(key)?;
+            let event = to_descriptor(key)?;
             match groups.last_mut() {
                 Some((parent, events)) if *parent == event.placed_by() => events.push(event.event),
                 _ => groups.push((event.placed_by(), vec![event.event])),
@@ -631,8 +432,7 @@ impl Store {
         Ok(Events {
             range: 0..loaded.len(),
             loaded: Arc::new(loaded),
-            store: self.store.clone(),
-            types: self.types.clone(),
+            origin: self.origin(path)?,
             names,
         })
     }
@@ -655,7 +455,7 @@ impl Store {
         let batch = femtobarn::events::WriteBatch::new(&self.store, options);
         Ok(WriteBatch {
             batch: Mutex::new(Some(batch)),
-            types: self.types.clone(),
+            origin: self.origin(None)?,
         })
     }
 

@@ -11,10 +11,25 @@ use super::*;
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct WriteBatch {
     pub(super) batch: Mutex<Option<femtobarn::events::WriteBatch>>,
-    pub(super) types: Arc<Types>,
+    pub(super) origin: Arc<Origin>,
 }
 
+/// A product that was kept: its container, label and type.
+type Kept = (Container, String, String);
+
 impl WriteBatch {
+    fn kept(&self, ids: Vec<ProductId>) -> Vec<Kept> {
+        let one = |id: ProductId| {
+            let container = Container {
+                origin: self.origin.clone(),
+                descriptor: id.container,
+            };
+            let (label, type_name) = (id.name.label(), id.name.type_name());
+            (container, label.to_owned(), type_name.to_owned())
+        };
+        ids.into_iter().map(one).collect()
+    }
+
     fn with<T>(
         &self,
         run: impl FnOnce(&mut femtobarn::events::WriteBatch) -> Result<T, EventsError>,
@@ -35,7 +50,7 @@ impl WriteBatch {
         there: Option<&[bool]>,
         head: usize,
     ) -> PyResult<()> {
-        let events = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let events = keys.chunks(Descriptor::LENGTH).map(to_descriptor);
         let events = events.collect::<PyResult<Vec<_>>>()?;
         let store = |batch: &mut femtobarn::events::WriteBatch| {
             let is_there = |at: &usize| there.is_none_or(|all| all.get(*at) == Some(&true));
@@ -54,13 +69,19 @@ impl WriteBatch {
 
 #[pymethods]
 impl WriteBatch {
-    fn create(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
-        let container = descriptor(container)?;
+    fn create(&self, py: Python<'_>, container: &Bound<'_, Container>) -> PyResult<()> {
+        let container = container.get().descriptor;
         py.detach(|| self.with(|batch| batch.create(container)))
     }
 
-    fn store(&self, py: Python<'_>, container: &[u8], name: Name, value: &[u8]) -> PyResult<()> {
-        let (container, name) = (descriptor(container)?, product_name(&name)?);
+    fn store(
+        &self,
+        py: Python<'_>,
+        container: &Bound<'_, Container>,
+        name: Name,
+        value: &[u8],
+    ) -> PyResult<()> {
+        let (container, name) = (container.get().descriptor, product_name(&name)?);
         py.detach(|| self.with(|batch| batch.store(container, &name, value)))
     }
 
@@ -90,7 +111,7 @@ impl WriteBatch {
             true => (Form::BYTES, 8),
             false => (name.1.as_str(), 0),
         };
-        let rows = detached(py, || self.types.of(type_name, &name.0))?;
+        let rows = detached(py, || self.origin.types.of(type_name, &name.0))?;
         let encode = || {
             let (array, there) = products::present(&array, form, &name.0)?;
             Ok((rows.encode(&array)?, there))
@@ -101,15 +122,20 @@ impl WriteBatch {
 
     /// Creates containers, given by their concatenated keys, and their parents.
     fn create_all(&self, py: Python<'_>, keys: &[u8]) -> PyResult<()> {
-        let all = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let all = keys.chunks(Descriptor::LENGTH).map(to_descriptor);
         let all = all.collect::<PyResult<Vec<_>>>()?;
         let create = |batch: &mut femtobarn::events::WriteBatch| {
             let mut last = None;
             for container in &all {
                 let parent = container.placed_by();
                 if last.replace(parent) != Some(parent) {
-                    let item = Container::new(batch.datastore().clone(), parent.descriptor());
-                    for above in std::iter::successors(Some(item), Container::above) {
+                    let item = femtobarn::events::Container::new(
+                        batch.datastore().clone(),
+                        parent.descriptor(),
+                    );
+                    for above in
+                        std::iter::successors(Some(item), femtobarn::events::Container::above)
+                    {
                         if above.number().is_some() {
                             batch.create(above.descriptor())?;
                         }
@@ -130,18 +156,18 @@ impl WriteBatch {
         py.detach(|| self.with(femtobarn::events::WriteBatch::write_all))
     }
 
-    fn take_kept(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
+    fn take_kept(&self, py: Python<'_>) -> PyResult<Vec<Kept>> {
         let ids = py.detach(|| self.with(|batch| Ok(batch.take_kept())))?;
-        Ok(kept(py, ids))
+        Ok(self.kept(ids))
     }
 
     /// Writes the rest and closes the batch. Returns the products that were kept.
-    fn close(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
+    fn close(&self, py: Python<'_>) -> PyResult<Vec<Kept>> {
         let Some(batch) = py.detach(|| locked(&self.batch).take()) else {
             return Ok(Vec::new());
         };
         let written = detached(py, || batch.finish())?;
-        Ok(kept(py, written.kept))
+        Ok(self.kept(written.kept))
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

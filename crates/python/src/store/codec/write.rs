@@ -1,7 +1,7 @@
 //! Converts Python values to stored bytes.
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
-use femtobarn::events::DataStore;
+use femtobarn::events::{DataStore, Parent, Uuid};
 use femtobarn::schema::DType;
 use pyo3::PyTypeInfo as _;
 use pyo3::exceptions::{PyAttributeError, PyUnicodeEncodeError};
@@ -12,7 +12,8 @@ use pyo3::types::{PyMemoryView, PyString, PyTuple};
 
 use super::part::{Class, Part};
 use super::{Value, python};
-use crate::store::Store;
+use crate::store::container::Container;
+use crate::store::is_same_store;
 
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
@@ -240,26 +241,26 @@ impl Writer<'_> {
         if !value.is_instance(python::ptr(py)?)? {
             return Err(none_of(value, part));
         }
-        let into = value.getattr(intern!(py, "_store"))?;
-        if !into.is_none() {
-            let core = into.getattr(intern!(py, "_core"))?;
-            let other = &core.cast::<Store>().map_err(PyErr::from)?.get().store;
-            let (url, other_url) = (self.0.url(), other.url());
-            // two unnamed stores in memory differ, although their URLs are equal
-            if self.0 != other && (url != other_url || url == "memory:") {
-                let why = format!(
-                    "{} refers to {other_url} and cannot be stored in {url}: stored references do not name a store",
-                    value.str()?.to_string_lossy(),
-                );
-                return Err(Misfit::of("usage", why));
+        let target = value.getattr(intern!(py, "_core"))?;
+        let descriptor = match target.is_none() {
+            true => Parent::dataset(Uuid::NIL).descriptor(),
+            false => {
+                let target = target.cast::<Container>().map_err(PyErr::from)?.get();
+                let (url, other_url) = (self.0.url(), target.origin.store.url());
+                if !is_same_store(self.0, &target.origin.store) {
+                    let why = format!(
+                        "{} refers to {other_url} and cannot be stored in {url}: stored references do not name a \
+                         store",
+                        value.str()?.to_string_lossy(),
+                    );
+                    return Err(Misfit::of("usage", why));
+                }
+                target.descriptor
             }
-        }
-        let key = value.getattr(intern!(py, "_key"))?;
-        let key = key.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
-        let (uuid, numbers) = key.split_at_checked(16).unwrap_or_default();
-        out.extend_from_slice(uuid);
-        for number in numbers.as_chunks::<8>().0 {
-            out.extend_from_slice(&u64::from_be_bytes(*number).to_le_bytes());
+        };
+        out.extend_from_slice(&descriptor.dataset.0);
+        for number in [descriptor.run, descriptor.subrun, descriptor.event] {
+            out.extend_from_slice(&number.to_le_bytes());
         }
         let index: Option<u64> = value.getattr(intern!(py, "_index"))?.extract()?;
         out.extend_from_slice(&index.unwrap_or(u64::MAX).to_le_bytes());
