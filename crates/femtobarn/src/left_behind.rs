@@ -82,15 +82,16 @@ pub(crate) fn beside(file: &RootFile, paths: &[&str]) -> Result<Vec<LeftBehind>,
         let directory = file.directory(&above)?;
         let mut known: HashSet<&str> = paths.iter().copied().map(without_cycle).collect();
         let mut below: Vec<(&str, Vec<&str>)> = Vec::new();
+        let all = paths.clone();
         for path in paths {
             let Some((own, rest)) = path.split_once('/') else {
-                out.extend(other_cycles(&directory, path));
+                out.extend(other_cycles(&directory, path, &all));
                 continue;
             };
             known.insert(without_cycle(own));
             // keys may have slashes in their names
             if directory.get(path).is_some() {
-                out.extend(other_cycles(&directory, path));
+                out.extend(other_cycles(&directory, path, &all));
                 continue;
             }
             let rest = rest.trim_start_matches('/');
@@ -114,8 +115,8 @@ pub(crate) fn beside(file: &RootFile, paths: &[&str]) -> Result<Vec<LeftBehind>,
     Ok(out)
 }
 
-/// The other cycles of an object of a directory.
-fn other_cycles(directory: &Directory, name: &str) -> Vec<LeftBehind> {
+/// The other cycles of an object of a directory, but those that are named themselves.
+fn other_cycles(directory: &Directory, name: &str, named: &[&str]) -> Vec<LeftBehind> {
     let meant = directory.get_wanted(name, &holds_entries);
     let Some(meant) = meant.or_else(|| directory.get(name)) else {
         return Vec::new();
@@ -129,7 +130,13 @@ fn other_cycles(directory: &Directory, name: &str) -> Vec<LeftBehind> {
         // a later object of the same name need not be one of the same kind
         false => key.cycle > meant.cycle && holds_entries(key) == holds_entries(meant),
     };
-    let others = same.filter(|key| key.name == meant.name).filter(is_other);
+    let is_named = |key: &Key| {
+        let is_it = |name| directory.get_wanted(name, &holds_entries);
+        let mut found = named.iter().filter_map(|name| is_it(name));
+        found.any(|other| (&other.name, other.cycle) == (&key.name, key.cycle))
+    };
+    let others = same.filter(|key| key.name == meant.name && !is_named(key));
+    let others = others.filter(is_other);
     let other = others.map(|key| {
         let older = LeftBehind::older(&path, key);
         match key.cycle < meant.cycle {

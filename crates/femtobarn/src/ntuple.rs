@@ -5,13 +5,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use arrow_array::RecordBatch;
 use femtobarn_io::forked::lock;
 use femtobarn_io::{ByteSource, Settings, SourceMeta, Usage};
-use femtobarn_rntuple::array::{Arrays, arrow_schema};
+use femtobarn_rntuple::array::{ArrayError, Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
     Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
     explain, read, verify,
 };
+use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::SkippedFields;
@@ -91,13 +93,80 @@ impl Selection {
         self
     }
 
+    /// The same fields, with strings as Arrow's bytes: RNTuples and trees have strings that are not UTF-8.
+    pub(crate) fn with_raw_strings(mut self) -> Self {
+        let schema = Arc::make_mut(&mut self.schema);
+        let nodes = schema.columns.iter_mut().map(|(_, node)| node);
+        nodes.for_each(|node| store_plain(node, false));
+        self
+    }
+
     /// The Arrow schema of the result.
     pub fn arrow_schema(&self) -> array::ArrowSchema {
         arrow_schema(&self.schema.columns, &self.schema.slots)
     }
 }
 
+/// Has Arrow keep strings as bytes, whether or not they are UTF-8, and also optional values as lists.
+pub(crate) fn store_plain(node: &mut Node, also_optional: bool) {
+    match &mut node.kind {
+        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
+        NodeKind::String { index, chars } => {
+            node.kind = NodeKind::Bytes {
+                index: *index,
+                bytes: *chars,
+                class_name: String::new(),
+            };
+        }
+        NodeKind::Optional { index, item } => {
+            store_plain(item, also_optional);
+            if also_optional {
+                node.kind = NodeKind::List {
+                    index: *index,
+                    item: item.clone(),
+                    sort: ListSort::List,
+                };
+            }
+        }
+        NodeKind::List { item, .. } | NodeKind::Regular { item, .. } => {
+            store_plain(item, also_optional);
+        }
+        NodeKind::Record { members: below, .. }
+        | NodeKind::Variant {
+            alternatives: below,
+            ..
+        } => below
+            .iter_mut()
+            .for_each(|node| store_plain(node, also_optional)),
+    }
+}
+
 impl NTuple {
+    /// What was read of it, as Arrow arrays.
+    ///
+    /// # Errors
+    /// If Arrow has no such values: strings that are not UTF-8.
+    pub(crate) fn to_arrow(&self, arrays: &Arrays) -> Result<RecordBatch, RNTupleError> {
+        arrays.to_arrow().map_err(|error| {
+            let first = self.readers.first();
+            let (name, reason) = match error {
+                ArrayError::Arrow { column, source } => (column, source.to_string()),
+                other => (String::new(), other.to_string()),
+            };
+            RNTupleError::Unsupported {
+                url: first
+                    .map(|reader| reader.url().to_owned())
+                    .unwrap_or_default(),
+                ntuple: first
+                    .map(|reader| reader.path().to_owned())
+                    .unwrap_or_default(),
+                name,
+                reason: format!("Arrow does not take its values: {reason}"),
+                hint: String::new(),
+            }
+        })
+    }
+
     /// Opens files (URL, path of the ntuple in the file); the path may be left out where a file holds one ntuple.
     pub fn open(
         files: &[(String, Option<String>)],

@@ -59,14 +59,14 @@ fn branches_are_paired_by_their_own_names() {
     let inputs = [named("dotted"), named("turned")];
     for mode in [Mode::Filter, Mode::Strict, Mode::Union] {
         merged(&inputs, &output, &with(mode)).unwrap();
-        has_values(&output, "E", "a_b", &[1, 10]);
-        has_values(&output, "E", "a_b_2", &[2, 20]);
+        has_values(&output, "E", "a_b", &[2, 20]);
+        has_values(&output, "E", "a_b_2", &[1, 10]);
     }
     // matched as in conversions
     let options = femtobarn::convert::ConvertOptions::default();
     let converted = folder.path().join("converted.root");
     femtobarn::convert::convert(&inputs, &converted, &options, &|_| true).unwrap();
-    has_values(&converted, "E", "a_b", &[1, 10]);
+    has_values(&converted, "E", "a_b", &[2, 20]);
     // the other order
     let inputs = [named("turned"), named("dotted"), named("dotted")];
     merged(&inputs, &output, &with(Mode::Strict)).unwrap();
@@ -79,6 +79,21 @@ fn branches_are_paired_by_their_own_names() {
     merged(&apart, &output, &with(Mode::Union)).unwrap();
     has_values(&output, "E", "a_b", &[200, 0]);
     has_values(&output, "E", "a_b_2", &[0, 100]);
+    // conditions mean the branch that has the name itself
+    for (condition, expected) in [("a_b == 2", &[2][..]), ("a_b == 1", &[])] {
+        let chosen = MergeOptions {
+            entries: Entries::Where(Expression::parse(condition).unwrap()),
+            ..with(Mode::Filter)
+        };
+        merged(&[named("dotted")], &output, &chosen).unwrap();
+        has_values(&output, "E", "a_b", expected);
+    }
+    let chosen = MergeOptions {
+        entries: Entries::Where(Expression::parse("a_b > 0").unwrap()),
+        ..with(Mode::Union)
+    };
+    let error = merged(&[named("only_dotted"), named("plain")], &output, &chosen).unwrap_err();
+    assert_eq!(error.kind(), "usage", "{error}");
     // with selected entries
     let chosen = MergeOptions {
         entries: Entries::Where(Expression::parse("a_b < 15").unwrap()),
@@ -120,6 +135,14 @@ fn a_field_that_can_be_any_of_several_branches_is_refused() {
     let error = merged(&mixed[..2], &ntuple, &append).unwrap_err();
     assert!(error.to_string().contains("several branches"), "{error}");
     has_values(&ntuple, "E", "a_b", &[100]);
+    // which of both fields the branch became is not known
+    std::fs::remove_file(&ntuple).unwrap();
+    merged(&[named("dotted")], &ntuple, &verified()).unwrap();
+    let error = merged(&[named("only_dotted")], &ntuple, &append).unwrap_err();
+    assert!(error.to_string().contains("several branches"), "{error}");
+    merged(&[named("plain")], &ntuple, &append).unwrap();
+    has_values(&ntuple, "E", "a_b", &[2, 200]);
+    has_values(&ntuple, "E", "a_b_2", &[1, 0]);
 }
 
 #[test]
@@ -127,14 +150,19 @@ fn trees_are_paired_by_their_own_names() {
     let folder = TempDir::new().unwrap();
     let output = folder.path().join("out.root");
     let report = merged(&[named("spaced"), named("unspaced")], &output, &verified()).unwrap();
-    has_values(&output, "my_tree", "x", &[1]);
-    has_values(&output, "my_tree_2", "x", &[2, 3]);
-    let notes = &report.inputs[1].notes;
-    assert!(
-        notes
-            .iter()
-            .any(|(tree, note)| tree == "my_tree" && note.contains("my_tree_2"))
-    );
+    has_values(&output, "my_tree", "x", &[2, 3]);
+    has_values(&output, "my_tree_2", "x", &[1]);
+    let is_told = |notes: &[(String, String)]| {
+        let mut notes = notes.iter();
+        notes.any(|(tree, note)| tree == "my tree" && note.contains("my_tree_2"))
+    };
+    assert!(is_told(&report.inputs[0].notes));
+    let options = femtobarn::convert::ConvertOptions::default();
+    let converted = folder.path().join("converted.root");
+    let report =
+        femtobarn::convert::convert(&[named("spaced")], &converted, &options, &|_| true).unwrap();
+    has_values(&converted, "my_tree", "x", &[2]);
+    assert!(report.ntuples.iter().any(|ntuple| is_told(&ntuple.notes)));
 }
 
 #[test]

@@ -125,6 +125,10 @@ impl Source {
         leave_out_odd_projected(&mut fields, &mut skipped);
         let read: Vec<String> = meant.iter().map(|(name, _)| name.clone()).collect();
         let selection = ntuple.select(Some(&read))?.telling();
+        let selection = match output {
+            Format::Root => selection.with_raw_strings(),
+            _ => selection,
+        };
         let (attributes, left_behind) = attributes::find(&ntuple, output);
         let notes = match output {
             Format::Root => no_longer_quantized(descriptor, &chosen),
@@ -183,7 +187,7 @@ impl Source {
         if !fit.is_empty() {
             shaped = tree::shape(model, ntuple, reader, &fit, how)?;
         }
-        let selection = selection.telling();
+        let selection = selection.telling().with_raw_strings();
         let origins = shaped.origins(model);
         let meant = shaped.read.into_iter();
         let meant: Vec<_> = meant.map(|(name, id)| (name, Origin::Branch(id))).collect();

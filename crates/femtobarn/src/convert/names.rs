@@ -22,6 +22,12 @@ struct Given<K> {
     taken: HashSet<String>,
     /// Names that several branches or trees would have.
     shared: BTreeSet<String>,
+    /// Names that branches or trees of the file have themselves: no others get them.
+    own: HashSet<String>,
+    /// Names that differ from those of the branches or trees.
+    changed: BTreeSet<String>,
+    /// Names of branches or trees that others had been given before, in other files.
+    displaced: BTreeSet<String>,
 }
 
 impl<K> Default for Given<K> {
@@ -30,24 +36,36 @@ impl<K> Default for Given<K> {
             names: HashMap::new(),
             taken: HashSet::new(),
             shared: BTreeSet::new(),
+            own: HashSet::new(),
+            changed: BTreeSet::new(),
+            displaced: BTreeSet::new(),
         }
     }
 }
 
 impl<K: Eq + Hash> Given<K> {
-    /// The name that was given, or is given now: the plain name, with a number if it is taken.
-    fn give(&mut self, meant: K, plain: &str) -> String {
+    /// The name that was given, or is given now: the plain name, with a number if it is taken, or if others have it
+    /// themselves (`is_own` says that this one has it).
+    fn give(&mut self, meant: K, plain: &str, is_own: bool) -> String {
         if let Some(known) = self.names.get(&meant) {
             return known.clone();
         }
         let mut name = plain.to_owned();
         let mut number = 2;
-        while !self.taken.insert(name.clone()) {
+        while (!is_own || name != plain) && self.own.contains(&name)
+            || !self.taken.insert(name.clone())
+        {
             name = format!("{plain}_{number}");
             number += 1;
         }
         if name != plain {
             self.shared.extend([plain.to_owned(), name.clone()]);
+            if is_own {
+                self.displaced.insert(plain.to_owned());
+            }
+        }
+        if !is_own {
+            self.changed.insert(name.clone());
         }
         self.names.insert(meant, name.clone());
         name
@@ -63,8 +81,15 @@ pub(crate) struct FieldNames {
 }
 
 impl FieldNames {
-    pub(super) fn give(&mut self, meant: Meant, plain: &str) -> String {
-        self.given.give(meant, plain)
+    /// Names that branches of a tree have themselves.
+    pub(super) fn keep_own<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        self.given.own = names.map(str::to_owned).collect();
+    }
+
+    /// The name of a field of a branch, as a field can have it.
+    pub(super) fn give(&mut self, meant: Meant, branch: &str) -> String {
+        let plain = plain_name(branch);
+        self.given.give(meant, &plain, plain == branch)
     }
 
     /// The name of the collection of arrays with one counter, numbered as ROOT's importer does.
@@ -74,7 +99,7 @@ impl FieldNames {
         }
         let plain = format!("_collection{}", self.n_collections);
         self.n_collections += 1;
-        self.given.give(meant, &plain)
+        self.given.give(meant, &plain, true)
     }
 
     /// Takes a name, if it is free.
@@ -92,9 +117,15 @@ pub(crate) struct TreeNames {
 }
 
 impl TreeNames {
+    /// Paths that trees of a file have themselves.
+    pub(super) fn keep_own<'n>(&mut self, paths: impl Iterator<Item = &'n str>) {
+        self.given.own = paths.map(str::to_owned).collect();
+    }
+
     /// The path of the ntuple that the tree of a path becomes.
     pub(super) fn give(&mut self, path: &str) -> String {
-        self.given.give(path.to_owned(), &plain_ntuple_name(path))
+        let plain = plain_ntuple_name(path);
+        self.given.give(path.to_owned(), &plain, plain == path)
     }
 
     /// The names of the fields of a tree.
@@ -111,12 +142,29 @@ impl TreeNames {
         self.given.shared.contains(ntuple)
     }
 
-    /// Field names of an ntuple that several branches could get.
-    pub(crate) fn shared_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
+    /// The fields of the trees that become an ntuple.
+    fn fields_of(&self, ntuple: &str) -> impl Iterator<Item = &FieldNames> {
         let trees = self.given.names.iter();
         let trees = trees.filter(move |(_, name)| *name == ntuple);
-        let fields = trees.filter_map(|(tree, _)| self.fields.get(tree));
+        trees.filter_map(|(tree, _)| self.fields.get(tree))
+    }
+
+    /// Field names of an ntuple that several branches could get.
+    pub(crate) fn shared_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
+        let fields = self.fields_of(ntuple);
         fields.flat_map(|fields| fields.given.shared.iter().map(String::as_str))
+    }
+
+    /// Field names of an ntuple that are not those of the branches.
+    pub(crate) fn changed_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
+        let fields = self.fields_of(ntuple);
+        fields.flat_map(|fields| fields.given.changed.iter().map(String::as_str))
+    }
+
+    /// The first branch whose field has another name, because a branch of an earlier file has been given its name.
+    pub(crate) fn displaced_field(&self) -> Option<&str> {
+        let mut fields = self.fields.values();
+        fields.find_map(|fields| fields.given.displaced.first().map(String::as_str))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::SkippedField;
 use femtobarn_rootfile::{Key, without_cycle};
 use femtobarn_ttree::is_tree;
 
@@ -244,6 +245,7 @@ fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, Stri
 
 /// Names that ntuples can have, each of one, and those that other files have given.
 pub(super) fn give_names(parts: &mut [Part], names: &mut TreeNames) {
+    names.keep_own(parts.iter().map(|part| &*part.object.0));
     for part in parts {
         part.name = Some(names.give(&part.object.0));
         part.names = names.of(&part.object.0);
@@ -287,11 +289,20 @@ pub(super) fn open(
             .collect();
         let of_part = |error| (at, error);
         let ntuple = part.ntuple().map_err(of_part)?;
+        let readers = ntuple.iter().flat_map(NTuple::readers);
+        let skipped = readers.flat_map(|reader| reader.descriptor().skipped.iter());
+        let damaged: Vec<SkippedField> = skipped.filter(|it| it.is_damage).cloned().collect();
         let part_options = part.options(options);
         let given = (ntuple, part.path.as_deref());
         let how = (&part_options, &part.names);
         let opened = Source::open_part(&part.inputs, given, output, how, &own);
         let mut source = opened.map_err(of_part)?;
+        if purpose == Purpose::Output
+            && let Some(name) = part.name.as_ref().filter(|name| *name != part.path())
+        {
+            let note = format!("the tree is called {name:?}");
+            source.notes.push((part.path().to_owned(), note));
+        }
         let own = std::mem::take(&mut source.unmatched);
         unmatched = Some(match unmatched {
             None => own,
@@ -300,6 +311,14 @@ pub(super) fn open(
                 known
             }
         });
+        if purpose == Purpose::Merge
+            && let Some(damage) = damaged.iter().find(|damage| {
+                let mut skipped = source.skipped.iter();
+                skipped.any(|(field, _)| *field == damage.name)
+            })
+        {
+            return Err((at, unreadable_branch(&part, damage)));
+        }
         let is_chosen = !options.fields.is_empty() || !options.drop.is_empty();
         if is_one || source.fields.iter().any(has_data) {
             out.push((at, part, source));
@@ -317,6 +336,17 @@ pub(super) fn open(
     match unmatched.and_then(|mut all| all.pop_first()) {
         Some((_, error)) if purpose == Purpose::Output => Err((0, error)),
         _ => Ok(out),
+    }
+}
+
+/// The error of a merge that would leave a damaged branch behind.
+fn unreadable_branch(part: &Part, damage: &SkippedField) -> RNTupleError {
+    RNTupleError::Inconsistent {
+        url: part.inputs.first().map(Input::shown).unwrap_or_default(),
+        ntuple: part.path().to_owned(),
+        what: format!("branch {:?}", damage.name),
+        expected: "a branch that can be read".to_owned(),
+        found: damage.reason.clone(),
     }
 }
 

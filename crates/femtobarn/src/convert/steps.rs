@@ -7,7 +7,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageCache, ReadOptions};
 
 use super::origins::{self, Origin};
-use super::source::{Batches, refused};
+use super::source::Batches;
 use crate::inputs::share;
 use crate::ntuple::{NTuple, Selection};
 
@@ -33,9 +33,7 @@ pub(super) fn steps(
             ..ReadOptions::default()
         };
         let arrays = ntuple.read(&selection, range, &options)?;
-        arrays
-            .to_arrow()
-            .map_err(|error| refused(&error.to_string(), "Arrow rejects it"))
+        ntuple.to_arrow(&arrays)
     };
     Ok(Box::new(ranges.into_iter().map(read)))
 }

@@ -131,6 +131,10 @@ pub(super) fn shape(
         apart: BTreeMap::new(),
         projected: Vec::new(),
     };
+    let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
+    let own = names.map(|branch| branch.name.as_str());
+    let own = own.filter(|name| plain_name(name) == *name);
+    shaper.out.names.keep_own(own);
     shaper.find_counters();
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
@@ -415,7 +419,7 @@ impl Shaper<'_> {
 
     /// A name for a field that ROOT takes and that nothing else has.
     fn free_name(&mut self, meant: Meant, branch: &str) -> String {
-        let name = self.out.names.give(meant, &plain_name(branch));
+        let name = self.out.names.give(meant, branch);
         if name != branch {
             self.out
                 .notes

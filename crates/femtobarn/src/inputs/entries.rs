@@ -110,7 +110,7 @@ impl<'e> Chooser<'e> {
                     ..ReadOptions::default()
                 };
                 let arrays = ntuple.read(selection, range.clone(), &options)?;
-                let batch = arrays.to_arrow().map_err(RNTupleError::internal)?;
+                let batch = ntuple.to_arrow(&arrays)?;
                 let chosen = expression.evaluate(&batch, range.start)?;
                 let runs = chosen.values().set_slices();
                 let entry = |at: usize| range.start + at as u64;

@@ -80,7 +80,7 @@ pub(super) fn keys_of(
         ..ReadOptions::default()
     };
     let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &options)?;
-    let batch = arrays.to_arrow().map_err(RNTupleError::internal)?;
+    let batch = ntuple.to_arrow(&arrays)?;
     let mut columns = Vec::with_capacity(on.len());
     for name in on {
         let column = batch.column_by_name(name).and_then(integers);

@@ -115,6 +115,14 @@ impl Trees {
             };
             self.inputs.insert(at, converted);
         }
+        let chooses = !options.fields.is_empty() || matches!(options.entries, Entries::Where(_));
+        if let Some(name) = self.names.displaced_field().filter(|_| chooses) {
+            let what = format!(
+                "branch {name:?}, and a branch of an earlier file whose name a field cannot have, get the same field \
+                 name: convert the files first, each by itself"
+            );
+            return Err(RNTupleError::Usage { what });
+        }
         let staged = staged.finish()?;
         let opened = Opened::of(LocalSource::open(staged.path())?)?;
         let keys = objects::newest(&opened.file)?.into_iter().collect();
@@ -173,7 +181,9 @@ impl Trees {
 
     /// Whether several trees could get this path, or several branches a field name of it.
     pub fn has_names_of(&self, ntuple: &str) -> bool {
-        self.names.is_shared(ntuple) || self.names.shared_fields(ntuple).next().is_some()
+        self.names.is_shared(ntuple)
+            || self.names.shared_fields(ntuple).next().is_some()
+            || self.names.changed_fields(ntuple).next().is_some()
     }
 
     /// Checks that the names of an ntuple, which was not converted from a tree, and of its fields match one tree and one branch
@@ -190,9 +200,26 @@ impl Trees {
             );
             return Err(RNTupleError::Usage { what });
         }
-        let mut shared = self.names.shared_fields(path);
         let own = |name: &&str| reader.descriptor().field_names().any(|own| own == *name);
-        match shared.find(own) {
+        let is_numbered = |name: &&str| {
+            let mut fields = reader.descriptor().field_names();
+            fields.any(|own| {
+                let number = own
+                    .strip_prefix(*name)
+                    .and_then(|rest| rest.strip_prefix('_'));
+                number.is_some_and(|number| number.parse::<u32>().is_ok())
+            })
+        };
+        let changed = self.names.changed_fields(path);
+        // which of these a branch is that had its name changed is not known
+        let changed = changed.filter(|name| own(name) && is_numbered(name));
+        match self
+            .names
+            .shared_fields(path)
+            .filter(own)
+            .chain(changed)
+            .next()
+        {
             None => Ok(()),
             Some(name) => Err(RNTupleError::Usage {
                 what: format!(

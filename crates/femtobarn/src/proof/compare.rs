@@ -4,7 +4,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_primitive_array, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
 
 /// Maximum number of bytes of a string that are shown.
 const MOST: usize = 60;
@@ -18,34 +17,6 @@ pub(crate) struct Unequal {
     pub item: String,
     pub found: String,
     pub expected: String,
-}
-
-/// Has Arrow keep all that is stored: strings as bytes, whether or not they are UTF-8, and optional values as lists.
-pub(super) fn make_plain(node: &mut Node) {
-    match &mut node.kind {
-        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
-        NodeKind::String { index, chars } => {
-            node.kind = NodeKind::Bytes {
-                index: *index,
-                bytes: *chars,
-                class_name: String::new(),
-            };
-        }
-        NodeKind::Optional { index, item } => {
-            make_plain(item);
-            node.kind = NodeKind::List {
-                index: *index,
-                item: item.clone(),
-                sort: ListSort::List,
-            };
-        }
-        NodeKind::List { item, .. } | NodeKind::Regular { item, .. } => make_plain(item),
-        NodeKind::Record { members: below, .. }
-        | NodeKind::Variant {
-            alternatives: below,
-            ..
-        } => below.iter_mut().for_each(make_plain),
-    }
 }
 
 /// Entries of which all values are zero, empty or missing.

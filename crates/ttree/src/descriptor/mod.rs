@@ -59,6 +59,7 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
         owners: Vec::new(),
         top_level: Vec::new(),
         skipped: Vec::new(),
+        all_lack: all_lack(model),
         names: HashSet::new(),
         owners_of_names: owners_of_names(model),
         seen: HashMap::new(),
@@ -111,6 +112,12 @@ fn owners_of_names(model: &TreeModel) -> HashMap<&str, BranchId> {
     owners
 }
 
+fn all_lack(model: &TreeModel) -> bool {
+    let mut filled = model.branches.iter();
+    filled.any(|branch| branch.lacks.is_some())
+        && (model.branches.iter()).all(|branch| branch.leaves.is_empty() || branch.lacks.is_some())
+}
+
 struct Builder<'m> {
     model: &'m TreeModel,
     fields: Vec<Field>,
@@ -118,6 +125,8 @@ struct Builder<'m> {
     owners: Vec<Owner>,
     top_level: Vec<FieldId>,
     skipped: Vec<SkippedField>,
+    /// Whether no branch has all entries that the tree claims.
+    all_lack: bool,
     names: HashSet<String>,
     /// The branch that a name without a path stands for.
     owners_of_names: HashMap<&'m str, BranchId>,
@@ -149,7 +158,8 @@ impl Builder<'_> {
             Ok(Meaning::Values { shape, content }) => match branch.and_then(|b| b.lacks.clone()) {
                 None => self.add_branch(id, &name, shape, content),
                 Some(reason) => {
-                    let is_damage = branch.is_some_and(|branch| branch.lacks_own);
+                    // others may be filled less often, but not all
+                    let is_damage = self.all_lack || branch.is_some_and(|branch| branch.lacks_own);
                     return self.skip(name, reason, is_damage);
                 }
             },
