@@ -20,8 +20,8 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent.parent / "python/femtobarn/_aio"
 MARK = re.compile(r"    # twins of _(\w+)\.(\w+)")
-LEFT_OUT = {"DataStore": {"aio"}, "Ptr": {"from_record"}}  # what makes what a twin is of
-NOT_RETURNED = {"Ptr"}  # a reference is a value, which can be stored
+LEFT_OUT = {"DataStore": {"aio"}, "Ptr": {"from_record"}}  # these make the objects of twins
+NOT_RETURNED = {"Ptr"}  # methods return references without a twin: they are values, which can be stored
 
 
 @dataclass

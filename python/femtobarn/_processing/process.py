@@ -32,7 +32,7 @@ from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import plural
 from femtobarn._store.arguments import at_least
-from femtobarn._store.containers import Holder
+from femtobarn._store.containers import Holder, count_events
 from femtobarn._store.product_names import listed
 from femtobarn._store.threads import check_wanted
 from femtobarn._store.twins import instead
@@ -47,7 +47,6 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 _TRIES = 3
 _BATCH = 64
 _COLUMNS = 1024  # events per batch, if the function takes batches: their cost per call is that of columns
-_COUNTED = 65_536  # events counted together
 _PATIENCE = 0.5  # timeout in seconds for counting all events, for the progress bar
 _PER_WORKER = 8  # minimum number of batches per worker
 _AHEAD = 1024  # pieces that may be finished before the slowest one: allows it to take a thousand times as long
@@ -268,14 +267,8 @@ def _size(source: Holder[Any] | NTuple, by: str, executor: Any, workers: int | N
     if by == "event":
         return _BATCH
     most = n_batches * _COLUMNS
-    loader = source._core.loader([], min(most, _COUNTED), 1)
-    n = 0
-    with contextlib.closing(loader):
-        for some in loader:
-            n += len(some)
-            if n >= most:
-                return _COLUMNS
-    return max(n // n_batches, _BATCH)
+    n = count_events(source._core, lambda n: n >= most)
+    return _COLUMNS if n >= most else max(n // n_batches, _BATCH)
 
 
 def _n_workers(executor: Any, workers: int | None) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from femtobarn._files.pickled import pickled_files, unpickled
 from femtobarn._processing.statistics import TimeStatistics
+from femtobarn._store.containers import count_events
 from femtobarn._store.prefetch import EventBatch, opened
 from femtobarn._store.product_names import check_first, resolved
 from femtobarn.errors import FemtobarnError, UsageError
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 _KEY = 40
-_COUNTED = 65_536  # events that are counted together
 _FIRST = 16  # first events in which products are looked up
 # Errors of a whole store, which would affect all further events.
 _OF_A_STORE = {
@@ -201,14 +201,8 @@ class StoreWork:
 
     def total(self, patience: float) -> int | None:
         until = time.monotonic() + patience
-        loader = self._core.loader([], _COUNTED, 1)
-        n = 0
-        with contextlib.closing(loader):
-            for some in loader:
-                n += len(some)
-                if time.monotonic() > until:
-                    return None
-        return n
+        n = count_events(self._core, lambda _: time.monotonic() > until)
+        return None if time.monotonic() > until else n
 
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes

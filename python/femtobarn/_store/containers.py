@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._shared.compat import known_options
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from femtobarn._store.datastore import DataStore
     from femtobarn._store.write_batch import WriteBatch
 
-__all__ = ["Event", "Holder", "Run", "SubRun", "container_of"]
+__all__ = ["Event", "Holder", "Run", "SubRun", "container_of", "count_events", "of_key"]
 
 _PAGE = 4096
 _COUNTED = 65_536  # events whose keys are fetched together to be counted
@@ -53,15 +54,15 @@ class Holder(Container, Generic[_Child]):
             return self._children(*number_range(number))
         return self._child(self._store, self._core.get(checked_number(number)))
 
-    def _pages(self, start: int = 0, stop: int = ABSENT) -> Generator[list[_Child], None, None]:
+    def _pages(self, start: int = 0, stop: int = ABSENT) -> Generator[Iterable[_Child], None, None]:
         """Iterate over its containers, in pages of one request."""
         self._check_there()
         while start < stop:
-            page = self._core.children(start, stop, _PAGE)
-            yield [self._child(self._store, core) for core in page]
-            if len(page) < _PAGE:
+            numbers = self._core.numbers(start, stop, _PAGE)
+            yield map(self._child, itertools.repeat(self._store), map(self._core.child, numbers))
+            if len(numbers) < _PAGE:
                 return
-            start = page[-1].number + 1
+            start = numbers[-1] + 1
 
     _children = paged(_pages)
 
@@ -102,7 +103,7 @@ class Holder(Container, Generic[_Child]):
         return self._core.numbers(checked_number(start), stop, 2**63 - 1)
 
     @paged
-    def events(self, *, batch_size: int = 16_384) -> Iterator[list[Event]]:
+    def events(self, *, batch_size: int = 16_384) -> Iterator[Iterable[Event]]:
         """Iterate over all events, sorted by run, subrun and event.
 
         Parameters
@@ -124,7 +125,7 @@ class Holder(Container, Generic[_Child]):
         loader = self._core.loader([], at_least("batch_size", batch_size, 1), 1)
         try:
             for some in loader:
-                yield [Event(self._store, core) for core in some.containers()]
+                yield map(Event, itertools.repeat(self._store), map(some.container, range(len(some))))
         finally:
             loader.close()
 
@@ -151,11 +152,7 @@ class Holder(Container, Generic[_Child]):
         1
         """
         self._check_there()
-        loader = self._core.loader([], _COUNTED, 1)
-        try:
-            return sum(len(some) for some in loader)
-        finally:
-            loader.close()
+        return count_events(self._core)
 
     @reads
     def event_products(self) -> dict[Product, int]:
@@ -350,6 +347,17 @@ class Run(Holder[SubRun]):
 
     def _subruns(self) -> Iterator[SubRun]:
         return self._children()
+
+
+def count_events(core: _core.Container, is_enough: Callable[[int], bool] = lambda _: False) -> int:
+    """Count the events of a container by reading their keys, until there are enough."""
+    n = 0
+    with contextlib.closing(core.loader([], _COUNTED, 1)) as loader:
+        for some in loader:
+            n += len(some)
+            if is_enough(n):
+                break
+    return n
 
 
 def container_of(store: DataStore, core: _core.Container) -> Container:

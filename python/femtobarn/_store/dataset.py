@@ -207,7 +207,7 @@ class DataSet(Holder[Run]):
         return value
 
     @paged
-    def datasets(self) -> Iterator[list[DataSet]]:
+    def datasets(self) -> Iterator[Iterable[DataSet]]:
         """Iterate over its datasets, sorted by name.
 
         Yields
@@ -218,7 +218,7 @@ class DataSet(Holder[Run]):
         yield [DataSet(self._store, core) for core in self._core.datasets()]
 
     @paged
-    def runs(self) -> Iterator[list[Run]]:
+    def runs(self) -> Iterator[Iterable[Run]]:
         """Iterate over its runs, sorted by number.
 
         Returns

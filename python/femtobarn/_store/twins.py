@@ -1,4 +1,4 @@
-"""What methods say about their twins for asyncio, which `scripts/write_aio.py` writes into `femtobarn._aio`.
+"""Marks of methods, which say what their twins for asyncio do; `scripts/write_aio.py` writes the twins.
 
 The twin of a method is awaited. If it is cancelled, it ends when its outcome is known: done completely or not at all.
 `reads`, `at_once` and `paged` mark methods whose twins differ from this.
@@ -10,7 +10,7 @@ import functools
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 __all__ = ["at_once", "instead", "paged", "reads"]
@@ -33,15 +33,15 @@ def at_once(method: F) -> F:
     return method
 
 
-def paged(method: Callable[Concatenate[S, P], Iterator[list[R]]]) -> Callable[Concatenate[S, P], Iterator[R]]:
-    """Make a generator of pages, each of one request, a generator of their items; its twin fetches a page ahead."""
+def paged(method: Callable[Concatenate[S, P], Iterator[Iterable[R]]]) -> Callable[Concatenate[S, P], Iterator[R]]:
+    """Make a generator of pages, one per request, a generator of their items; its twin fetches one page ahead."""
 
     @functools.wraps(method)
     def items(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         return itertools.chain.from_iterable(method(self, *args, **kwargs))
 
     signature = inspect.signature(method)
-    item = re.sub(r"\[list\[(.*)\]\]$", r"[\1]", signature.return_annotation)
+    item = re.sub(r"\[Iterable\[(.*)\]\]$", r"[\1]", signature.return_annotation)
     vars(items).update(twin="paged", pages=method, __signature__=signature.replace(return_annotation=item))
     return items
 

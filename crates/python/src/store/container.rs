@@ -29,12 +29,10 @@ impl Container {
         Some(DataSet::new(store.clone(), path, self.descriptor.dataset))
     }
 
-    /// Another one of the same dataset.
-    fn beside(&self, other: &femtobarn::events::Container) -> Self {
-        Self {
-            origin: self.origin.clone(),
-            descriptor: other.descriptor(),
-        }
+    /// Another container of the same dataset.
+    fn beside(&self, descriptor: Descriptor) -> Self {
+        let origin = self.origin.clone();
+        Self { origin, descriptor }
     }
 }
 
@@ -68,12 +66,7 @@ impl Container {
     /// How many containers it is in: 0 for a dataset, 3 for an event.
     #[getter]
     fn level(&self) -> usize {
-        match self.descriptor.item_type() {
-            ItemType::DataSet => 0,
-            ItemType::Run => 1,
-            ItemType::SubRun => 2,
-            ItemType::Event => 3,
-        }
+        self.descriptor.item_type() as usize
     }
 
     /// The number of a run, subrun or event.
@@ -85,21 +78,13 @@ impl Container {
 
     /// The container of a lower level that it is in: its dataset, run or subrun.
     fn above(&self, level: usize) -> Self {
-        let Descriptor {
-            dataset,
-            run,
-            subrun,
-            ..
-        } = self.descriptor;
+        let own = self.descriptor;
         let above = match level {
-            0 => Parent::dataset(dataset),
-            1 => Parent::run(dataset, run),
-            _ => Parent::subrun(dataset, run, subrun),
+            0 => Parent::dataset(own.dataset),
+            1 => Parent::run(own.dataset, own.run),
+            _ => own.placed_by(),
         };
-        Self {
-            origin: self.origin.clone(),
-            descriptor: above.descriptor(),
-        }
+        self.beside(above.descriptor())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -122,18 +107,18 @@ impl Container {
 
     fn create(&self, py: Python<'_>, number: u64) -> PyResult<Self> {
         let made = detached(py, || self.item().create(number))?;
-        Ok(self.beside(&made))
+        Ok(self.beside(made.descriptor()))
     }
 
     /// The container of a number in it, which need not exist.
     fn child(&self, number: u64) -> PyResult<Self> {
         let child = self.item().child(number).map_err(events_to_python)?;
-        Ok(self.beside(&child))
+        Ok(self.beside(child.descriptor()))
     }
 
     fn get(&self, py: Python<'_>, number: u64) -> PyResult<Self> {
         let found = detached(py, || self.item().get(number))?;
-        Ok(self.beside(&found))
+        Ok(self.beside(found.descriptor()))
     }
 
     fn exists(&self, py: Python<'_>) -> PyResult<bool> {
@@ -151,15 +136,6 @@ impl Container {
     /// The numbers of the containers in it, from `start` up to `stop`, at most `limit`.
     fn numbers(&self, py: Python<'_>, start: u64, stop: u64, limit: usize) -> PyResult<Vec<u64>> {
         detached(py, || self.item().page(start..stop, limit))
-    }
-
-    /// The containers of these numbers.
-    fn children(&self, py: Python<'_>, start: u64, stop: u64, limit: usize) -> PyResult<Vec<Self>> {
-        let numbers = self.numbers(py, start, stop, limit)?;
-        numbers
-            .into_iter()
-            .map(|number| self.child(number))
-            .collect()
     }
 
     /// How many containers are in it.
@@ -278,7 +254,7 @@ impl NamedDataSet {
         self.dataset.path().as_str()
     }
 
-    /// Creates a dataset in it, including those between.
+    /// Creates a dataset in it, including the datasets between.
     fn create_dataset(&self, py: Python<'_>, name: &str) -> PyResult<Py<Self>> {
         let made = detached(py, || self.dataset.create_dataset(name))?;
         Self::of(py, &self.types, made)
@@ -294,7 +270,7 @@ impl NamedDataSet {
         Ok(detached(py, || self.dataset.find_dataset(name))?.is_some())
     }
 
-    /// The datasets in that which has its name now.
+    /// The datasets in the dataset that has its name now.
     fn datasets(&self, py: Python<'_>) -> PyResult<Vec<Py<Self>>> {
         let all = detached(py, || {
             let root = self.dataset.datastore().root();

@@ -71,7 +71,7 @@ impl Events {
         }
     }
 
-    /// Their keys, one behind the other.
+    /// Their keys, concatenated.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let n = self.range.len() * Descriptor::LENGTH;
         PyBytes::new_with(py, n, |bytes| {
@@ -91,16 +91,6 @@ impl Events {
             origin: self.origin.clone(),
             descriptor: event.ok_or_else(|| usage("there are fewer events"))?,
         })
-    }
-
-    /// All of them.
-    fn containers(&self) -> Vec<Container> {
-        let events = self.loaded.descriptors_in(self.range.clone());
-        let container = |descriptor| Container {
-            origin: self.origin.clone(),
-            descriptor,
-        };
-        events.map(container).collect()
     }
 
     /// The stored value of one product of an event.

@@ -1,5 +1,5 @@
-//! Event stores, and what they hold; users see the classes in `python/femtobarn/_store`. Where there are many events, they
-//! are given by their keys of 40 bytes (`docs/specs/event-store.md`), concatenated.
+//! Event stores and their contents. Users see the classes in `python/femtobarn/_store`, which hold objects of these classes.
+//! Calls for many events take their concatenated keys of 40 bytes (`docs/specs/event-store.md`).
 
 mod codec;
 mod container;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
-    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, ItemType,
+    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     LoadOptions, Loaded, ObjectOptions, Overwrite, Parent, Passed, ProductId, ProductName,
     QueueMode, Taken,
 };
@@ -410,7 +410,7 @@ impl Store {
         Ok(Batch::plain(arrays.finish(), self.store.url()))
     }
 
-    /// The products of known events, in the dataset of a name, if it is known; `keys` are their keys, one behind the other.
+    /// The products of events with these concatenated keys. `path` is the name of their dataset, if it is known.
     #[pyo3(signature = (keys, names, path = None))]
     fn load_events(
         &self,
