@@ -23,7 +23,7 @@ from femtobarn._store.containers import Container, DataSet, at_least, true_or_fa
 from femtobarn._store.prefetch import Prefetcher
 from femtobarn._store.product_names import listed
 from femtobarn._store.product_types import BYTES, DTYPES, MSGPACK, PICKLE
-from femtobarn._store.products import ColumnType, column, encoded, form_of, loaded, told_how, type_name_of
+from femtobarn._store.products import column, encoded, form_of, loaded, told_how, type_name_of
 from femtobarn._store.ptr import MISSING, is_same, load_refs
 from femtobarn._store.twins import instead
 from femtobarn.errors import ExistsError, KeyNotFoundError, QueueEndedError, UsageError
@@ -769,12 +769,6 @@ class WriteBatch:
         """The existing products that were kept by writes so far, with their containers."""
         return list(self._kept)
 
-    def _take_kept(self) -> list[tuple[bytes, str, str]]:
-        """Return the kept products as keys, labels and types, and clear the list."""
-        kept = [(container._key, product.label, product.type) for container, product in self._kept]
-        self._kept = []
-        return kept
-
     def _note(self, kept: list[tuple[bytes, str, str]]) -> None:
         self._kept += [(Container._of(self._store, key), Product(label, kind)) for key, label, kind in kept]
 
@@ -837,27 +831,18 @@ class WriteBatch:
         keys = _keys(dataset, run, subrun, event)
         if (twice := _twice(keys)) is not None:
             raise UsageError(f"{twice} is given several times")
+        columns = []
         try:
-            self._store_columns(keys, products, types, create=True)
+            for label, values in products.items():
+                type_name, batches = column(self._store, label, values, types.get(label))
+                if batches.num_entries not in (None, len(keys) // 40):
+                    raise UsageError(f"product {label!r} has {batches.num_entries} values for {len(keys) // 40} events")
+                columns.append(((label, type_name), batches))
+            self._core.create_all(keys)
+            for name, batches in columns:
+                self._core.store_rows(keys, name, batches)
         except UsageError as error:
             raise told_how(error, "types={label: 'NEW'}, or of lists 'std::vector<NEW>'") from error.__cause__
-
-    def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
-        """Store products of the containers with these keys."""
-        columns = []
-        for name, values in products.items():
-            kind = types.get(name)
-            label, form = name, "value"
-            if isinstance(kind, ColumnType):
-                label, form = kind.label or name, kind.form
-            type_name, batches = column(self._store, label, values, kind)
-            if batches.num_entries not in (None, len(keys) // 40):
-                raise UsageError(f"product {label!r} has {batches.num_entries} values for {len(keys) // 40} events")
-            columns.append((label, form, type_name, batches))
-        if create:
-            self._core.create_all(keys)
-        for label, form, type_name, batches in columns:
-            self._core.store_rows(keys, (label, type_name), batches, form)
 
 
 def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: npt.ArrayLike) -> bytes:

@@ -28,7 +28,6 @@ from femtobarn._store.product_types import (
     MSGPACK,
     NUMBERS,
     PICKLE,
-    ColumnType,
     checked_text,
     dtype_of,
     inmost,
@@ -48,7 +47,6 @@ __all__ = [
     "As",
     "Awkward",
     "Column",
-    "ColumnType",
     "NumPy",
     "column",
     "decoded",
@@ -57,7 +55,6 @@ __all__ = [
     "form_of",
     "is_opaque",
     "loaded",
-    "may_be_of_boost",
     "reading",
     "told_how",
     "type_name_of",
@@ -174,7 +171,7 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
         found = note_records(store, layout, label)
         if "?" not in found:
             name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
-    elif isinstance(kind, str | ColumnType) and not _has_class_of(store._core, value, str(name)):
+    elif isinstance(kind, str) and not _has_class_of(store._core, value, str(name)):
         _describe(store, batches, layout, str(name))
     name = name or store._core.describe(batches, label)
     return name, _encode(store, label, batches, name)
@@ -197,7 +194,7 @@ def _walked(store: DataStore, label: str, value: Any, kind: Any, name: str | Non
         note_kind(store, own, _innermost(name))
         stored = codec.write(label, value, str(name))
         return None if stored is None else (str(name), stored)
-    if kind is None or isinstance(kind, ColumnType) or (isinstance(kind, str) and _innermost(name) is not None):
+    if kind is None or (isinstance(kind, str) and _innermost(name) is not None):
         return None
     note_kind(store, kind)
     try:
@@ -358,10 +355,6 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
         )
     _check_no_names(label, values)
     kind = kind or _kind_of_rows(values)
-    if isinstance(kind, ColumnType):
-        for name, members in kind.classes:
-            codec.note_class(name, list(members))
-        return kind.name, to_batches({label: values})
     if kind is not None and not isinstance(kind, str):
         note_kind(store, kind)
         name = type_name_of(kind)
@@ -584,7 +577,7 @@ def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> 
         )
     if isinstance(error, ChecksumError) or error._object is not None:
         return error  # it is not what was stored, whoever has
-    others = [label for label, kind in names if may_be_of_boost(kind)]
+    others = [label for label, kind in names if _core.may_be_of_boost(kind)]
     if not others:
         return error
     which = f"product {others[0]!r}: " if len(names) == 1 else ""
@@ -593,22 +586,6 @@ def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> 
         "Boost, which only C++ can read; load it as bytes",
         kind=error.kind,
     )
-
-
-def may_be_of_boost(type_name: str) -> bool:
-    """Return whether hepnos.hpp may store values of a type with Boost: all except numbers and vectors of numbers.
-
-    Parameters
-    ----------
-    type_name : str
-        The type.
-
-    Returns
-    -------
-    bool
-        Whether it may.
-    """
-    return type_name.removeprefix("std::vector<").removesuffix(">") not in DTYPES
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:

@@ -11,19 +11,18 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from femtobarn._core import nearest
+from femtobarn._core import CPP_KEYWORDS, nearest, plain_namespace
 from femtobarn._shared.optional import optional
 from femtobarn._shared.patterns import fits, patterns, several
 from femtobarn._shared.repr import shortened
 from femtobarn._store.products import type_name_of
-from femtobarn._transfer.cpp_reserved import CLASSES, KEYWORDS
 from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
 __all__ = [
@@ -35,11 +34,14 @@ __all__ = [
     "choice_of",
     "cpp_names",
     "find_tables",
-    "is_hdf5",
     "open_hdf5",
     "read_keys",
     "read_rows",
 ]
+
+KEYWORDS = frozenset(CPP_KEYWORDS)
+# what else a class cannot be called: functions in its own header, and names outside of all namespaces
+CLASSES = frozenset({"fb", "hepnos", "load", "main", "serialize", "store", "tm"})
 
 INDEX = ("run", "subrun", "evt")
 SEQUENCE = "evt.seq"
@@ -49,8 +51,6 @@ _MOST_GROUPS = 1 << 17
 _DEEPEST = 64
 _UNWRITTEN = 256 << 20  # bytes of a dataset that were never written
 _CHUNK = 1 << 30  # bytes of a chunk, which is in memory as a whole
-
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,9 @@ def choice_of(
     """
     index = tuple(usual if name is None else str(name) for usual, name in zip(INDEX, numbers, strict=True))
     given = {"groups": groups, "fields": fields, "drop": drop}
-    plain = namespace.strip(":")
-    parts = plain.split("::")
-    if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
-        raise UsageError(f"namespace must be a C++ name, e.g. 'hep' or 'nova::caf', not {namespace!r}")
     return Choice(
         **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
-        namespace=plain,
+        namespace=plain_namespace(namespace),
         index=index,
     )
 
@@ -173,6 +169,11 @@ class Table:
         """The type of the product."""
         return f"std::vector<{self.class_name}>"
 
+    @property
+    def class_note(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The name of the class, and names and types of its members."""
+        return self.class_name, tuple((one.member, one.type) for one in self.columns)
+
 
 @dataclass
 class Tables:
@@ -194,29 +195,6 @@ class Tables:
     left_out: dict[str, str] = field(default_factory=dict)
     unexpected: dict[str, str] = field(default_factory=dict)
     events: Table | None = None
-
-
-def is_hdf5(head: Callable[[int, int], bytes]) -> bool:
-    """Return whether a file is HDF5, by its content.
-
-    Parameters
-    ----------
-    head : callable
-        Gives bytes of the file: from where, and how many.
-
-    Returns
-    -------
-    bool
-        Whether its signature is at the beginning, or after a user block of 512, 1024, 2048, … bytes.
-    """
-    at = 0
-    while True:
-        found = head(at, len(_SIGNATURE))
-        if len(found) < len(_SIGNATURE):
-            return False
-        if found == _SIGNATURE:
-            return True
-        at = 2 * at or 512
 
 
 def open_hdf5(path: str) -> Any:

@@ -3,11 +3,15 @@
 
 mod codec;
 mod events;
+mod export;
+mod ingest;
 mod queue;
 mod write_batch;
 
 pub use codec::{Codec, Encoded};
 pub use events::{Events, Loader};
+pub use export::{export_events, may_be_of_boost, product_hint};
+pub use ingest::{Ingest, check_ingest, file_kind, plain_namespace};
 pub use queue::Queue;
 pub use write_batch::WriteBatch;
 
@@ -21,10 +25,7 @@ use femtobarn::events::{
     BatchOptions, Container, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     LoadOptions, Loaded, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
 };
-use femtobarn::products::{self, ClassNote, Column, Form, Types};
-use femtobarn::rows::Columns;
-use femtobarn::schema::DType;
-use femtobarn::write::FieldModel;
+use femtobarn::products::{self, ClassNote, Member, Types};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -33,17 +34,10 @@ use crate::batch::Batch;
 use crate::batches::Batches;
 use crate::callback::locked;
 use crate::error::{events_to_python, goes_on, to_python, usage};
-use crate::fields::Fields;
 use codec::damaged;
 
 /// A label and a type.
 type Name = (String, String);
-
-/// Numbers per request when children are counted.
-const PAGE: usize = 65_536;
-
-/// A column of an ntuple: name, label, type and form.
-type ColumnSpec = (String, String, String, String);
 
 /// A label, a type, how many events have a product of that name, and whether the container itself has one.
 type NameCount = (String, String, u64, bool);
@@ -56,14 +50,6 @@ pub fn class(note: ClassNote) -> Class {
     let members = note.members.into_iter();
     let members = members.map(|member| (member.name, member.type_name));
     (note.name, members.collect())
-}
-
-fn column((name, label, type_name, form): &ColumnSpec) -> PyResult<Column> {
-    Ok(Column {
-        name: name.clone(),
-        product: ProductName::new(label, type_name).map_err(events_to_python)?,
-        form: form.parse().map_err(to_python)?,
-    })
 }
 
 fn product_name((label, type_name): &Name) -> PyResult<ProductName> {
@@ -491,22 +477,6 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    /// The number of events in a subrun, of runs in a dataset, or of subruns in a run.
-    fn n_children(&self, py: Python<'_>, container: &[u8]) -> PyResult<u64> {
-        let item = self.item(container)?;
-        detached(py, || {
-            let (mut n, mut from) = (0u64, 0);
-            loop {
-                let numbers = item.page(from.., PAGE)?;
-                n += numbers.len() as u64;
-                match numbers.last() {
-                    Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
-                    _ => return Ok(n),
-                }
-            }
-        })
-    }
-
     /// For each product name that is stored with a container: label, type, how many events have one, and whether the
     /// container itself does.
     fn name_counts(&self, py: Python<'_>, container: &[u8]) -> PyResult<Vec<NameCount>> {
@@ -520,69 +490,10 @@ impl Store {
         Ok(counts.into_iter().map(count).collect())
     }
 
-    /// The form in which products of a type are columns; if it must be bytes, the reason.
-    fn form(
-        &self,
-        py: Python<'_>,
-        type_name: &str,
-        is_partial: bool,
-    ) -> PyResult<(&'static str, Option<String>)> {
-        let (form, why) = detached(py, || self.types.form(type_name, is_partial))?;
-        Ok((form.name(), why))
-    }
-
     /// The classes in the name of a type, with their members.
     fn classes(&self, py: Python<'_>, type_name: &str) -> PyResult<Vec<Class>> {
         let notes = detached(py, || self.types.notes(type_name))?;
         Ok(notes.into_iter().map(class).collect())
-    }
-
-    /// The fields of an ntuple with these numbers and products: names and descriptions, and for products type and form.
-    fn export_fields(
-        &self,
-        py: Python<'_>,
-        numbers: Vec<(String, String)>,
-        columns: Vec<(String, String, String, String)>,
-    ) -> PyResult<Fields> {
-        let mut fields = Vec::new();
-        for (name, description) in numbers {
-            let mut field = FieldModel::number(name, DType::UInt64);
-            field.description = description;
-            fields.push(field);
-        }
-        for (name, type_name, form, description) in columns {
-            let form: Form = form.parse().map_err(to_python)?;
-            let mut field = detached(py, || self.types.field(&name, &type_name, form))?;
-            field.description = description;
-            fields.push(field);
-        }
-        Ok(Fields { fields })
-    }
-
-    /// Numbers, and products of known containers, as columns.
-    fn export_rows(
-        &self,
-        py: Python<'_>,
-        numbers: Vec<(String, Vec<u64>)>,
-        columns: Vec<(ColumnSpec, Vec<Option<PyBackedBytes>>)>,
-        keys: Vec<PyBackedBytes>,
-    ) -> PyResult<Batch> {
-        let mut arrays = Columns::new(keys.len()).with_texts_as_bytes();
-        for (name, values) in &numbers {
-            arrays.add_numbers(name, values);
-        }
-        let descriptors = keys.iter().map(|key| descriptor(key));
-        let descriptors = descriptors.collect::<PyResult<Vec<_>>>()?;
-        for (spec, values) in &columns {
-            let column = column(spec)?;
-            let values: Vec<Option<&[u8]>> = values.iter().map(|value| value.as_deref()).collect();
-            detached(py, || {
-                let which = |row: usize| descriptors.get(row).copied();
-                let values = values.iter().copied();
-                column.add(&mut arrays, &self.types, &self.store, values, which)
-            })?;
-        }
-        Ok(Batch::plain(arrays.finish(), self.store.url()))
     }
 
     /// Iterates over the events of a container and some of their products; from the one after `after`, if it is given.

@@ -20,6 +20,7 @@ use crate::error::{new, usage};
 use part::Part;
 use read::Read;
 use write::Writer;
+pub use write::shown;
 
 /// How much is known at most.
 const MOST: usize = 4096;
