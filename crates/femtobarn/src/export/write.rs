@@ -23,6 +23,8 @@ use crate::transfer::{LEVELS, NUMBERS, TransferError, joined, note, quoted};
 
 const MOST_EVENTS: usize = 65_536;
 const FIRST_EVENTS: usize = 64;
+/// How many times as many events follow.
+const MOST_GROWTH: usize = 8;
 const MOST_ROWS: usize = 4096;
 
 /// Why writing has ended before the end.
@@ -473,7 +475,9 @@ fn each_batch(
             after = loaded.descriptors().last().or(after);
             let n_bytes: usize = loaded.products.iter().map(|values| values.n_bytes()).sum();
             let per_event = (n_bytes / loaded.len().max(1)).max(1);
-            let wanted = (budget / per_event).clamp(1, MOST_EVENTS);
+            // the next events may be larger
+            let most = MOST_EVENTS.min(number * MOST_GROWTH);
+            let wanted = (budget / per_event).clamp(1, most);
             let is_near = number / 4 <= wanted && wanted <= number * 4;
             if !is_near || number == FIRST_EVENTS && wanted > number {
                 next = Some(wanted);
