@@ -3,6 +3,7 @@
 //! **Invariant.** Entries are in the order of run, subrun and event. The file appears when it is complete, and only if
 //! the events and products were the same before and after writing. Memory does not depend on the number of events.
 
+mod batches;
 mod names;
 mod report;
 mod survey;

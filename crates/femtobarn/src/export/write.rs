@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use femtobarn_events::{
-    Container, Descriptor, EventChunks, EventsError, LoadOptions, Loaded, Loader, ProductName,
-};
+use femtobarn_events::{Container, EventsError, Loaded, ProductName};
 use femtobarn_io::units::plural;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::Arrays;
@@ -14,6 +12,7 @@ use femtobarn_rntuple::write::{FieldModel, NTupleWriter, WriteOptions};
 use femtobarn_rootfile::FileWriter;
 use serde_json::{Value, json};
 
+use super::batches::{Page, each_batch};
 use super::names::column_names;
 use super::report::{ExportReport, ExportedProduct};
 use super::survey::{Name, Row, Survey};
@@ -21,10 +20,6 @@ use super::{ExportOptions, Exported, OnExport};
 use crate::products::{self, Column, Form, REFERENCE, Types};
 use crate::transfer::{LEVELS, NUMBERS, TransferError, joined, note, quoted};
 
-const MOST_EVENTS: usize = 65_536;
-const FIRST_EVENTS: usize = 64;
-/// How many times as many events follow.
-const MOST_GROWTH: usize = 8;
 const MOST_ROWS: usize = 4096;
 
 /// Why writing has ended before the end.
@@ -371,38 +366,6 @@ impl<'a> Exporting<'a> {
     }
 }
 
-/// Containers with their own products.
-#[derive(Default)]
-struct Page<'a> {
-    rows: Vec<&'a Row>,
-    values: Vec<BTreeMap<Name, Vec<u8>>>,
-    n_bytes: usize,
-}
-
-impl<'a> Page<'a> {
-    fn load(&mut self, exported: &Exported<'_>, row: &'a Row) -> Result<(), TransferError> {
-        let container = Container::new(exported.store().clone(), row.descriptor);
-        let mut own = BTreeMap::new();
-        for product in &row.products {
-            let name = ProductName::new(&product.0, &product.1)?;
-            let Some(value) = container.load(&name)? else {
-                let what = format!(
-                    "product ({}, {}) of {} was deleted during the export",
-                    quoted(&product.0),
-                    quoted(&product.1),
-                    row.descriptor
-                );
-                return Err(TransferError::new("changed", what));
-            };
-            self.n_bytes += value.len();
-            own.insert(product.clone(), value);
-        }
-        self.rows.push(row);
-        self.values.push(own);
-        Ok(())
-    }
-}
-
 fn extend(file: &mut FileWriter, ntuple: &mut NTupleWriter, arrays: &Arrays) -> Result<(), Again> {
     let batch = arrays.to_arrow().map_err(|error| RNTupleError::Internal {
         what: femtobarn_io::with_causes(&error),
@@ -445,48 +408,5 @@ fn unreadable(
     match why.is_empty() {
         true => error.into(),
         false => Again::Unreadable(why),
-    }
-}
-
-/// Calls a function with events and products, as many at a time as there is memory for: their size is known when they
-/// are loaded.
-fn each_batch(
-    holder: &Container,
-    names: &[ProductName],
-    budget: usize,
-    found: &mut dyn FnMut(&Loaded) -> Result<(), Again>,
-) -> Result<(), Again> {
-    let (store, container) = (holder.datastore(), holder.descriptor());
-    let (mut number, mut after): (usize, Option<Descriptor>) = (FIRST_EVENTS, None);
-    loop {
-        let events = match after {
-            Some(seen) => EventChunks::after(store.clone(), container, seen),
-            None => EventChunks::new(store.clone(), container),
-        };
-        let options = LoadOptions {
-            names: names.to_vec(),
-            n_events: number,
-            ahead: 1,
-        };
-        let mut next = None;
-        for loaded in Loader::start(store, events, options) {
-            let loaded = loaded?;
-            found(&loaded)?;
-            after = loaded.descriptors().last().or(after);
-            let n_bytes: usize = loaded.products.iter().map(|values| values.n_bytes()).sum();
-            let per_event = (n_bytes / loaded.len().max(1)).max(1);
-            // the next events may be larger
-            let most = MOST_EVENTS.min(number * MOST_GROWTH);
-            let wanted = (budget / per_event).clamp(1, most);
-            let is_near = number / 4 <= wanted && wanted <= number * 4;
-            if !is_near || number == FIRST_EVENTS && wanted > number {
-                next = Some(wanted);
-                break;
-            }
-        }
-        match next {
-            Some(wanted) => number = wanted,
-            None => return Ok(()),
-        }
     }
 }

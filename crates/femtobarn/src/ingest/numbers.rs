@@ -6,8 +6,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use femtobarn_events::ABSENT;
 
 use super::IngestOptions;
-use super::plan::{Column, place};
-use super::read::Steps;
+use super::columns::Column;
+use super::open::place;
+use super::steps::Steps;
 use crate::ntuple::NTuple;
 use crate::transfer::{NUMBERS, TransferError, joined, quoted};
 
