@@ -317,13 +317,14 @@ def _read_hdf5(
     """Read HDF5 files and write their events."""
     with contextlib.closing(messages(sources, choice, job.workers, in_order=in_order)) as reading:
         for message in reading:
-            done, total = job.progress
+            part = 0
             if isinstance(message, Done):
                 job.finish_file(message.number, [*message.left_out.items()], [*message.unexpected.items()])
             else:
                 _write(job, message.number, message.chunk, choice)
-                done += int(message.fraction * next(one.size for one in sources if one.number == message.number))
-            tick(done, total)
+                part = int(message.fraction * next(one.size for one in sources if one.number == message.number))
+            done, total = job.progress
+            tick(done + part, total)
 
 
 def _write(job: _core.Ingest, number: int, chunk: Chunk, choice: Choice) -> None:
