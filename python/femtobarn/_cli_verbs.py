@@ -1,9 +1,8 @@
-"""The subcommands of `fb` that are written in Python. Their arguments are declared in `crates/cli`."""
+"""The subcommands of `fb` that read HDF5 files. Their arguments are declared in `crates/cli`."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from femtobarn import _core
 from femtobarn._shared.repr import format_table
 from femtobarn._store.datastore import DataStore
-from femtobarn._transfer.export import export
 from femtobarn._transfer.hdf5_cpp import hdf5_schema
 from femtobarn._transfer.ingest import ingest, look
 from femtobarn.errors import FemtobarnError, UsageError
@@ -93,7 +91,7 @@ def _tell(message: Warning | str, *_: object, **__: object) -> None:
 
 
 _ARGUMENTS = re.compile(
-    r"(?<![\w/.=-])(run|subrun|event|tree|collections|groups|fields|drop|namespace|on_conflict|products|runs)"
+    r"(?<![\w/.=-])(run|subrun|event|tree|collections|groups|fields|drop|namespace|on_conflict)"
     r"""=(?=(['"\w(\[]?))"""
 )
 
@@ -103,7 +101,6 @@ _LIST = re.compile(r"""(--[\w-]+) \[(['"])(.*?\2)\]""")
 
 def _as_options(message: str) -> str:
     """Return a message with options of the command line instead of arguments of Python."""
-    message = message.replace("overwrite=True, or -f in the shell", "-f")
     message = message.replace("again=True", "--again")
     message = _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)
     return _LIST.sub(lambda found: f"{found[1]} {found[2]}{found[3].replace(f'{found[2]}, {found[2]}', ',')}", message)
@@ -159,22 +156,7 @@ def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
     return "\n".join(lines), schema
 
 
-def _export(given: dict[str, Any]) -> tuple[str, Any]:
-    container = _connected(_store_of(given.pop("store")))[given.pop("dataset")]
-    options = _chosen(given)
-    if not options["overwrite"]:
-        del options["overwrite"]
-    report = export(container, options.pop("output"), **options)
-    return str(report), dataclasses.asdict(report)
-
-
-def _connected(url: str) -> DataStore:
-    """Open a store to read; a directory even while another process writes to it. Never creates a store in Redis."""
-    return DataStore.connect(url, mode="r")
-
-
 _VERBS: dict[str, Callable[[dict[str, Any]], tuple[str, Any]]] = {
     "ingest": _ingest,
     "hdf5-schema": _hdf5_schema,
-    "export": _export,
 }

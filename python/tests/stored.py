@@ -1,31 +1,21 @@
-"""Store files without `ingest`, and compare stores."""
+"""Compare stores."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING, Any
-
-from femtobarn._transfer.ingest_root import above, chunks, open_events, store_above
 
 if TYPE_CHECKING:
     import femtobarn as fb
 
-
-def bring(path: Path | str, dataset: fb.DataSet, **options: Any) -> None:
-    """Store everything in a file."""
-    with dataset.datastore.write_batch() as batch:
-        for chunk in chunks(path, **options):
-            numbers = {"run": chunk.run, "subrun": chunk.subrun, "event": chunk.event}
-            batch.store_arrays(dataset, chunk.products, types=chunk.types, **numbers)
-        for some in above(open_events(path, options.get("tree"), None, None)):
-            store_above(batch, dataset, some)
+_NOTE = re.compile(r"ingested/[^/]+/[0-9a-f]{32}")
 
 
 def everything(dataset: fb.DataSet) -> dict[tuple[int, ...], dict[tuple[str, str], bytes]]:
-    """Return the stored bytes of all products in a dataset, by container; containers without products are left out."""
+    """Return the stored bytes of all products of all containers in a dataset, without notes of ingested files."""
 
     def of(container: Any) -> dict[tuple[str, str], bytes]:
-        products = container.products()
+        products = [product for product in container.products() if not _NOTE.fullmatch(product.label)]
         return {(p.label, p.type): container.load(p.label, bytes, typename=p.type) for p in products}
 
     found: dict[tuple[int, ...], dict[tuple[str, str], bytes]] = {(): of(dataset)}

@@ -519,7 +519,6 @@ def told_by_program(path: Path, folder: Path) -> str:
 INTERRUPTED = """
 import os, signal, sys
 from femtobarn import _cli
-from femtobarn._transfer import export as _export
 from femtobarn._transfer import hdf5_reader as _hdf5_reader
 from femtobarn._transfer import ingest as _ingest
 
@@ -534,9 +533,7 @@ def interrupted(*given):
         os.kill(os.getpid(), signal.SIGINT)
     return call(*given)
 
-owner, name = (_ingest._Job, "write") if sys.argv[1] == "ingest" else (_export._Exporting, "_end")
-call = getattr(owner, name)
-setattr(owner, name, interrupted)
+call, _ingest._write = _ingest._write, interrupted
 sys.exit(_cli.main())
 """
 
@@ -544,7 +541,6 @@ sys.exit(_cli.main())
 def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
     """The program ended without a message."""
     paths = [many_groups(tmp_path / f"{at}.h5", n_events=40, n_groups=6, seed=at, run=at) for at in range(3)]
-    whole = fb.ingest(paths, in_memory())
     into = ["--into", f"dir:{tmp_path / 'store'}", "--dataset", "nova"]
 
     def interrupted(at: int, *words: Any) -> str:
@@ -566,12 +562,6 @@ def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
     again = fb_program("ingest", *paths, *into)
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("2 files read, 1 skipped")
-    out = tmp_path / "out.root"
-    told = interrupted(1, "export", f"dir:{tmp_path / 'store'}", out, "--dataset", "nova")
-    assert told == f"fb: interrupted; {out} was not written\n"
-    assert not any(path.name.startswith("out") or path.name.startswith(".") for path in tmp_path.iterdir())
-    done = fb_program("export", f"dir:{tmp_path / 'store'}", out, "--dataset", "nova")
-    assert done.stdout.startswith(f"{out}: {whole.events} events")
 
 
 def test_a_redis_without_a_log_takes_files(tmp_path: Path, redis_without_log: str) -> None:
@@ -598,19 +588,6 @@ def test_a_second_ctrl_c_ends_what_waits_for_a_server(tmp_path: Path) -> None:
                 program.send_signal(signal.SIGINT)
                 assert program.wait(timeout=60) == 130
             assert program.stderr.read() == ""
-
-
-@pytest.mark.parametrize("on_conflict", ["raise", "keep"])
-def test_events_are_written_side_by_side(
-    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_conflict: str
-) -> None:
-    path = many_groups(tmp_path / "a.h5")
-    monkeypatch.setattr("femtobarn._transfer.ingest._MAX_ITEMS", 50)
-    report = fb.ingest(path, dataset, on_conflict=on_conflict)
-    for group in ("spill", "rec.g0.x y", "rec.g3.x y"):
-        check(dataset, path, group)
-    again = fb.ingest(path, dataset, on_conflict=on_conflict, again=True)
-    assert (report.events, again.events, again.kept, again.products) == (200, 200, report.products, 0)
 
 
 @pytest.mark.parametrize(("given", "message"), [({"tree": "x"}, "tree="), ({"collections": True}, "collections=")])
@@ -821,18 +798,18 @@ from femtobarn._transfer import ingest as _ingest
 from femtobarn._transfer import hdf5_reader as _hdf5_reader
 
 _hdf5_reader._BYTES = 4000
-write, n = _ingest._Job.write, 0
+write, n = _ingest._write, 0
 init = _hdf5_reader.Hdf5Reader.__init__
 _hdf5_reader.Hdf5Reader.__init__ = lambda self, path, choice: init(self, path, choice, 4000)
 
-def killed(self, file, chunk):
+def killed(*given):
     global n
-    write(self, file, chunk)
+    write(*given)
     n += 1
     if n == 6:
         os.kill(os.getpid(), signal.SIGKILL)
 
-_ingest._Job.write = killed
+_ingest._write = killed
 dataset = fb.DataStore.connect("dir:" + sys.argv[1]).root.create_dataset("nova")
 fb.ingest(sys.argv[2:], dataset)
 """
@@ -875,13 +852,13 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkey
     from femtobarn._transfer import ingest as _ingest
 
     path = many_groups(tmp_path / "a.h5", n_events=5, n_groups=1)
-    write_chunk = _ingest._Job.write
+    write_chunk = _ingest._write
 
-    def changing(self: Any, file: Any, chunk: Any) -> None:
-        write_chunk(self, file, chunk)
+    def changing(*given: Any) -> None:
+        write_chunk(*given)
         os.utime(path, (1, 1))
 
-    monkeypatch.setattr(_ingest._Job, "write", changing)
+    monkeypatch.setattr(_ingest, "_write", changing)
     dataset = in_memory()
     with pytest.raises(fb.FileError, match=r"a\.h5: the file changed while it was read"):
         fb.ingest(path, dataset)

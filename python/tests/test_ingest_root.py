@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,9 @@ import awkward as ak
 import numpy as np
 import pytest
 import uproot
-from stored import bring
 
 import femtobarn as fb
 from femtobarn._cli_verbs import _as_options
-from femtobarn._transfer import ingest_root as _ingest_root
-from femtobarn._transfer.ingest_root import chunks
 
 
 @pytest.fixture
@@ -38,7 +36,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 def test_entries_become_events_in_any_order(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = write(tmp_path / "a.root", {"x": [0.5, 1.5, 2.5], "name": ["a", "", "ü"]})
-    bring(path, dataset)
+    fb.ingest(path, dataset)
     assert [str(event) for event in dataset.events()] == [
         "run 1, subrun 7, event 4",
         "run 1, subrun 7, event 5",
@@ -63,7 +61,7 @@ NANOAOD = [
 @pytest.mark.parametrize("name", NANOAOD)
 def test_every_field_of_nanoaod_is_stored_with_its_type(dataset: fb.DataSet, shared: Path, name: str) -> None:
     nt = fb.open({shared / name: "Events"})
-    bring(shared / name, dataset, step=50)
+    fb.ingest(shared / name, dataset)
     arrays = nt.arrays(how=dict)
     order = np.lexsort([np.asarray(arrays[name]) for name in ("event", "luminosityBlock", "run")])
     fields = [name for name in arrays if name not in ("run", "luminosityBlock", "event") and not name.startswith("_")]
@@ -84,7 +82,7 @@ def test_every_field_of_nanoaod_is_stored_with_its_type(dataset: fb.DataSet, sha
 @pytest.mark.parametrize("name", ["ttree/nano_dy.root", "rntuple/nano_dy_rntuple.root"])
 def test_collections_are_gathered(dataset: fb.DataSet, shared: Path, name: str) -> None:
     nt = fb.open({shared / name: "Events"})
-    bring(shared / name, dataset, collections=True)
+    fb.ingest(shared / name, dataset, collections=True)
     event = next(dataset.events())
     types = {product.label: product.type for product in event.products()}
     assert types["Muon"] == "std::vector<Muon>"
@@ -106,8 +104,8 @@ def test_arrays_of_other_lengths_are_no_collection(dataset: fb.DataSet, tmp_path
     fields = {"nMuon": np.array([1, 0, 2], "u4"), "Muon_pt": ak.Array([[0.5], [], [1.5, 2.5]])}
     path = write(tmp_path / "a.root", {**fields, "Muon_idx": ak.Array([[0], [1], [1, 2]])})
     with pytest.raises(fb.UsageError, match=r"Muon_idx has 1 items in entry 1, but nMuon is 0"):
-        bring(path, dataset, collections=True)
-    bring(path, dataset, collections=True, drop="Muon_idx")
+        fb.ingest(path, dataset, collections=True)
+    fb.ingest(path, dataset, collections=True, drop="Muon_idx")
     assert dataset.arrays("Muon").tolist() == [[], [{"pt": 0.5}], [{"pt": 1.5}, {"pt": 2.5}]]
 
 
@@ -143,11 +141,6 @@ def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path
     fb.write(tmp_path / "b.root", {"x": [1.5]})
     with pytest.raises(fb.UsageError, match="events of several files would get the same numbers"):
         fb.ingest(str(tmp_path / "*.root"), dataset, run=1, subrun=2, event=0)
-    fb.write(tmp_path / "c.root", {"x": np.arange(50_000), "run": np.arange(50_000)})
-    several = list(chunks(tmp_path / "c.root", subrun=0, event=10, step=20_000))
-    assert len(several) > 1
-    assert np.concatenate([chunk.event for chunk in several]).tolist() == list(range(10, 50_010))
-    assert np.concatenate([chunk.products["x"] for chunk in several]).tolist() == list(range(50_000))
 
 
 def test_names_have_no_sets_of_characters(dataset: fb.DataSet, tmp_path: Path) -> None:
@@ -250,17 +243,23 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
     ],
 )
 def test_numbers_that_are_none_are_told(
-    tmp_path: Path, numbers: dict[str, Any], options: dict[str, Any], error: type[Exception], message: str
+    dataset: fb.DataSet,
+    tmp_path: Path,
+    numbers: dict[str, Any],
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
 ) -> None:
     path = write(tmp_path / "a.root", {"x": [1, 2, 3]}, **numbers)
     with pytest.raises(error, match=message) as caught:
-        list(chunks(path, **options))
+        fb.ingest(path, dataset, **options)
     assert str(path) in str(caught.value) or "three fields" in message
+    assert dataset.n_events() == 0
 
 
 def test_what_a_file_does_not_say_is_a_number_for_all_events(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = write(tmp_path / "a.root", {"x": [1, 2, 3]}, luminosityBlock=None)
-    bring(path, dataset, run=3, subrun="0")
+    fb.ingest(path, dataset, run=3, subrun="0")
     found = dataset.arrays("x", numbers=True)
     assert (found.run.tolist(), found.subrun.tolist()) == ([3, 3, 3], [0, 0, 0])
     assert sorted(found.x.tolist()) == [1, 2, 3]
@@ -269,13 +268,13 @@ def test_what_a_file_does_not_say_is_a_number_for_all_events(dataset: fb.DataSet
 
 def test_signed_integers_are_numbers_too(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = write(tmp_path / "a.root", {"x": [1, 2, 3]}, run=np.array([1, 1, 2], "i4"), event=np.array([5, 4, 9], "i8"))
-    bring(path, dataset)
+    fb.ingest(path, dataset)
     assert dataset.arrays("x").tolist() == [2, 1, 3]
 
 
 def test_fields_are_chosen_and_dropped(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = write(tmp_path / "a.root", {"a_x": [1, 2, 3], "a_y": [1, 2, 3], "b": [1, 2, 3]})
-    bring(path, dataset, fields=["a_*", "b"], drop="a_y")
+    fb.ingest(path, dataset, fields=["a_*", "b"], drop="a_y")
     assert [product.label for product in next(dataset.events()).products()] == ["a_x", "b"]
 
 
@@ -320,13 +319,13 @@ def test_the_tree_is_said_where_there_are_several(dataset: fb.DataSet, tmp_path:
             numbers = {"run": [n], "luminosityBlock": [n], "event": [n]}
             file[name] = {**numbers, "x": [n]}
     with pytest.raises(fb.UsageError, match=r"name one of them: one, two.*or give tree="):
-        list(chunks(path))
-    bring(path, dataset, tree="two")
+        fb.ingest(path, dataset)
+    fb.ingest(path, dataset, tree="two")
     assert dataset.arrays("x").tolist() == [1]
-    (chunk,) = chunks(f"{path}:one")
-    assert chunk.run.tolist() == [0]
+    fb.ingest(f"{path}:one", dataset)
+    assert dataset.numbers() == [0, 1]
     # of NanoAOD files, "Events"
-    assert sum(map(len, chunks(shared / "ttree" / "nano_dy.root", fields="Muon_pt"))) == 40
+    assert fb.ingest(shared / "ttree" / "nano_dy.root", dataset, fields="Muon_pt").events == 40
 
 
 def test_other_trees_of_a_file_are_told_where_none_is_named(dataset: fb.DataSet, tmp_path: Path) -> None:
@@ -347,17 +346,6 @@ def test_other_trees_of_a_file_are_told_where_none_is_named(dataset: fb.DataSet,
     assert fb.ingest(exported, dataset, again=True).left_out == {}
 
 
-def test_chunks_are_as_large_as_is_said(tmp_path: Path) -> None:
-    n = 10_000
-    numbers = {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n, dtype="u8")[::-1]}
-    path = tmp_path / "a.root"
-    fb.write(path, {**numbers, "x": np.arange(n, dtype="f8")})
-    assert [len(chunk) for chunk in chunks(path, step=3000)] == [3000, 3000, 3000, 1000]
-    small = list(chunks(path, step="32 kB"))
-    assert len(small) > 5
-    assert np.concatenate([np.asarray(chunk.products["x"]) for chunk in small]).tolist() == list(range(n))
-
-
 # With these, they are the same as in the ntuple
 TYPES = ["associative", "classes", "encodings", "keys_zstd", "lists", "mixed_zstd", "scalars", "untyped", "double32"]
 
@@ -374,15 +362,23 @@ def test_every_type_is_stored_as_reading_gives_it(
     path = tmp_path / "joined.root"
     fb.join_columns([other, testdata / "rntuple" / f"{name}.root"], path)
     nt = fb.open(path)
-    refused = [name for (name, _), _, why, _ in nt._core.described() if why is not None]
-    bring(path, dataset, drop=refused)
+    drop: list[str] = []
+    while True:
+        try:
+            fb.ingest(path, dataset, drop=drop)
+            break
+        except fb.UsageError as error:
+            found = re.search(r"field '(.*)' of type .* cannot be a product: .*; leave it out with drop=", str(error))
+            if found is None:
+                raise
+            drop.append(found[1])
     schema = {record["name"]: record for record in nt._schema.records.values() if record["parent"] is None}
     products = {product.label: product.type for product in next(dataset.events()).products()}
-    fields = [(name, kind) for (name, _), kind, why, _ in nt._core.described() if why is None and name not in DEFAULT]
-    assert sorted(products) == sorted(name for name, _ in fields)
+    fields = [field.name for field in nt.fields if field.name not in (*drop, *DEFAULT)]
+    assert sorted(products) == sorted(fields)
     fb.export(dataset, tmp_path / "exported.root")
     exported = fb.open(tmp_path / "exported.root")
-    for field, _ in fields:
+    for field in fields:
         wanted = str(nt[field].array().to_list())
         assert str(exported[field].array().to_list()) == wanted, field
         found = str(dataset.arrays(field).to_list())
@@ -397,14 +393,14 @@ def test_every_type_is_stored_as_reading_gives_it(
 DEFAULT = ("run", "luminosityBlock", "event")
 
 
-def test_objects_of_streamers_are_told_with_what_to_do(testdata: Path, tmp_path: Path) -> None:
+def test_objects_of_streamers_are_told_with_what_to_do(dataset: fb.DataSet, testdata: Path, tmp_path: Path) -> None:
     nt = fb.open(testdata / "rntuple" / "streamers.root")
     n = nt.num_entries
     numbers = {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n, dtype="u8")}
     fb.write(tmp_path / "numbers.root", numbers)
     fb.join_columns([tmp_path / "numbers.root", testdata / "rntuple" / "streamers.root"], tmp_path / "joined.root")
     with pytest.raises(fb.UsageError, match=r"field 'blob' of type fb::Blob cannot be a product.*drop='blob'"):
-        chunks(tmp_path / "joined.root")
+        fb.ingest(tmp_path / "joined.root", dataset)
 
 
 def test_branches_that_cannot_be_read_are_told_all_at_once(dataset: fb.DataSet, testdata: Path) -> None:
@@ -443,15 +439,3 @@ def test_second_branches_of_one_name_become_products(dataset: fb.DataSet, tmp_pa
     fb.ingest(path, dataset)
     assert [product.label for product in dataset[1][7][5].products()] == ["x", "x_2", "x_2_"]
     assert [dataset[1][7][5].load(label) for label in ("x", "x_2", "x_2_")] == [1, 7, 4]
-
-
-def test_different_events_of_one_hash_are_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
-    monkeypatch.setattr(_ingest_root, "_mixed", lambda numbers: np.zeros(len(numbers[0]), np.uint64))
-    assert sum(map(len, chunks(path))) == 3
-    path = write(tmp_path / "b.root", {"x": [1, 2, 3]}, run=np.array([1, 1, 1], "u4"), event=np.array([5, 4, 5], "u8"))
-    assert sum(map(len, chunks(path))) == 3  # of two subruns
-    numbers = {"run": np.ones(3, "u4"), "luminosityBlock": np.ones(3, "u4"), "event": np.array([5, 4, 5], "u8")}
-    path = write(tmp_path / "c.root", {"x": [1, 2, 3]}, **numbers)
-    with pytest.raises(fb.UsageError, match="entries 0 and 2 are both event 5"):
-        chunks(path)

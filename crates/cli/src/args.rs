@@ -757,7 +757,7 @@ pub struct CompletionArgs {
     pub shell: clap_complete::Shell,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Threads {
     /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

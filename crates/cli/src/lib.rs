@@ -1,8 +1,8 @@
 //! The program `fb`: shows and processes ROOT files and their RNTuples.
 //!
-//! One module per subcommand. `python` has the subcommands that run in Python; `reshape` has `clone`, `reshape` and
-//! `skim`, which are special merges. Shared modules: arguments, `FILE:NAME`, options, tables, units, values. The
-//! program calls only the facade and prints; it knows neither formats nor I/O.
+//! One module per subcommand. `python` runs what reads HDF5 files, which is written in Python; `reshape` has `clone`,
+//! `reshape` and `skim`, which are special merges. Shared modules: arguments, `FILE:NAME`, options, tables, units,
+//! values. The program calls only the facade and prints; it knows neither formats nor I/O.
 //!
 //! **Invariant.** Standard output gets results and nothing else: with `--json` one document per file (one per line for
 //! `head`). Errors go to standard error. If the reader closes the pipe, the program ends quietly, with the exit code of
@@ -14,11 +14,13 @@ mod convert;
 mod copy;
 mod doctor;
 mod explain;
+mod export;
 mod failure;
 mod folder;
 mod head;
 mod info;
 mod info_json;
+mod ingest;
 mod join;
 mod layout;
 mod ls;
@@ -155,9 +157,9 @@ fn dispatch(
         Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
             doctor::run(target, args.bytes, json, out)
         }),
-        Verb::Ingest(args) => python::ingest(args, python, json, out),
+        Verb::Ingest(args) => ingest::run(args, python, json, out, err),
         Verb::Hdf5Schema(args) => python::hdf5_schema(args, python, json, out),
-        Verb::Export(args) => python::export(args, python, json, out),
+        Verb::Export(args) => export::run(args, json, out),
         Verb::Store(action) => store::run(action, json, out),
         Verb::Completion(args) => completion::run(args, out),
     }

@@ -1,11 +1,11 @@
-//! The subcommands that run in Python: `ingest`, `hdf5-schema` and `export`. Their arguments are defined here, like
-//! those of all subcommands; their code is in `python/femtobarn/_cli_verbs.py`.
+//! The subcommands that read HDF5 files, which only Python can: `ingest` if one of the files is HDF5, and `hdf5-schema`.
+//! Their code is in `python/femtobarn/_cli_verbs.py`.
 
 use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::args::{ChoiceArgs, ExportArgs, Hdf5SchemaArgs, IngestArgs};
+use crate::args::{ChoiceArgs, Hdf5SchemaArgs, IngestArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
@@ -67,26 +67,6 @@ fn with(mut given: Value, choice: &ChoiceArgs) -> Value {
     given
 }
 
-pub fn export(
-    args: &ExportArgs,
-    python: Option<Python<'_>>,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
-    let given = json!({
-        "store": args.store,
-        "dataset": args.dataset,
-        "output": args.output,
-        "name": args.name,
-        "products": args.products,
-        "runs": args.runs,
-        "missing": args.missing,
-        "compression": args.compression,
-        "overwrite": args.force,
-    });
-    run("export", &given, python, json, out)
-}
-
 fn run(
     verb: &str,
     given: &Value,
@@ -95,7 +75,8 @@ fn run(
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let Some(python) = python else {
-        let message = format!("fb {verb} needs Python, and this fb was built without it");
+        let message =
+            format!("fb {verb} needs Python for HDF5 files, and this fb was built without it");
         let next = "install an fb with Python: pip install 'femtobarn[hdf5]'".to_owned();
         return Err(Failure {
             next: Some(next),

@@ -235,6 +235,24 @@ impl Container {
         Ok(numbers)
     }
 
+    /// The number of its children: events of a subrun, subruns of a run, runs of a dataset.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading.
+    pub fn n_children(&self) -> Result<u64, EventsError> {
+        const PAGE: usize = 65_536;
+        let (mut n, mut from) = (0u64, 0);
+        loop {
+            let numbers = self.page(from.., PAGE)?;
+            n += numbers.len() as u64;
+            match numbers.last() {
+                Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
+                _ => return Ok(n),
+            }
+        }
+    }
+
     /// Its children, from a number on, in order.
     pub fn children(&self, range: impl RangeBounds<u64> + Clone) -> Children {
         let start = match range.start_bound() {

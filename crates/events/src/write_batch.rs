@@ -5,7 +5,8 @@ use std::{mem, thread};
 use crate::forked::{Forked, Process};
 use crate::writers::Writers;
 use crate::{
-    Batch, DataStore, Descriptor, EventsError, Overwrite, Parent, ProductId, ProductName, Written,
+    Batch, Container, DataStore, Descriptor, EventsError, Overwrite, Parent, ProductId,
+    ProductName, Written,
 };
 
 /// What a batch may hold before it is written.
@@ -85,6 +86,28 @@ impl WriteBatch {
             return Err(EventsError::Usage { what });
         };
         self.add(parent, |batch| batch.create(parent, number))
+    }
+
+    /// Adds containers, each after the containers that hold it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create).
+    pub fn create_all(&mut self, containers: &[Descriptor]) -> Result<(), EventsError> {
+        let mut last = None;
+        for container in containers {
+            let parent = container.placed_by();
+            if last.replace(parent) != Some(parent) {
+                let item = Container::new(self.store.clone(), parent.descriptor());
+                for above in std::iter::successors(Some(item), Container::above) {
+                    if above.number().is_some() {
+                        self.create(above.descriptor())?;
+                    }
+                }
+            }
+            self.create(*container)?;
+        }
+        Ok(())
     }
 
     /// Adds a product.

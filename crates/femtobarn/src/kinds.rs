@@ -56,10 +56,10 @@ pub const KINDS: &[Kind] = kinds! {
     // files that do not go together, and values that cannot be stored as asked, are not damaged
     UsageError USAGE {
         "usage", "ambiguous-ntuple", "entry-range", "invalid-name", "name-taken", "schema-mismatch",
-        "needs-rebuild", "unwritable-field", "store-url", "store-config", "bad-name", "conflict",
+        "needs-rebuild", "unwritable-field", "store-url", "store-config", "bad-name",
         "product-type", "class-differs", "product-too-large",
     }
-    ExistsError USAGE { "exists", "product-exists", "dataset-deleting" }
+    ExistsError USAGE { "exists", "conflict", "product-exists", "dataset-deleting" }
     UsageError NOT_THERE {
         "no-ntuple", "not-an-rntuple", "unsupported-url", "read-only", "objects-of-others",
     }

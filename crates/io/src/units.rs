@@ -74,9 +74,68 @@ pub fn decimals(value: f64) -> usize {
     }
 }
 
+/// A number with a comma before every third digit.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number with its noun: "1 page", "12,000 entries".
+pub fn plural(n: u64, noun: &str) -> String {
+    let n_text = count(n);
+    match noun.strip_suffix('y') {
+        _ if n == 1 => format!("{n_text} {noun}"),
+        Some(stem) => format!("{n_text} {stem}ies"),
+        None => format!("{n_text} {noun}s"),
+    }
+}
+
+/// A time with three digits and a unit.
+pub fn seconds(seconds: f64) -> String {
+    let units = [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)];
+    let unit = units.iter().find(|(_, size)| seconds >= *size);
+    let (unit, size) = unit.copied().unwrap_or(("µs", 1e-6));
+    let value = seconds / size;
+    if value >= 10.0 {
+        return format!("{value:.1} {unit}");
+    }
+    let digits = format!("{value:.2}");
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_grouped_and_nouns_agree() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(plural(1, "entry"), "1 entry");
+        assert_eq!(plural(12_000, "entry"), "12,000 entries");
+        assert_eq!(plural(0, "page"), "0 pages");
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        for (time, text) in [
+            (75.0, "75.0 s"),
+            (0.01234, "12.3 ms"),
+            (2.5, "2.5 s"),
+            (3e-6, "3 µs"),
+        ] {
+            assert_eq!(seconds(time), text);
+        }
+    }
 
     #[test]
     fn bytes_have_three_digits() {

@@ -37,9 +37,14 @@ impl Callback {
         })
     }
 
+    /// Takes the error that the function or a signal raised.
+    pub fn raised(&self) -> Option<PyErr> {
+        locked(&self.raised).take()
+    }
+
     /// Returns the result of the work, or the error that was raised meanwhile.
     pub fn finish<T>(self, result: Result<T, Error>) -> PyResult<T> {
-        match locked(&self.raised).take() {
+        match self.raised() {
             Some(error) => Err(error),
             None => result.map_err(to_python),
         }

@@ -6,6 +6,7 @@ use femtobarn::Error;
 use femtobarn::events::EventsError;
 use femtobarn::io::is_in_background;
 use femtobarn::kinds::{kind as kind_of, store_class};
+use femtobarn::transfer::TransferError;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
@@ -110,4 +111,14 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         Python::attach(|py| raised.value(py).setattr("_object", object).ok());
     }
     raised
+}
+
+/// The Python exception for an error of ingesting or exporting.
+pub fn transfer_to_python(error: TransferError) -> PyErr {
+    match error {
+        TransferError::Store(error) => events_to_python(error),
+        TransferError::File(error) => to_python(error),
+        error if error.kind() == "interrupted" => interrupted(),
+        error => new(error.class(), error.kind(), error.to_string()),
+    }
 }

@@ -55,7 +55,8 @@ mod _core {
     use crate::steps::BatchIterator;
     #[pymodule_export]
     use crate::store::{
-        Codec, Container, Encoded, Events, Loader, NamedDataSet, Queue, Store, WriteBatch,
+        Codec, Container, Encoded, Events, Ingest, Loader, NamedDataSet, Queue, Store, WriteBatch,
+        check_ingest, export_events, file_kind, may_be_of_boost, plain_namespace, product_hint,
     };
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
@@ -204,6 +205,8 @@ mod _core {
         let known_for = femtobarn::products::CLASSES_KNOWN_FOR;
         module.add("CLASSES_KNOWN_FOR", known_for.as_secs_f64())?;
         module.add("FILE_NOTES", femtobarn::events::FILE_NOTES)?;
+        let keywords = femtobarn::products::cpp_keywords();
+        module.add("CPP_KEYWORDS", keywords.collect::<Vec<_>>())?;
         module.add("SETTINGS", names.collect::<Vec<_>>())?;
         module.add("SETTINGS_FOR_ALL", femtobarn::io::SETTINGS_FOR_ALL.to_vec())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use femtobarn::io::SourceMeta;
-use femtobarn::products;
 use femtobarn::read::{Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
@@ -19,15 +18,6 @@ use crate::error::{new, to_python};
 use crate::metadata;
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
-
-/// Name and description of a field, its type in an event store or the reason why it has none, and the classes in the
-/// type.
-type DescribedField = (
-    (String, String),
-    String,
-    Option<String>,
-    Vec<crate::store::Class>,
-);
 
 /// One or many files as one ntuple. It is immutable, and several threads can use it at the same time.
 #[pyclass(frozen, module = "femtobarn._core")]
@@ -136,34 +126,6 @@ impl NTuple {
         metadata::fields(py, self.first()?, &self.inner.left_out(), &types)
     }
 
-    /// For each top-level field: name, description, and its type in an event store with the classes in the type, or the
-    /// reason why it has none. Fields without a class get a class named after them. Hidden sources of projected fields
-    /// are left out.
-    fn described(&self) -> PyResult<Vec<DescribedField>> {
-        let left_out = self.inner.left_out();
-        let descriptor = self.first()?.descriptor();
-        let mut found = Vec::new();
-        for &id in &descriptor.top_level {
-            let name = descriptor.field_name(id);
-            let Some(field) = descriptor.field(id) else {
-                continue;
-            };
-            if descriptor.is_hidden_source(id) || left_out.reason(name).is_some() {
-                continue;
-            }
-            let about = (name.to_owned(), field.record.description.clone());
-            let described = products::described(descriptor, id);
-            found.push(match described {
-                Ok(described) => {
-                    let classes = described.classes.into_iter().map(crate::store::class);
-                    (about, described.type_name, None, classes.collect())
-                }
-                Err(why) => (about, field.record.type_name.clone(), Some(why), Vec::new()),
-            });
-        }
-        Ok(found)
-    }
-
     /// The keys of all fields, depth first.
     fn keys(&self) -> PyResult<Vec<String>> {
         Ok(metadata::keys(self.first()?, &self.inner.left_out()))
@@ -172,11 +134,6 @@ impl NTuple {
     /// Other names of fields, and the IDs of the fields.
     fn aliases(&self) -> PyResult<std::collections::HashMap<String, u32>> {
         Ok(self.first()?.aliases().clone())
-    }
-
-    /// The fields that count the items of the given fields, without the given fields themselves.
-    fn counters(&self, names: Vec<String>) -> Vec<String> {
-        self.inner.counters(&names)
     }
 
     /// Fields that cannot be read, or are not in every file, with the reasons.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from femtobarn import _core
 from femtobarn._files.numpy_arrays import layout_to_numpy
 from femtobarn._shared.optional import optional
 from femtobarn._store.product_forms import Arrow, As, NumPy, check_form
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from femtobarn._core import Batch
     from femtobarn._store.datastore import DataStore
 
-__all__ = ["Column", "decoded", "element", "loaded", "may_be_of_boost", "reading", "rows_dtype"]
+__all__ = ["Column", "decoded", "element", "loaded", "reading", "rows_dtype"]
 
 _LITTLE = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
 _UNKNOWN = re.compile("no description of class|no type that is known")
@@ -242,7 +243,7 @@ def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> 
         )
     if isinstance(error, ChecksumError) or error._object is not None:
         return error  # it is not what was stored, whoever has
-    others = [label for label, kind in names if may_be_of_boost(kind)]
+    others = [label for label, kind in names if _core.may_be_of_boost(kind)]
     if not others:
         return error
     which = f"product {others[0]!r}: " if len(names) == 1 else ""
@@ -251,22 +252,6 @@ def _of_boost(names: list[tuple[str, str]], error: UsageError | FormatError) -> 
         "Boost, which only C++ can read; load it as bytes",
         kind=error.kind,
     )
-
-
-def may_be_of_boost(type_name: str) -> bool:
-    """Return whether hepnos.hpp may store values of a type with Boost: all except numbers and vectors of numbers.
-
-    Parameters
-    ----------
-    type_name : str
-        The type.
-
-    Returns
-    -------
-    bool
-        Whether it may.
-    """
-    return type_name.removeprefix("std::vector<").removesuffix(">") not in DTYPES
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:

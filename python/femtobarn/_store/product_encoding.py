@@ -24,7 +24,6 @@ from femtobarn._store.product_types import (
     MSGPACK,
     NUMBERS,
     PICKLE,
-    ColumnType,
     checked_text,
     dtype_of,
     inmost,
@@ -146,7 +145,7 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
         found = note_records(store, layout, label)
         if "?" not in found:
             name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
-    elif isinstance(kind, str | ColumnType) and not _has_class_of(store._core, value, str(name)):
+    elif isinstance(kind, str) and not _has_class_of(store._core, value, str(name)):
         _describe(store, batches, layout, str(name))
     name = name or store._core.describe(batches, label)
     return name, _encode(store, label, batches, name)
@@ -169,7 +168,7 @@ def _walked(store: DataStore, label: str, value: Any, kind: Any, name: str | Non
         note_kind(store, own, _innermost(name))
         stored = codec.write(label, value, str(name))
         return None if stored is None else (str(name), stored)
-    if kind is None or isinstance(kind, ColumnType) or (isinstance(kind, str) and _innermost(name) is not None):
+    if kind is None or (isinstance(kind, str) and _innermost(name) is not None):
         return None
     note_kind(store, kind)
     try:
@@ -323,10 +322,6 @@ def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, 
         )
     _check_no_names(label, values)
     kind = kind or _kind_of_rows(values)
-    if isinstance(kind, ColumnType):
-        for name, members in kind.classes:
-            codec.note_class(name, list(members))
-        return kind.name, to_batches({label: values})
     if kind is not None and not isinstance(kind, str):
         note_kind(store, kind)
         name = type_name_of(kind)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from femtobarn._core import nearest
+from femtobarn import _core
 from femtobarn._shared.repr import plural
 from femtobarn._store.product_types import checked_text, type_name_of
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 OF_NOTHING = "double"  # the type of a product without events, as a type is required
-_SHOWN = 5  # maximum number of names in a message
 
 
 class Product(NamedTuple):
@@ -302,15 +301,7 @@ def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str,
     str
         Part of a message.
     """
-    there = sorted(set(names))
-    same = [kind for name, kind in there if name == label]
-    if same and type_name is not None:
-        return f"{who} {label!r} as {_listed(same)}: ask for ({label!r}, {same[0]!r})"
-    labels = sorted({name for name, _ in there})
-    shown = ", ".join(f"{name!r} ({kind})" for name, kind in there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
-    near = nearest(label, labels)[:3]
-    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"{meant}{who} {shown or 'none'}"
+    return _core.product_hint(who, label, type_name, set(names))
 
 
 def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
@@ -370,7 +361,3 @@ def _none_has(
     what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
     there = hint("they have", label, type_name, names)
     return KeyNotFoundError(f"{url}: no event of {where} has a product {what}; {there}")
-
-
-def _listed(kinds: Sequence[str]) -> str:
-    return ", ".join(kinds[:_SHOWN]) + (", …" if len(kinds) > _SHOWN else "")

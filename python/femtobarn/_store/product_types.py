@@ -24,7 +24,6 @@ __all__ = [
     "NUMBERS",
     "PICKLE",
     "SCALARS",
-    "ColumnType",
     "checked_text",
     "defaults_of",
     "dtype_of",
@@ -39,30 +38,6 @@ __all__ = [
     "optional_of",
     "type_name_of",
 ]
-
-
-@dataclasses.dataclass(frozen=True)
-class ColumnType:
-    """The type of a product given by columns, if it is more than a name.
-
-    Attributes
-    ----------
-    name : str
-        The name of the type.
-    classes : tuple of (str, tuple of (str, str))
-        The classes in it, sorted so that members precede the classes that use them: names, and names and types of the
-        members.
-    form : str
-        Content of the column: "value", the values; "optional", values of which some are missing; "list", lists of one
-        value or none; "bytes" and "optional bytes", the stored bytes. Events without a value get no product.
-    label : str or None
-        The product's label, if the column has another name because several products have this label.
-    """
-
-    name: str
-    classes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    form: str = "value"
-    label: str | None = None
 
 
 BYTES = "bytes"
@@ -117,8 +92,6 @@ def type_name_of(kind: Any) -> str:
     """
     if isinstance(kind, str):
         return normal_name(checked_text(kind, "type"))
-    if isinstance(kind, ColumnType):
-        return kind.name
     if kind in (bytes, bytearray, memoryview):
         return BYTES
     if (inner := item_of(kind)) is not None:

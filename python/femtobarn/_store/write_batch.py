@@ -16,7 +16,6 @@ from femtobarn._store.containers import container_of
 from femtobarn._store.dataset import DataSet
 from femtobarn._store.product_encoding import column, told_how
 from femtobarn._store.product_names import Product
-from femtobarn._store.product_types import ColumnType
 from femtobarn._store.twins import instead
 from femtobarn.errors import UsageError
 
@@ -127,12 +126,6 @@ class WriteBatch:
         """The existing products that were kept by writes so far, with their containers."""
         return list(self._kept)
 
-    def _take_kept(self) -> list[tuple[bytes, str, str]]:
-        """Return the kept products as keys, labels and types, and clear the list."""
-        kept = [(container._core.key, product.label, product.type) for container, product in self._kept]
-        self._kept = []
-        return kept
-
     def _note(self, kept: list[tuple[_core.Container, str, str]]) -> None:
         self._kept += [(container_of(self._store, core), Product(label, kind)) for core, label, kind in kept]
 
@@ -195,27 +188,18 @@ class WriteBatch:
         keys = keys_of(dataset, run, subrun, event)
         if (twice := _twice(keys)) is not None:
             raise UsageError(f"{twice} is given several times")
+        columns = []
         try:
-            self._store_columns(keys, products, types, create=True)
+            for label, values in products.items():
+                type_name, batches = column(self._store, label, values, types.get(label))
+                if batches.num_entries not in (None, len(keys) // 40):
+                    raise UsageError(f"product {label!r} has {batches.num_entries} values for {len(keys) // 40} events")
+                columns.append(((label, type_name), batches))
+            self._core.create_all(keys)
+            for name, batches in columns:
+                self._core.store_rows(keys, name, batches)
         except UsageError as error:
             raise told_how(error, "types={label: 'NEW'}, or of lists 'std::vector<NEW>'") from error.__cause__
-
-    def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
-        """Store products of the containers with these keys."""
-        columns = []
-        for name, values in products.items():
-            kind = types.get(name)
-            label, form = name, "value"
-            if isinstance(kind, ColumnType):
-                label, form = kind.label or name, kind.form
-            type_name, batches = column(self._store, label, values, kind)
-            if batches.num_entries not in (None, len(keys) // 40):
-                raise UsageError(f"product {label!r} has {batches.num_entries} values for {len(keys) // 40} events")
-            columns.append((label, form, type_name, batches))
-        if create:
-            self._core.create_all(keys)
-        for label, form, type_name, batches in columns:
-            self._core.store_rows(keys, (label, type_name), batches, form)
 
 
 def keys_of(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: npt.ArrayLike) -> bytes:

@@ -8,20 +8,22 @@ gives.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from femtobarn._core import CPP_KEYWORDS, plain_namespace
 from femtobarn._shared.optional import optional
 from femtobarn._shared.patterns import fits, patterns
-from femtobarn._transfer.cpp_reserved import KEYWORDS
 from femtobarn.errors import FileError, FormatError, NotFoundError, UsageError
 
 __all__ = [
+    "CLASSES",
     "EVENTS",
     "INDEX",
+    "KEYWORDS",
     "SEQUENCE",
     "Choice",
     "Column",
@@ -29,18 +31,18 @@ __all__ = [
     "Tables",
     "choice_of",
     "cpp_names",
-    "is_hdf5",
     "open_hdf5",
     "read_keys",
     "read_rows",
 ]
 
+KEYWORDS = frozenset(CPP_KEYWORDS)
+# what else a class cannot be called: functions in its own header, and names outside of all namespaces
+CLASSES = frozenset({"fb", "hepnos", "load", "main", "serialize", "store", "tm"})
+
 INDEX = ("run", "subrun", "evt")
 SEQUENCE = "evt.seq"
 EVENTS = "spill"  # the table that has a row for each event, whatever else is known of it
-
-
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,9 @@ def choice_of(
     """
     index = tuple(usual if name is None else str(name) for usual, name in zip(INDEX, numbers, strict=True))
     given = {"groups": groups, "fields": fields, "drop": drop}
-    plain = namespace.strip(":")
-    parts = plain.split("::")
-    if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
-        raise UsageError(f"namespace must be a C++ name, e.g. 'hep' or 'nova::caf', not {namespace!r}")
     return Choice(
         **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
-        namespace=plain,
+        namespace=plain_namespace(namespace),
         index=index,
     )
 
@@ -163,6 +161,11 @@ class Table:
         """The type of the product."""
         return f"std::vector<{self.class_name}>"
 
+    @property
+    def class_note(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The name of the class, and names and types of its members."""
+        return self.class_name, tuple((one.member, one.type) for one in self.columns)
+
 
 @dataclass
 class Tables:
@@ -184,29 +187,6 @@ class Tables:
     left_out: dict[str, str] = field(default_factory=dict)
     unexpected: dict[str, str] = field(default_factory=dict)
     events: Table | None = None
-
-
-def is_hdf5(head: Callable[[int, int], bytes]) -> bool:
-    """Return whether a file is HDF5, by its content.
-
-    Parameters
-    ----------
-    head : callable
-        Gives bytes of the file: from where, and how many.
-
-    Returns
-    -------
-    bool
-        Whether its signature is at the beginning, or after a user block of 512, 1024, 2048, … bytes.
-    """
-    at = 0
-    while True:
-        found = head(at, len(_SIGNATURE))
-        if len(found) < len(_SIGNATURE):
-            return False
-        if found == _SIGNATURE:
-            return True
-        at = 2 * at or 512
 
 
 def open_hdf5(path: str) -> Any:

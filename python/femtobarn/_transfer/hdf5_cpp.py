@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from femtobarn._core import file_kind
 from femtobarn._files.open import resolve
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.repr import plural
 from femtobarn._transfer.hdf5 import Choice, Table, choice_of, open_hdf5
 from femtobarn._transfer.hdf5_tables import check_patterns, find_tables
-from femtobarn._transfer.ingest_worker import kind_of
 from femtobarn.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def hdf5_schema(
     choice = choice_of(groups, fields, drop, namespace, (run, subrun, event))
     paths = [path for path, _ in resolve(files)]
     for path in paths:
-        if kind_of(path) != "hdf5":
+        if file_kind(path) != "hdf5":
             raise UsageError(f"{path}: this is a ROOT file, not HDF5; `fb info` shows its contents")
     check_patterns(paths, choice)
     tables = _tables(paths, choice)

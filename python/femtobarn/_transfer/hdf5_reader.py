@@ -14,9 +14,18 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from femtobarn._shared.optional import optional
-from femtobarn._transfer.chunk import Chunk
-from femtobarn._transfer.hdf5 import SEQUENCE, Choice, Column, Table, Tables, open_hdf5, read_keys, read_rows
-from femtobarn._transfer.hdf5_tables import find_tables
+from femtobarn._transfer.chunk import Chunk, ColumnType
+from femtobarn._transfer.hdf5 import (
+    SEQUENCE,
+    Choice,
+    Column,
+    Table,
+    Tables,
+    find_tables,
+    open_hdf5,
+    read_keys,
+    read_rows,
+)
 from femtobarn.errors import FormatError
 
 __all__ = ["Hdf5Reader"]
@@ -234,7 +243,8 @@ class Hdf5Reader:
                 n = np.zeros(len(events), np.int64)
                 n[np.searchsorted(events, own_keys[first])] = np.diff(np.append(first, len(own_keys)))
                 chunk.products[table.group] = self._values(table, ranges, n)
-                chunk.types[table.group] = table.type
+                form = "value" if (n > 0).all() else "optional"
+                chunk.types[table.group] = ColumnType(table.type, (table.class_note,), form)
         return chunk
 
     def _values(self, table: Table, ranges: list[tuple[int, int]], n: Any) -> Any:

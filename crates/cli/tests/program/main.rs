@@ -21,5 +21,6 @@ mod reshape;
 mod several;
 mod store;
 mod support;
+mod transfer;
 mod usage;
 mod verify;

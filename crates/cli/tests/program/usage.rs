@@ -62,10 +62,13 @@ fn wrong_usage_is_2_and_goes_to_standard_error() {
 
 #[test]
 fn verbs_that_run_in_python_say_where_they_are_to_be_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    std::fs::write(&path, b"\x89HDF\r\n\x1a\n").unwrap();
+    let path = path.to_str().unwrap();
     for args in [
-        &["ingest", "a.h5", "--into", "dir:store", "--dataset", "nova"][..],
-        &["hdf5-schema", "a.h5"],
-        &["export", "dir:store", "out.root", "--dataset", "nova"],
+        &["ingest", path, "--into", "dir:store", "--dataset", "nova"][..],
+        &["hdf5-schema", path],
     ] {
         let told = failure(args, 2);
         assert_eq!(told["kind"], "usage", "{args:?}");

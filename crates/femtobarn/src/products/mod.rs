@@ -4,17 +4,21 @@
 //! ([`rows`](femtobarn_rntuple::rows)). Of classes, the store notes once what members they have ([`ClassNote`]), so
 //! that what one program stores, in whatever language, another loads as columns.
 
+mod cpp_names;
 mod describe;
 mod forget;
 mod form;
+mod hint;
 mod note;
 mod types;
 
 #[cfg(test)]
 mod tests;
 
+pub use cpp_names::{cpp_keywords, is_cpp_name};
 pub use describe::{Described, describe, described, identifier};
 pub use form::{Column, Form, export, present};
+pub use hint::{hint, may_be_of_boost};
 pub use note::{ClassNote, Member};
 pub use types::{CLASSES_KNOWN_FOR, Types};
 
@@ -29,6 +33,9 @@ use femtobarn_rntuple::rows::{Columns, RowFault};
 
 /// The types of products that are bytes of unknown structure, or Python objects.
 pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
+
+/// The class of references to products.
+pub const REFERENCE: &str = "fb::Ptr";
 
 /// Products of all events of containers of a store as columns, with or without the numbers of the events (`run`, `subrun`,
 /// `event`).

@@ -23,7 +23,7 @@ impl Container {
     }
 
     /// Its dataset, if the name is known.
-    fn dataset(&self) -> Option<DataSet> {
+    pub(super) fn dataset(&self) -> Option<DataSet> {
         let Origin { store, path, .. } = &*self.origin;
         let path = path.clone()?;
         Some(DataSet::new(store.clone(), path, self.descriptor.dataset))

@@ -114,30 +114,6 @@ impl Events {
         self.loaded.products.iter().map(count).collect()
     }
 
-    /// Total size of the loaded products, in bytes.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        let products = self.loaded.products.iter();
-        products.map(femtobarn::events::Values::n_bytes).sum()
-    }
-
-    /// The numbers and the products as columns of an ntuple.
-    fn export(
-        &self,
-        py: Python<'_>,
-        numbers: [String; 3],
-        columns: Vec<ColumnSpec>,
-    ) -> PyResult<Batch> {
-        let wanted = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
-        let arrays = detached(py, || {
-            let pieces = [(&*self.loaded, self.range.clone())];
-            let numbers = numbers.each_ref().map(String::as_str);
-            let Origin { store, types, .. } = &*self.origin;
-            products::export(types, store, &pieces, &wanted, numbers)
-        })?;
-        Ok(Batch::plain(arrays, self.origin.store.url()))
-    }
-
     /// The products as columns.
     fn arrays(&self, py: Python<'_>, with_numbers: bool) -> PyResult<Batch> {
         let columns = || {

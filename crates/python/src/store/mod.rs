@@ -4,12 +4,16 @@
 mod codec;
 mod container;
 mod events;
+mod export;
+mod ingest;
 mod queue;
 mod write_batch;
 
 pub use codec::{Codec, Encoded};
 pub use container::{Container, NamedDataSet};
 pub use events::{Events, Loader};
+pub use export::{export_events, may_be_of_boost, product_hint};
+pub use ingest::{Ingest, check_ingest, file_kind, plain_namespace};
 pub use queue::Queue;
 pub use write_batch::WriteBatch;
 
@@ -24,10 +28,7 @@ use femtobarn::events::{
     LoadOptions, Loaded, ObjectOptions, Overwrite, Parent, Passed, ProductId, ProductName,
     QueueMode, Taken,
 };
-use femtobarn::products::{self, ClassNote, Column, Form, Types};
-use femtobarn::rows::Columns;
-use femtobarn::schema::DType;
-use femtobarn::write::FieldModel;
+use femtobarn::products::{self, ClassNote, Member, Types};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -36,18 +37,11 @@ use crate::batch::Batch;
 use crate::batches::Batches;
 use crate::callback::locked;
 use crate::error::{events_to_python, goes_on, to_python, usage};
-use crate::fields::Fields;
 use codec::damaged;
 use container::Origin;
 
 /// A label and a type.
 type Name = (String, String);
-
-/// Numbers per request when children are counted.
-const PAGE: usize = 65_536;
-
-/// A column of an ntuple: name, label, type and form.
-type ColumnSpec = (String, String, String, String);
 
 /// A label, a type, how many events have a product of that name, and whether the container itself has one.
 type NameCount = (String, String, u64, bool);
@@ -60,14 +54,6 @@ pub fn class(note: ClassNote) -> Class {
     let members = note.members.into_iter();
     let members = members.map(|member| (member.name, member.type_name));
     (note.name, members.collect())
-}
-
-fn column((name, label, type_name, form): &ColumnSpec) -> PyResult<Column> {
-    Ok(Column {
-        name: name.clone(),
-        product: ProductName::new(label, type_name).map_err(events_to_python)?,
-        form: form.parse().map_err(to_python)?,
-    })
 }
 
 fn product_name((label, type_name): &Name) -> PyResult<ProductName> {
@@ -346,68 +332,12 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    /// The form in which products of a type are columns; if it must be bytes, the reason.
-    fn form(
-        &self,
-        py: Python<'_>,
-        type_name: &str,
-        is_partial: bool,
-    ) -> PyResult<(&'static str, Option<String>)> {
-        let (form, why) = detached(py, || self.types.form(type_name, is_partial))?;
-        Ok((form.name(), why))
     }
 
     /// The classes in the name of a type, with their members.
     fn classes(&self, py: Python<'_>, type_name: &str) -> PyResult<Vec<Class>> {
         let notes = detached(py, || self.types.notes(type_name))?;
         Ok(notes.into_iter().map(class).collect())
-    }
-
-    /// The fields of an ntuple with these numbers and products: names and descriptions, and for products type and form.
-    fn export_fields(
-        &self,
-        py: Python<'_>,
-        numbers: Vec<(String, String)>,
-        columns: Vec<(String, String, String, String)>,
-    ) -> PyResult<Fields> {
-        let mut fields = Vec::new();
-        for (name, description) in numbers {
-            let mut field = FieldModel::number(name, DType::UInt64);
-            field.description = description;
-            fields.push(field);
-        }
-        for (name, type_name, form, description) in columns {
-            let form: Form = form.parse().map_err(to_python)?;
-            let mut field = detached(py, || self.types.field(&name, &type_name, form))?;
-            field.description = description;
-            fields.push(field);
-        }
-        Ok(Fields { fields })
-    }
-
-    /// Numbers, and products of known containers, as columns.
-    fn export_rows(
-        &self,
-        py: Python<'_>,
-        numbers: Vec<(String, Vec<u64>)>,
-        columns: Vec<(ColumnSpec, Vec<Option<PyBackedBytes>>)>,
-        containers: Vec<Bound<'_, Container>>,
-    ) -> PyResult<Batch> {
-        let mut arrays = Columns::new(containers.len()).with_texts_as_bytes();
-        for (name, values) in &numbers {
-            arrays.add_numbers(name, values);
-        }
-        let descriptors: Vec<_> = containers.iter().map(|one| one.get().descriptor).collect();
-        for (spec, values) in &columns {
-            let column = column(spec)?;
-            let values: Vec<Option<&[u8]>> = values.iter().map(|value| value.as_deref()).collect();
-            detached(py, || {
-                let which = |row: usize| descriptors.get(row).copied();
-                let values = values.iter().copied();
-                column.add(&mut arrays, &self.types, &self.store, values, which)
-            })?;
-        }
-        Ok(Batch::plain(arrays.finish(), self.store.url()))
     }
 
     /// The products of events with these concatenated keys. `path` is the name of their dataset, if it is known.

@@ -40,26 +40,19 @@ impl WriteBatch {
         }
     }
 
-    /// Stores encoded values, without the first bytes of each, as products of those containers that have one.
+    /// Stores encoded values as products of containers.
     fn store_each(
         &self,
         py: Python<'_>,
         keys: &[u8],
         product: &ProductName,
         encoded: &Rows,
-        there: Option<&[bool]>,
-        head: usize,
     ) -> PyResult<()> {
         let events = keys.chunks(Descriptor::LENGTH).map(to_descriptor);
         let events = events.collect::<PyResult<Vec<_>>>()?;
         let store = |batch: &mut femtobarn::events::WriteBatch| {
-            let is_there = |at: &usize| there.is_none_or(|all| all.get(*at) == Some(&true));
-            let having = (0..events.len())
-                .filter(is_there)
-                .filter_map(|at| events.get(at));
-            for (at, event) in having.enumerate() {
-                let value = encoded.get(at).and_then(|value| value.get(head..));
-                batch.store(*event, product, value.unwrap_or_default())?;
+            for (at, event) in events.iter().enumerate() {
+                batch.store(*event, product, encoded.get(at).unwrap_or_default())?;
             }
             Ok(())
         };
@@ -85,67 +78,34 @@ impl WriteBatch {
         py.detach(|| self.with(|batch| batch.store(container, &name, value)))
     }
 
-    /// Stores the values of a column of a form as products of containers, of those that have one; or values as they are.
-    #[pyo3(signature = (keys, name, values, form = "value"))]
+    /// Stores the values of a column as products of containers; or values as they are.
     fn store_rows(
         &self,
         py: Python<'_>,
         keys: &[u8],
         name: Name,
         values: &Bound<'_, PyAny>,
-        form: &str,
     ) -> PyResult<()> {
         let product = product_name(&name)?;
         if let Ok(encoded) = values.cast::<Encoded>() {
-            return self.store_each(py, keys, &product, &encoded.get().rows, None, 0);
+            return self.store_each(py, keys, &product, &encoded.get().rows);
         }
-        let form: Form = form.parse().map_err(to_python)?;
         let (array, _) = values.cast::<Batches>()?.get().single()?;
         let n = keys.len() / Descriptor::LENGTH;
         if array.len() != n {
             let message = format!("{} values for {n} events", array.len());
             return Err(usage(message));
         }
-        // as stored bytes, a vector is the number of its items and the items
-        let (type_name, head) = match form.is_bytes() {
-            true => (Form::BYTES, 8),
-            false => (name.1.as_str(), 0),
-        };
-        let rows = detached(py, || self.origin.types.of(type_name, &name.0))?;
-        let encode = || {
-            let (array, there) = products::present(&array, form, &name.0)?;
-            Ok((rows.encode(&array)?, there))
-        };
-        let (encoded, there) = py.detach(encode).map_err(to_python)?;
-        self.store_each(py, keys, &product, &encoded, there.as_deref(), head)
+        let rows = detached(py, || self.origin.types.of(&name.1, &name.0))?;
+        let encoded = py.detach(|| rows.encode(&array)).map_err(to_python)?;
+        self.store_each(py, keys, &product, &encoded)
     }
 
     /// Creates containers, given by their concatenated keys, and their parents.
     fn create_all(&self, py: Python<'_>, keys: &[u8]) -> PyResult<()> {
         let all = keys.chunks(Descriptor::LENGTH).map(to_descriptor);
         let all = all.collect::<PyResult<Vec<_>>>()?;
-        let create = |batch: &mut femtobarn::events::WriteBatch| {
-            let mut last = None;
-            for container in &all {
-                let parent = container.placed_by();
-                if last.replace(parent) != Some(parent) {
-                    let item = femtobarn::events::Container::new(
-                        batch.datastore().clone(),
-                        parent.descriptor(),
-                    );
-                    for above in
-                        std::iter::successors(Some(item), femtobarn::events::Container::above)
-                    {
-                        if above.number().is_some() {
-                            batch.create(above.descriptor())?;
-                        }
-                    }
-                }
-                batch.create(*container)?;
-            }
-            Ok(())
-        };
-        py.detach(|| self.with(create))
+        py.detach(|| self.with(|batch| batch.create_all(&all)))
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {

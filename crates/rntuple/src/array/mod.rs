@@ -54,6 +54,14 @@ impl Arrays {
         }
     }
 
+    /// Gives strings as bytes, which need not be UTF-8.
+    #[must_use]
+    pub fn with_texts_as_bytes(mut self) -> Self {
+        let nodes = self.columns.iter_mut();
+        nodes.for_each(|(_, node)| node.texts_as_bytes());
+        self
+    }
+
     /// Number of entries.
     pub fn n_entries(&self) -> u64 {
         self.n_entries

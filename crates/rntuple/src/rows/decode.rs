@@ -124,7 +124,7 @@ impl Columns {
         }
         let mut item = column.finish(&rows.plan, &mut self.slots);
         if self.texts_are_bytes {
-            texts_as_bytes(&mut item);
+            item.texts_as_bytes();
         }
         Ok((present, item))
     }
@@ -365,24 +365,6 @@ impl Column {
                 type_name: String::new(),
             },
         })
-    }
-}
-
-fn texts_as_bytes(node: &mut Node) {
-    match &mut node.kind {
-        NodeKind::String { index, chars } => {
-            node.kind = NodeKind::Bytes {
-                index: *index,
-                bytes: *chars,
-                class_name: String::new(),
-            };
-        }
-        NodeKind::List { item, .. }
-        | NodeKind::Optional { item, .. }
-        | NodeKind::Regular { item, .. } => texts_as_bytes(item),
-        NodeKind::Record { members, .. } => members.iter_mut().for_each(texts_as_bytes),
-        NodeKind::Variant { alternatives, .. } => alternatives.iter_mut().for_each(texts_as_bytes),
-        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
     }
 }
 

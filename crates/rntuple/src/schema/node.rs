@@ -86,6 +86,28 @@ impl Node {
         }
     }
 
+    /// Makes strings bytes, which need not be UTF-8.
+    pub fn texts_as_bytes(&mut self) {
+        match &mut self.kind {
+            NodeKind::String { index, chars } => {
+                self.kind = NodeKind::Bytes {
+                    index: *index,
+                    bytes: *chars,
+                    class_name: String::new(),
+                };
+            }
+            NodeKind::List { item, .. }
+            | NodeKind::Optional { item, .. }
+            | NodeKind::Regular { item, .. } => item.texts_as_bytes(),
+            NodeKind::Record { members: nodes, .. }
+            | NodeKind::Variant {
+                alternatives: nodes,
+                ..
+            } => nodes.iter_mut().for_each(Self::texts_as_bytes),
+            NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
+        }
+    }
+
     /// Calls `tell` with the slots of this node and its descendants.
     pub fn slots(&self, tell: &mut dyn FnMut(SlotId)) {
         match &self.kind {

@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
 /// The class of references.
-pub const PTR: &str = "fb::Ptr";
+pub const PTR: &str = femtobarn::products::REFERENCE;
 
 /// A part of a type.
 pub enum Part {
