@@ -42,7 +42,7 @@ pub(super) fn columns(ntuple: &NTuple) -> Result<Vec<Column>, TransferError> {
         let Some(field) = descriptor.field(id) else {
             continue;
         };
-        if descriptor.is_behind_views(id) || left_out.reason(name).is_some() {
+        if descriptor.is_hidden_source(id) || left_out.reason(name).is_some() {
             continue;
         }
         let (kind, why) = match products::described(descriptor, id) {

@@ -138,22 +138,6 @@ impl Container {
         detached(py, || self.item().page(start..stop, limit))
     }
 
-    /// How many containers are in it.
-    fn n_children(&self, py: Python<'_>) -> PyResult<u64> {
-        let item = self.item();
-        detached(py, || {
-            let (mut n, mut from) = (0u64, 0);
-            loop {
-                let numbers = item.page(from.., PAGE)?;
-                n += numbers.len() as u64;
-                match numbers.last() {
-                    Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
-                    _ => return Ok(n),
-                }
-            }
-        })
-    }
-
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.item().remove())
     }

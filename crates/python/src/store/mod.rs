@@ -332,8 +332,6 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    }
-
     /// The classes in the name of a type, with their members.
     fn classes(&self, py: Python<'_>, type_name: &str) -> PyResult<Vec<Class>> {
         let notes = detached(py, || self.types.notes(type_name))?;
