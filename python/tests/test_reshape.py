@@ -421,7 +421,7 @@ def test_misuse_is_told_before_anything_is_written(written, tmp_path):
         fb.clone(path, output, fields="i,x")
     with pytest.raises(TypeError, match="did you mean 'overwrite'"):
         fb.clone(path, output, force=True)
-    with pytest.raises(fb.UsageError, match="where must be a condition as a string"):
+    with pytest.raises(fb.UsageError):
         fb.skim(path, output, lambda events: events.i > 2)
     assert list(tmp_path.iterdir()) == []
 

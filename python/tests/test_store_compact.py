@@ -67,7 +67,7 @@ def test_a_store_that_is_open_is_left_alone(tmp_path: Path) -> None:
             assert told.returncode != 0
             assert "process" in told.stderr, told
         check(url)
-    with pytest.raises(fb.UsageError, match="only a store in a directory"):
+    with pytest.raises(fb.UsageError):
         fb.DataStore.compact("memory:")
     with pytest.raises(fb.KeyNotFoundError):
         fb.DataStore.compact(f"dir:{tmp_path / 'none'}")

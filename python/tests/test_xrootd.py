@@ -188,7 +188,7 @@ def test_patterns_and_folders_are_listed(server, capfd):
         opened = fb.open(f"{server.url}/{pattern}:Events")
         assert [path for path, _ in opened.files] == [f"{server.url}/{path}" for path in expected]
     for pattern in ("runs/c*/1.root", "none/*.root"):
-        with pytest.raises(FileNotFoundError, match="no file matches"):
+        with pytest.raises(fb.NotFoundError):
             fb.open(f"{server.url}/{pattern}")
     assert fb._core.cli_main(["ls", "--json", f"{server.url}/runs/b"]) == 0
     without_slash = capfd.readouterr().out
@@ -279,7 +279,7 @@ def test_files_are_written_to_servers(server, tmp_path):
     with pytest.raises(fb.FileError) as raised:
         fb.create(url)
     assert raised.value.kind == "create-failed"
-    with pytest.raises(fb.FileError, match="cannot add to files on servers"):
+    with pytest.raises(fb.FileError):
         fb.update(url)
     fb.write(f"{server.url}/written/other.root", {"n": [1, 2, 3]})
     assert fb.open(f"{server.url}/written/other.root").num_entries == 3

@@ -42,3 +42,27 @@ pub fn nearest_within<'a>(
         .map(|(_, candidate)| candidate.to_owned())
         .collect()
 }
+
+/// The paths that resemble one most, however little: by the whole and by the last part, without regard to case.
+pub fn most_alike(
+    path: &str,
+    paths: impl IntoIterator<Item = String>,
+    n_paths: usize,
+) -> Vec<String> {
+    let wanted = path.to_lowercase();
+    let paths = paths.into_iter();
+    let mut scored: Vec<(f64, String)> = paths
+        .map(|path| (resemblance(&wanted, &path.to_lowercase()), path))
+        .collect();
+    scored.sort_by(|one, two| two.0.total_cmp(&one.0));
+    let best = scored.into_iter().take(n_paths);
+    best.map(|(_, path)| path).collect()
+}
+
+fn resemblance(wanted: &str, path: &str) -> f64 {
+    let last = |path: &str| path.rsplit('/').next().map_or(String::new(), str::to_owned);
+    let whole = strsim::normalized_damerau_levenshtein(wanted, path);
+    let part = strsim::normalized_damerau_levenshtein(&last(wanted), &last(path));
+    // the whole decides between equal last parts
+    whole.max(part * 0.9 + whole * 0.1)
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use strsim::normalized_damerau_levenshtein;
+use femtobarn_io::most_alike;
 
 use crate::directory::split_cycle;
 use crate::{Directory, Key, RootFile, RootFileError};
@@ -131,23 +131,5 @@ fn nearest(path: &str, names: Vec<(String, u16)>) -> Vec<String> {
             }
         })
         .collect();
-    let wanted = path.to_lowercase();
-    let mut scored: Vec<(f64, String)> = names
-        .into_iter()
-        .map(|name| (resemblance(&wanted, &name.to_lowercase()), name))
-        .collect();
-    scored.sort_by(|one, two| two.0.total_cmp(&one.0));
-    scored
-        .into_iter()
-        .take(HINTS)
-        .map(|(_, name)| name)
-        .collect()
-}
-
-fn resemblance(wanted: &str, name: &str) -> f64 {
-    let last = |path: &str| path.rsplit('/').next().map_or(String::new(), str::to_owned);
-    let whole = normalized_damerau_levenshtein(wanted, name);
-    let part = normalized_damerau_levenshtein(&last(wanted), &last(name));
-    // if last components are equal, the whole path decides
-    whole.max(part * 0.9 + whole * 0.1)
+    most_alike(path, names, HINTS)
 }

@@ -10,7 +10,8 @@ use super::values::Values;
 use crate::RNTupleError;
 use crate::schema::DType;
 
-/// The values of a variant: of a union array, or of an array with one alternative. Nulls have no value.
+/// The values of a variant: of a union array, or of an array with one alternative. Nulls have no value, except in optional
+/// alternatives of a union.
 ///
 /// # Errors
 /// If values match none of the alternatives.
@@ -20,7 +21,7 @@ pub(super) fn variant(
     path: &str,
 ) -> Result<Values, RNTupleError> {
     let parts = match array.as_union_opt() {
-        Some(union) => Parts::of_union(union, path)?,
+        Some(union) => Parts::of_union(union, alternatives, path)?,
         None => Parts::of_one(array, path)?,
     };
     let mut chosen: Vec<Option<Values>> = alternatives.iter().map(|_| None).collect();
@@ -97,7 +98,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn of_union(union: &UnionArray, path: &str) -> Result<Self, RNTupleError> {
+    fn of_union(
+        union: &UnionArray,
+        alternatives: &[Shape],
+        path: &str,
+    ) -> Result<Self, RNTupleError> {
         let DataType::Union(fields, mode) = union.data_type() else {
             return Err(unwritable(path, "a union without alternatives"));
         };
@@ -106,6 +111,11 @@ impl Parts {
             .iter()
             .filter(|(_, field)| *field.data_type() != DataType::Null);
         let ids: Vec<i8> = real.map(|(id, _)| id).collect();
+        // an optional alternative that is missing is the alternative nevertheless
+        let is_optional = |part: usize| {
+            let shape = alternatives.get(part);
+            ids.len() == alternatives.len() && matches!(shape, Some(Shape::Optional { .. }))
+        };
         let mut of_entry = Vec::with_capacity(union.len());
         let mut places: Vec<Vec<i64>> = vec![Vec::new(); ids.len()];
         for i in 0..union.len() {
@@ -115,7 +125,7 @@ impl Parts {
                 UnionMode::Sparse => i,
             };
             let part = ids.iter().position(|&known| known == id);
-            let part = part.filter(|_| union.child(id).is_valid(offset));
+            let part = part.filter(|&part| union.child(id).is_valid(offset) || is_optional(part));
             if let Some(places) = part.and_then(|part| places.get_mut(part)) {
                 places.push(i64::try_from(offset).unwrap_or(i64::MAX));
             }
