@@ -168,9 +168,9 @@ def test_numbers_are_converted_where_all_values_fit(path):
         ntuple = file.mkrntuple("Events", {"small": "int8", "real": "float32", "c": "char", "b": "uint8"})
         ntuple.extend({"small": [1, -2], "real": [1, 2.5], "c": np.array([-1, 65], "i1"), "b": [True, False]})
         for bad, what in [
-            ({"small": [200]}, "int8 can hold"),
-            ({"real": [1e300]}, "float32 can hold"),
-            ({"real": [2**60 + 1]}, "can hold"),
+            ({"small": [200]}, "int8 cannot represent"),
+            ({"real": [1e300]}, "float32 cannot represent"),
+            ({"real": [2**60 + 1]}, "cannot represent"),
             ({"small": [1.0]}, "given float64, which is never converted to integers"),
             ({"small": ["a"]}, "given"),
             ({"small": [None]}, "declare it as std::optional"),

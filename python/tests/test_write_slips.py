@@ -644,7 +644,7 @@ def test_a_list_is_no_number_that_may_be_missing(path):
         ("std::unique_ptr<float>", [[1.5], None]),
         ("std::unique_ptr<std::optional<float>>", [[1.5], []]),
     ]:
-        with pytest.raises(fb.UsageError, match=r"expected|lists of zero or one item"):
+        with pytest.raises(fb.UsageError, match=r"expected|zero or one"):
             written(path, kind, values)
 
 
@@ -773,11 +773,11 @@ def test_views_are_of_types_that_the_columns_have(path, kind, source):
         with pytest.raises(fb.UsageError, match=r'its source ".*, an? .*, cannot be read as "[^"]+" without loss'):
             file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, source)}, precision=SEEN_PRECISION)
         writer = file.mkrntuple("e", SEEN, precision=SEEN_PRECISION)
-        with pytest.raises(fb.UsageError):
+        with pytest.raises(fb.UsageError, match="without loss"):
             writer.add_fields({"view": fb.Projected(kind, source)})
         if kind == "float":
             below = {"_0": fb.Projected("double", "ints._0")}
-            with pytest.raises(fb.UsageError):
+            with pytest.raises(fb.UsageError, match="without loss"):
                 writer.add_fields({"view": fb.Projected("std::vector<float>", "ints", below)})
 
 

@@ -5,7 +5,7 @@
 //! - [`spec`]: parses anchor, envelopes, frames, locators, header, footer and page lists (pure);
 //! - [`schema`]: the [`Descriptor`](schema::Descriptor) of an ntuple, field names, and the schema of a read;
 //! - [`read`]: [`Reader`](read::Reader), planning, fetching, and decoding into final buffers;
-//! - [`write`]: models, pages, clusters, merging;
+//! - [`mod@write`]: models, pages, clusters, merging;
 //! - [`mod@array`]: the result of a read, and its export to Arrow;
 //! - [`rows`]: single values of a field as bytes, and back to arrays.
 //!
