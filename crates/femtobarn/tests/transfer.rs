@@ -98,8 +98,11 @@ fn exported(
     )
 }
 
+/// The names and values of products.
+type Stored = Vec<(String, Vec<u8>)>;
+
 /// All events with their products.
-fn everything(dataset: &DataSet) -> Vec<(Descriptor, Vec<(String, Vec<u8>)>)> {
+fn everything(dataset: &DataSet) -> Vec<(Descriptor, Stored)> {
     let mut found = Vec::new();
     for run in dataset.children(..) {
         for subrun in run.unwrap().children(..) {

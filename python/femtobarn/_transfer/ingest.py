@@ -336,7 +336,13 @@ def _write(job: _core.Ingest, number: int, chunk: Chunk, choice: Choice) -> None
         with of_product(label):
             products.append((label, kind.name, kind.classes, kind.form, to_batches({label: values})))
     numbers = [np.ascontiguousarray(one, "<u8").tobytes() for one in (chunk.run, chunk.subrun, chunk.event)]
-    job.write(number, numbers, products, lambda path: [*classes_of(path, choice).items()])
+    job.write(
+        number,
+        numbers,
+        products,
+        lambda path: [*classes_of(path, choice).items()],
+        lambda: check_wanted("ingesting HDF5 files"),
+    )
 
 
 def _check(files: Any, dataset: Any, workers: int | None) -> None:

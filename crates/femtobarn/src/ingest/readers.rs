@@ -54,7 +54,8 @@ impl Ingest {
         match message {
             Message::Warning(text) => self.warnings.push(Warning::Unreadable(text)),
             Message::Chunk(chunk, part) => {
-                self.write(at, &chunk, &|_| Ok(Vec::new()))?;
+                let (done, total) = self.progress();
+                self.write(at, &chunk, &|_| Ok(Vec::new()), &|| tick(done, total))?;
                 let size = self.files.get(at).map_or(0, |file| file.size);
                 #[expect(
                     clippy::cast_possible_truncation,

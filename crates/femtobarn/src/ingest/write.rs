@@ -7,6 +7,7 @@ use femtobarn_events::{
     ProductId, ProductName, WriteBatch,
 };
 use femtobarn_io::units::plural;
+use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::rows::Rows;
 
 use super::{Chunk, ClassesOf, Ingest, IngestFile, OnConflict, Product};
@@ -72,7 +73,8 @@ impl Chunk {
 }
 
 impl Ingest {
-    /// Writes a part of a file. `classes_of` reads the classes of files that this does not read.
+    /// Writes a part of a file. `classes_of` reads the classes of files that this does not read; `goes_on` is asked between
+    /// batches.
     ///
     /// # Errors
     /// If a product exists with another value and that is an error, if a class differs from that in the store, and
@@ -82,6 +84,7 @@ impl Ingest {
         at: usize,
         chunk: &Chunk,
         classes_of: ClassesOf<'_>,
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<(), TransferError> {
         let path = self
             .files
@@ -100,6 +103,9 @@ impl Ingest {
             }
         }
         for piece in chunk.pieces(self.options.batch_items) {
+            if !goes_on() {
+                return Err(RNTupleError::Interrupted.into());
+            }
             self.write_piece(at, &piece)?;
         }
         Ok(())

@@ -149,7 +149,8 @@ impl Ingest {
         }
     }
 
-    /// Writes events of a file: their numbers as bytes, and products. `classes_of` reads the classes of a file.
+    /// Writes events of a file: their numbers as bytes, and products. `classes_of` reads the classes of a file; `check` is
+    /// called between batches.
     fn write(
         &self,
         py: Python<'_>,
@@ -157,6 +158,7 @@ impl Ingest {
         numbers: [PyBackedBytes; 3],
         products: Vec<ProductSpec<'_>>,
         classes_of: Py<PyAny>,
+        check: Py<PyAny>,
     ) -> PyResult<()> {
         let numbers = numbers.each_ref().map(|bytes| {
             let each = bytes.as_chunks::<8>().0.iter();
@@ -172,6 +174,7 @@ impl Ingest {
                 },
             )
         };
+        let callback = Callback::new(Some(check));
         let written = py.detach(|| {
             let mut own = locked(&self.inner);
             let dataset = own.dataset().uuid();
@@ -188,9 +191,12 @@ impl Ingest {
                 products,
                 is_created: true,
             };
-            own.write(at, &chunk, &classes)
+            own.write(at, &chunk, &classes, &|| callback.call(()))
         });
-        written.map_err(transfer_to_python)
+        match callback.raised() {
+            Some(error) => Err(error),
+            None => written.map_err(transfer_to_python),
+        }
     }
 
     /// Notes that a file is complete.
