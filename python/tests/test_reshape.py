@@ -318,7 +318,10 @@ def test_precision_goes_by_every_name_that_a_field_has(tmp_path, dimuon):
         ({"x": (0, 0, 1)}, "takes 1 to 32 bits, not 0"),
         ({"x": (8, 1, 0)}, "1 to 0 is not a valid range"),
         ({"x": (8, 0, np.inf)}, "not a valid range"),
-        ({"x": (8, 0, 1e-3)}, '"x".*outside of its storage range 0 to 0.001 .*\\(in .*events\\.root:Events, entries 0:'),
+        (
+            {"x": (8, 0, 1e-3)},
+            '"x".*outside of its storage range 0 to 0.001 .*\\(in .*events\\.root:Events, entries 0:',
+        ),
         ({"number": (8, 0, N)}, f'"number".*outside of its storage range 0 to {N}'),
         ({"x": (1, 2)}, r"number of bits or \(bits, least, largest\)"),
     ],

@@ -65,7 +65,7 @@ __all__ = [
 
 
 _LITTLE = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
-_UNKNOWN = re.compile("no description of class|no type that is known")
+_UNKNOWN = re.compile("no description of class|not a known type")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
