@@ -164,7 +164,7 @@ pub enum EventsError {
         said: String,
     },
     /// What a server would not do.
-    #[error("{url}: cannot {doing}: {node} says {said:?}: {advice}")]
+    #[error("{url}: cannot {doing}: {node} answered {said:?}: {advice}")]
     Refused {
         url: String,
         node: String,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Column", "decoded", "element", "loaded", "reading", "rows_dtype"]
 
 _LITTLE = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
-_UNKNOWN = re.compile("no description of class|no type that is known")
+_UNKNOWN = re.compile("no description of class|not a known type")
 
 
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")

@@ -177,7 +177,7 @@ fn branches_that_cannot_be_interpreted_are_listed() {
         "versions.root:versions: good, except for a field that cannot be read: 400 entries";
     assert!(first.contains(expected), "{out}");
     assert!(
-        out.contains("\n  not checked: thing: basket 1 has values that are not as the file"),
+        out.contains("\n  not checked: thing: basket 1 has values that do not match the file"),
         "{out}"
     );
     let value = document(&["verify", versions]);

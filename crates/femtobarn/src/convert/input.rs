@@ -282,6 +282,22 @@ fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
         .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
 }
 
+/// Why the values of a field cannot go through Arrow without loss, if so.
+fn ambiguous_in_arrow(descriptor: &Descriptor, id: FieldId) -> Option<String> {
+    let field = descriptor.field(id)?;
+    let mut below = field.children.iter();
+    if field.record.is_optional()
+        && below.any(|&child| (descriptor.field(child)).is_some_and(|it| it.record.is_optional()))
+    {
+        let name = descriptor.field_name(id);
+        return Some(format!(
+            "{name:?} is an optional value of an optional value, of which Arrow has only one level"
+        ));
+    }
+    let mut below = field.children.iter();
+    below.find_map(|&child| ambiguous_in_arrow(descriptor, child))
+}
+
 /// The top-level fields to convert, fields that cannot be converted with the reasons, and the names and patterns that
 /// match nothing.
 #[expect(clippy::type_complexity, reason = "used once")]
@@ -308,7 +324,10 @@ fn choose(
         }
         let mut unknown = descriptor.skipped.iter();
         let reason = match id {
-            Some(_) => left_out.reason(name).map(str::to_owned),
+            Some(id) => {
+                let reason = left_out.reason(name).map(str::to_owned);
+                reason.or_else(|| ambiguous_in_arrow(descriptor, id))
+            }
             None => unknown
                 .find(|skipped| skipped.name == name)
                 .map(|skipped| skipped.reason.clone()),

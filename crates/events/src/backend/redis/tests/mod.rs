@@ -147,7 +147,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     let error = write(2).unwrap_err();
     assert_eq!(error.kind(), "too-few-replicas", "{error}");
     let topology = store.client.topology();
-    let named = |at: &&Arc<Address>| error.to_string().contains(&format!("{at} says"));
+    let named = |at: &&Arc<Address>| error.to_string().contains(&format!("{at} answered"));
     let lacking = topology.master(store.keys(&parents[0]).slot).unwrap();
     assert!(named(&lacking), "{error}");
     let masters = topology.masters.iter();
