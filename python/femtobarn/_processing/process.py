@@ -135,8 +135,8 @@ def process(
         Events that are fetched together.
     output_batch_size : int, optional
         Number of events that a worker takes together; by default 64, and with ``by="batch"`` 1024, or fewer if a worker
-        would get less than 8 batches; for an ntuple `input_batch_size`, or fewer, down to 64, if a worker would get less
-        than 8 batches (other processes: 2, as adjacent entries are decompressed together).
+        would get less than 8 batches; for an ntuple `input_batch_size`, or fewer, down to 64, if a worker would get
+        less than 8 batches (other processes: 2, as adjacent entries are decompressed together).
     reduce : callable, optional
         Combines two results, each of one event or of several events that were combined before. It must be associative,
         like ``operator.add`` and ``max``. Work on single events belongs in the function: for sums of squares, return

@@ -17,7 +17,6 @@ from femtobarn._files.numpy_arrays import layout_to_numpy
 from femtobarn._shared.optional import optional
 from femtobarn._store.product_forms import Arrow, As, NumPy, check_form
 from femtobarn._store.product_types import (
-    DTYPES,
     MSGPACK,
     NUMBERS,
     PICKLE,

@@ -201,9 +201,7 @@ def export(
             bar.tick(done, total)
 
         try:
-            document, words, text = _core.export_events(
-                container._core, output, given, tick
-            )
+            document, words, text = _core.export_events(container._core, output, given, tick)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(f"{_core.public_url(output)} was not written")
             raise

@@ -17,7 +17,7 @@ import numpy as np
 from femtobarn._core import CPP_KEYWORDS, plain_namespace
 from femtobarn._shared.optional import optional
 from femtobarn._shared.patterns import fits, patterns
-from femtobarn.errors import FileError, FormatError, NotFoundError, UsageError
+from femtobarn.errors import FileError, FormatError, NotFoundError
 
 __all__ = [
     "CLASSES",

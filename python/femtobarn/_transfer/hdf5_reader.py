@@ -21,11 +21,11 @@ from femtobarn._transfer.hdf5 import (
     Column,
     Table,
     Tables,
-    find_tables,
     open_hdf5,
     read_keys,
     read_rows,
 )
+from femtobarn._transfer.hdf5_tables import find_tables
 from femtobarn.errors import FormatError
 
 __all__ = ["Hdf5Reader"]

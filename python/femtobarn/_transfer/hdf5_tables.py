@@ -16,7 +16,18 @@ from femtobarn._shared.optional import optional
 from femtobarn._shared.patterns import fits, several
 from femtobarn._shared.repr import shortened
 from femtobarn._store.product_types import type_name_of
-from femtobarn._transfer.hdf5 import CLASSES, EVENTS, KEYWORDS, SEQUENCE, Choice, Column, Table, Tables, cpp_names, open_hdf5
+from femtobarn._transfer.hdf5 import (
+    CLASSES,
+    EVENTS,
+    KEYWORDS,
+    SEQUENCE,
+    Choice,
+    Column,
+    Table,
+    Tables,
+    cpp_names,
+    open_hdf5,
+)
 from femtobarn.errors import FemtobarnError, FormatError, KeyNotFoundError, UsageError
 
 __all__ = ["check_patterns", "find_tables"]
