@@ -7,7 +7,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::PageAddress;
 use femtobarn_rootfile::{FileWriter, Key};
 
-use super::Opened;
+use crate::inputs::Opened;
 
 /// The histograms of all files that were added so far, in the order in which they were met.
 #[derive(Debug, Default)]
