@@ -212,14 +212,16 @@ impl Iterator for EventChunks {
                 None if self.has_looked => return None,
                 None => {
                     let left = self.passed.check_left();
-                    // Deleted containers do not reappear; other errors may pass.
-                    let may_pass =
-                        |error: &EventsError| !matches!(error, EventsError::NotFound { .. });
-                    self.has_looked = !left.as_ref().is_err_and(may_pass);
+                    self.has_looked = left.is_ok();
                     left
                 }
             };
             if let Err(error) = outcome {
+                // Deleted containers do not reappear; other errors may pass.
+                if let EventsError::NotFound { .. } = error {
+                    self.next.clear();
+                    self.has_looked = true;
+                }
                 return Some(Err(error));
             }
         }

@@ -267,6 +267,6 @@ fn many_trees_are_converted_into_few_files() {
     let most = most.into_inner();
     assert!(most <= 10, "{most}");
     assert_eq!(report.ntuples["E"].n_entries, 67);
-    let expected: Vec<i64> = (0..67).map(|n| if n % 2 == 0 { 1 } else { 10 }).collect();
+    let expected: Vec<i64> = (0..67).map(|n| if n % 2 == 0 { 2 } else { 20 }).collect();
     has_values(&output, "E", "a_b", &expected);
 }
