@@ -67,7 +67,7 @@ fn files_under_tls_are_sources() {
     assert_eq!(error.kind(), "remote-failed");
     assert!(
         with_causes(&error).contains("no TLS: invalid peer certificate")
-            && with_causes(&error).contains("setting authorities"),
+            && with_causes(&error).contains("set authorities"),
         "{}",
         with_causes(&error)
     );
