@@ -91,8 +91,8 @@ def test_members_of_a_tuple_that_is_read_in_part_keep_their_places(nt):
     """The only one that was read was number 0 of another tuple."""
     whole = nt.arrays("tuple")["tuple"]
     for paths, form, arrow in [
-        (["tuple.1"], '{"1": int8}', ["_1"]),
-        (["tuple.2", "tuple.0"], '{"0": string, "2": var * float64}', ["_0", "_2"]),
+        (["tuple.1"], '{"1": int8}', ["1"]),
+        (["tuple.2", "tuple.0"], '{"0": string, "2": var * float64}', ["0", "2"]),
         (["tuple.0", "tuple.1", "tuple.2"], "(string, int8, var * float64)", ["_0", "_1", "_2"]),
     ]:
         part = nt.arrays(paths)["tuple"]

@@ -1,5 +1,6 @@
 """Converting: to the layout of ROOT's importer, to tables and back, many files, and errors."""
 
+import contextlib
 import decimal
 import json
 import os
@@ -280,13 +281,18 @@ def test_outputs_have_endings_that_say_what_they_are(dimuon, tmp_path):
 @pytest.mark.parametrize("file", ["lists", "scalars", "sums", "classes", "untyped", "packed", "streamers", "imported"])
 def test_an_ntuple_stays_what_it_is(testdata, tmp_path, file):
     path = testdata / "rntuple" / f"{file}.root"
-    report = fb.convert(path, tmp_path / "again.root", compression="lz4:4", cluster_size="1 kB", page_size=64)
+    # Arrow has one level of it: an empty inner value became a missing outer one, and the proof found them equal
+    lossy = ["optional_optional"] if file == "sums" else []
+    with pytest.warns(fb.UnreadableWarning, match="optional value of an") if lossy else contextlib.nullcontext():
+        report = fb.convert(path, tmp_path / "again.root", compression="lz4:4", cluster_size="1 kB", page_size=64)
     assert report.equal is True
     before, after = fb.open(path), fb.open(tmp_path / "again.root")
-    assert after.typenames() == before.typenames()
+    kept = [field.name for field in before if field.name not in lossy]
+    assert [field.name for field in after] == kept
+    assert after.typenames(filter_name=kept) == before.typenames(filter_name=kept)
     assert after.verify().ok
-    assert after.arrays().layout.form == before.arrays().layout.form
-    assert repr(after.arrays().to_list()) == repr(before.arrays().to_list())  # a NaN equals a NaN
+    assert after.arrays(kept).layout.form == before.arrays(kept).layout.form
+    assert repr(after.arrays(kept).to_list()) == repr(before.arrays(kept).to_list())  # a NaN equals a NaN
 
 
 def test_bases_that_a_class_has_twice_are_told_apart(tmp_path):

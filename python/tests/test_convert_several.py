@@ -284,7 +284,7 @@ def test_trees_that_do_not_go_together_are_told(trees, tmp_path):
     fb.convert(f"{trees}/b.root:Events", tmp_path / "ntuple.root")
     files = [f"{trees}/a.root:Events", f"{tmp_path}/ntuple.root:Events"]
     for order, said in (files, "an RNTuple here, a TTree there"), (files[::-1], "a TTree here, an RNTuple there"):
-        with pytest.raises(fb.UsageError, match=f"{said}: convert the trees first"):
+        with pytest.raises(fb.UsageError, match=f"{said}; convert the trees first"):
             fb.convert(order, tmp_path / "one.root", fields="i")
 
 

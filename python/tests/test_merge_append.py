@@ -73,7 +73,7 @@ def test_any_file_is_appended_to_itself(path, tmp_path):
 
 
 # trees become ntuples of the same names
-REFUSED = {"crowd": 'there is a TTree called "tree"'}
+REFUSED = {"crowd": 'has a TTree named "tree"'}
 
 
 @pytest.mark.parametrize("n", [1, 2, 20])

@@ -223,11 +223,11 @@ def test_several_trees_are_called_trees(need, tmp_path):
     with uproot.recreate(tmp_path / "trees.root") as file:
         for name in ("a", "b"):
             file.mktree(name, {"x": "float32"}).extend({"x": np.zeros(2, "f4")})
-    with pytest.raises(fb.UsageError, match=r"holds 2 TTrees; name one of them: a, b \(e\.g\. .*\.root:a\)"):
+    with pytest.raises(fb.UsageError, match=r"has 2 TTrees; name one of them: a, b \(e\.g\. .*\.root:a\)"):
         fb.open(tmp_path / "trees.root")
     with uproot.recreate(tmp_path / "histogram.root") as file:
         file["h"] = np.histogram([1, 2])
-    with pytest.raises(fb.UsageError, match="holds 0 RNTuples or TTrees"):
+    with pytest.raises(fb.UsageError, match="has 0 RNTuples or TTrees"):
         fb.open(tmp_path / "histogram.root")
     with pytest.raises(fb.UsageError, match="not a ROOT::RNTuple or TTree"):
         fb.open(f"{tmp_path}/histogram.root:h")

@@ -741,7 +741,7 @@ def test_a_damaged_page_costs_no_batch_of_another_file(tmp_path: Path, executor:
     content[content.index(bytes(range(100))) + 10] ^= 1
     paths[2].write_bytes(content)
     options: dict[str, Any] = {"preload": ["x"], "executor": executor, "workers": 2, "progress": False}
-    result = fb.process(fb.open(paths), _n, by="batch", on_error="skip", **options)
+    result = fb.process(fb.open(paths), _n, by="batch", on_error="skip", output_batch_size=16_384, **options)
     assert result.value == [1000] * 4
     assert [(one.where, one.n_events) for one in result.failures] == [("entries 2000 to 2999", 1000)]
     assert (result.n_events, result.n_failed) == (4000, 1000)

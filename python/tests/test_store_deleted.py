@@ -90,10 +90,13 @@ def test_a_pass_over_what_another_process_deletes_is_an_error(kind: str, what: s
 def test_processes_that_work_on_what_is_deleted_are_an_error(
     kind: str, what: str, tmp_path: Path, redis: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = place(kind, tmp_path, redis)
-    monkeypatch.setenv("GONE", url)
     monkeypatch.setenv("GONE_WHAT", what)
-    for options in ({}, {"preload": ["n"], "on_error": "skip"}, {"preload": ["n"], "on_error": "retry"}):
+    for n, options in enumerate([{}, {"preload": ["n"], "on_error": "skip"}, {"preload": ["n"], "on_error": "retry"}]):
+        # who deletes may live longer than the process that it was started by
+        folder = tmp_path / f"{tmp_path.name}-{n}"
+        folder.mkdir()
+        url = place(kind, folder, redis)
+        monkeypatch.setenv("GONE", url)
         make(url)
         with fb.DataStore.connect(url, mode="r") as store, pytest.raises((KeyError, fb.ProcessError)) as raised:
             fb.process(store.root["gone"], deletes_at_5, executor="processes", workers=2, progress=False, **options)

@@ -207,7 +207,7 @@ class VerifyReport(Value):
     def _state(self) -> str:
         """Return the result in a few words, as `fb verify` prints it."""
         if self.damages:
-            are_pages = all(damage["bytes"] for damage in self.damages)
+            are_pages = all(damage.get("bytes") for damage in self.damages)
             return f"DAMAGED: {plural(len(self.damages), 'damaged page' if are_pages else 'fault')}"
         if n := len(self.nothing_checked):
             whose = "its fields" if n == 1 else f"the fields of {n} files"

@@ -113,14 +113,18 @@ pub(super) fn bounds(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = (i64, 
 fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef, String> {
     // members of tuples are 0 in paths, and _0 in Arrow; those of pairs are `first` and `second` in C++
     let in_pair = || {
-        let place = match member {
-            "first" => "_0",
-            "second" => "_1",
+        // without the underscore, where the other one is not read
+        let (place, alone) = match member {
+            "first" => ("_0", "0"),
+            "second" => ("_1", "1"),
             _ => return None,
         };
         let mut names = record.column_names().into_iter();
-        let is_pair = names.all(|name| matches!(name, "_0" | "_1"));
-        record.column_by_name(place).filter(|_| is_pair)
+        let is_pair = names.all(|name| matches!(name, "_0" | "_1" | "0" | "1"));
+        let found = record.column_by_name(place);
+        found
+            .or_else(|| record.column_by_name(alone))
+            .filter(|_| is_pair)
     };
     let found = record
         .column_by_name(member)

@@ -89,8 +89,6 @@ fn data_type(node: &Node, kinds: Kinds<'_>) -> DataType {
 
 fn member_fields(names: Option<&[String]>, members: &[Node], kinds: Kinds<'_>) -> Fields {
     let name = |i: usize| match names.and_then(|names| names.get(i)) {
-        // of a part of a tuple
-        Some(place) if place.starts_with(|c: char| c.is_ascii_digit()) => format!("_{place}"),
         Some(name) => name.clone(),
         None => format!("_{i}"),
     };
