@@ -71,7 +71,9 @@ pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
         for worker in workers.take(n.saturating_sub(1)) {
             scope.spawn(|| work(worker, false));
         }
-        first.map(|worker| work(worker, true));
+        if let Some(worker) = first {
+            work(worker, true);
+        }
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);
