@@ -1101,3 +1101,16 @@ def test_a_view_that_cannot_be_written_is_left_out_alone(tmp_path, run_root):
         report = fb.convert(tmp_path / "in.root", tmp_path / "out.root")
     assert [name for name, _ in report.skipped] == ["view"]
     assert fb.open(tmp_path / "out.root").arrays().to_list() == [{"v": [1.0, 2.0]}]
+
+
+def test_strings_that_are_not_utf8_stay_what_they_are(tmp_path):
+    """They could be read, and no operation on trees and ntuples took them; a condition was an internal error."""
+    path = tmp_path / "in.root"
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"s": "std::string", "n": "int"}).extend({"s": [b"abc", b"caf\xe9"], "n": [1, 2]})
+    assert fb.convert(path, tmp_path / "out.root").equal
+    assert fb.open(tmp_path / "out.root").arrays().to_list() == fb.open(path).arrays().to_list()
+    with pytest.warns(fb.UnreadableWarning, match="Arrow does not take its values"):
+        fb.convert(path, tmp_path / "out.parquet")
+    with pytest.raises(fb.FemtobarnError, match='field "s" of "Events".*Arrow does not take its values'):
+        fb.skim(path, tmp_path / "skim.root", "s == 'abc'")
