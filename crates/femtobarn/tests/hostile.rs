@@ -350,6 +350,14 @@ fn a_tree_of_which_no_field_can_be_checked_is_not_good() {
         panic!("one file");
     };
     assert!(report.nothing_checked && !report.not_checked.is_empty() && !report.is_good());
+    // nor is it left out of a merge
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("more.root");
+    fs::write(&path, tree_of(31)).unwrap();
+    let (output, options) = (folder.path().join("out.root"), MergeOptions::default());
+    let error = merge(&[input(&path)], &output, &options, &|_| true).unwrap_err();
+    assert_eq!(error.kind(), "inconsistent", "{error}");
+    assert!(!output.exists());
     // without entries there is nothing to check
     let reports = open(&tree_of(0)).unwrap().verify(1, None).unwrap();
     assert!(reports[0].is_good(), "{reports:?}");
