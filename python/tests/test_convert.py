@@ -1112,5 +1112,5 @@ def test_strings_that_are_not_utf8_stay_what_they_are(tmp_path):
     assert fb.open(tmp_path / "out.root").arrays().to_list() == fb.open(path).arrays().to_list()
     with pytest.warns(fb.UnreadableWarning, match="Arrow does not take its values"):
         fb.convert(path, tmp_path / "out.parquet")
-    with pytest.raises(fb.FemtobarnError, match='field "s" of "Events".*Arrow does not take its values'):
+    with pytest.raises(fb.FemtobarnError, match=r'field "s" of "Events".*Arrow does not take its values'):
         fb.skim(path, tmp_path / "skim.root", "s == 'abc'")
