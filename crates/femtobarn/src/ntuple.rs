@@ -13,7 +13,7 @@ use femtobarn_rntuple::read::{
     Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
     explain, read, verify,
 };
-use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
+use femtobarn_rntuple::schema::Node;
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::SkippedFields;
@@ -97,47 +97,13 @@ impl Selection {
     pub(crate) fn with_raw_strings(mut self) -> Self {
         let schema = Arc::make_mut(&mut self.schema);
         let nodes = schema.columns.iter_mut().map(|(_, node)| node);
-        nodes.for_each(|node| store_plain(node, false));
+        nodes.for_each(Node::texts_as_bytes);
         self
     }
 
     /// The Arrow schema of the result.
     pub fn arrow_schema(&self) -> array::ArrowSchema {
         arrow_schema(&self.schema.columns, &self.schema.slots)
-    }
-}
-
-/// Has Arrow keep strings as bytes, whether or not they are UTF-8, and also optional values as lists.
-pub(crate) fn store_plain(node: &mut Node, also_optional: bool) {
-    match &mut node.kind {
-        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
-        NodeKind::String { index, chars } => {
-            node.kind = NodeKind::Bytes {
-                index: *index,
-                bytes: *chars,
-                class_name: String::new(),
-            };
-        }
-        NodeKind::Optional { index, item } => {
-            store_plain(item, also_optional);
-            if also_optional {
-                node.kind = NodeKind::List {
-                    index: *index,
-                    item: item.clone(),
-                    sort: ListSort::List,
-                };
-            }
-        }
-        NodeKind::List { item, .. } | NodeKind::Regular { item, .. } => {
-            store_plain(item, also_optional);
-        }
-        NodeKind::Record { members: below, .. }
-        | NodeKind::Variant {
-            alternatives: below,
-            ..
-        } => below
-            .iter_mut()
-            .for_each(|node| store_plain(node, also_optional)),
     }
 }
 

@@ -4,6 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_primitive_array, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
+use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
 
 /// Maximum number of bytes of a string that are shown.
 const MOST: usize = 60;
@@ -19,7 +20,36 @@ pub(crate) struct Unequal {
     pub expected: String,
 }
 
-/// Entries of which all values are zero, empty or missing.
+/// Has Arrow keep all that is stored: strings as bytes, whether or not they are UTF-8, and optional values as lists.
+pub(super) fn make_plain(node: &mut Node) {
+    node.texts_as_bytes();
+    optionals_as_lists(node);
+}
+
+fn optionals_as_lists(node: &mut Node) {
+    match &mut node.kind {
+        NodeKind::Leaf { .. }
+        | NodeKind::Cardinality { .. }
+        | NodeKind::String { .. }
+        | NodeKind::Bytes { .. } => {}
+        NodeKind::Optional { index, item } => {
+            optionals_as_lists(item);
+            node.kind = NodeKind::List {
+                index: *index,
+                item: item.clone(),
+                sort: ListSort::List,
+            };
+        }
+        NodeKind::List { item, .. } | NodeKind::Regular { item, .. } => optionals_as_lists(item),
+        NodeKind::Record { members: below, .. }
+        | NodeKind::Variant {
+            alternatives: below,
+            ..
+        } => below.iter_mut().for_each(optionals_as_lists),
+    }
+}
+
+/// Entries whose values are all zero, empty or missing.
 pub(super) fn zeros(schema: SchemaRef, n: usize) -> Result<RecordBatch, ArrowError> {
     let fields = schema.fields().iter();
     let arrays = fields.map(|field| zero_values(field.data_type(), n).map(make_array));

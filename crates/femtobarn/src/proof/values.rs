@@ -11,11 +11,10 @@ use femtobarn_rntuple::read::{
 };
 use femtobarn_rntuple::schema::FieldId;
 
-use super::compare::{Unequal, compare, zeros};
+use super::compare::{Unequal, compare, make_plain, zeros};
 use super::fields::FieldPair;
 use super::report::{Difference, NTupleProof};
 use super::runs::Run;
-use crate::ntuple::store_plain;
 
 /// Decoded bytes of a step, in each file.
 const STEP: u64 = 64 << 20;
@@ -79,7 +78,7 @@ impl Columns {
         }
         let (mut schema, bindings) = ReadSchema::of_fields(readers, &[own, others])?;
         let nodes = schema.columns.iter_mut().map(|(_, node)| node);
-        nodes.for_each(|node| store_plain(node, true));
+        nodes.for_each(make_plain);
         Ok(Self {
             names: columns.iter().map(|column| column.name.clone()).collect(),
             schema,
