@@ -1,6 +1,6 @@
 //! Loads products of many containers at once, and prefetches events.
 
-use femtobarn::events::{DataStore, EventsError, LoadOptions, Loaded, Loader, Parent, ProductName};
+use femtobarn::events::{DataStore, EventsError, LoadOptions, Loaded, Loader, ProductName};
 
 use crate::descriptor::fb_descriptor;
 use crate::error::{border, fb_error, free, handle};
@@ -38,16 +38,8 @@ impl fb_loaded {
         containers: &[fb_descriptor],
         names: &[ProductName],
     ) -> Result<Self, EventsError> {
-        let mut groups: Vec<(Parent, Vec<u64>)> = Vec::new();
-        for container in containers {
-            let container = container.read()?;
-            let parent = container.placed_by();
-            match groups.last_mut().filter(|group| group.0 == parent) {
-                Some(group) => group.1.push(container.event),
-                None => groups.push((parent, vec![container.event])),
-            }
-        }
-        let loaded = Loaded::load(store, groups, names)?;
+        let read = containers.iter().map(fb_descriptor::read);
+        let loaded = Loaded::of(store, read.collect::<Result<Vec<_>, _>>()?, names)?;
         Ok(Self::new(containers.to_vec(), loaded))
     }
 }

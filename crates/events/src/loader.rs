@@ -129,6 +129,27 @@ impl Loaded {
         })
     }
 
+    /// The same for containers of any kind, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load).
+    pub fn of(
+        store: &DataStore,
+        containers: impl IntoIterator<Item = Descriptor>,
+        names: &[ProductName],
+    ) -> Result<Self, EventsError> {
+        let mut chunks: Vec<(Parent, Vec<u64>)> = Vec::new();
+        for container in containers {
+            let parent = container.placed_by();
+            match chunks.last_mut() {
+                Some((last, events)) if *last == parent => events.push(container.event),
+                _ => chunks.push((parent, vec![container.event])),
+            }
+        }
+        Self::load(store, chunks, names)
+    }
+
     /// How many events there are.
     pub fn len(&self) -> usize {
         self.events.len()

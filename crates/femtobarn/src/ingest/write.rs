@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use femtobarn_events::{
-    BatchOptions, Container, Descriptor, EventsError, ItemType, Loaded, Overwrite, Parent,
-    ProductId, ProductName, WriteBatch,
+    BatchOptions, Container, Descriptor, EventsError, ItemType, Loaded, Overwrite, ProductId,
+    ProductName, WriteBatch,
 };
 use femtobarn_io::units::plural;
 use femtobarn_rntuple::RNTupleError;
@@ -248,14 +248,8 @@ impl Ingest {
             let load = |one: &Descriptor| Container::new(store.clone(), *one).load(name);
             return containers.iter().map(load).collect();
         }
-        let mut groups: Vec<(Parent, Vec<u64>)> = Vec::new();
-        for event in containers {
-            match groups.last_mut() {
-                Some((parent, events)) if *parent == event.placed_by() => events.push(event.event),
-                _ => groups.push((event.placed_by(), vec![event.event])),
-            }
-        }
-        let loaded = Loaded::load(store, groups, std::slice::from_ref(name))?;
+        let names = std::slice::from_ref(name);
+        let loaded = Loaded::of(store, containers.iter().copied(), names)?;
         let values = loaded.products.iter().flat_map(|values| values.iter());
         Ok(values.map(|value| value.map(<[u8]>::to_vec)).collect())
     }

@@ -348,15 +348,9 @@ impl Store {
         path: Option<&str>,
     ) -> PyResult<Events> {
         let names = product_names(&names)?;
-        let mut groups: Vec<(Parent, Vec<u64>)> = Vec::new();
-        for key in keys.chunks(Descriptor::LENGTH) {
-            let event = to_descriptor(key)?;
-            match groups.last_mut() {
-                Some((parent, events)) if *parent == event.placed_by() => events.push(event.event),
-                _ => groups.push((event.placed_by(), vec![event.event])),
-            }
-        }
-        let loaded = detached(py, || Loaded::load(&self.store, groups, &names))?;
+        let events = keys.chunks(Descriptor::LENGTH).map(to_descriptor);
+        let events = events.collect::<PyResult<Vec<_>>>()?;
+        let loaded = detached(py, || Loaded::of(&self.store, events, &names))?;
         Ok(Events {
             range: 0..loaded.len(),
             loaded: Arc::new(loaded),
