@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use femtobarn_events::ABSENT;
+use femtobarn_rntuple::schema::DType;
 
 use super::IngestOptions;
 use super::columns::Column;
@@ -51,11 +52,10 @@ pub(super) fn is_number(text: &str) -> bool {
 
 /// Whether a type is an integer.
 pub(super) fn is_integer(type_name: &str) -> bool {
-    let bits = type_name
-        .strip_prefix("std::")
-        .and_then(|rest| rest.strip_suffix("_t"));
-    let bits = bits.map(|rest| rest.strip_prefix('u').unwrap_or(rest));
-    matches!(bits, Some("int8" | "int16" | "int32" | "int64"))
+    let mut numbers = DType::ALL.iter();
+    numbers.any(|number| {
+        !number.is_float() && *number != DType::Bool && number.type_name() == type_name
+    })
 }
 
 /// The sources of run, subrun and event.
@@ -172,7 +172,7 @@ fn without(
     )
 }
 
-/// The numbers of the entries of a batch, the first of which is entry `start`.
+/// The event numbers of a batch whose first entry is `start`.
 pub(super) fn of_batch(
     ntuple: &NTuple,
     numbers: &[Number; 3],

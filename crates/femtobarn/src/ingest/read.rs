@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
-use femtobarn_events::{ABSENT, Descriptor, Uuid};
+use femtobarn_events::{ABSENT, Descriptor, Parent, Uuid};
 use femtobarn_rntuple::RNTupleError;
 
 use super::choose::{Collection, list_item};
@@ -308,13 +308,7 @@ fn containers(
     numbers: &[String],
     batch: &RecordBatch,
 ) -> Result<Vec<Descriptor>, TransferError> {
-    let absent = Descriptor {
-        dataset,
-        run: ABSENT,
-        subrun: ABSENT,
-        event: ABSENT,
-    };
-    let mut all = vec![absent; batch.num_rows()];
+    let mut all = vec![Parent::dataset(dataset).descriptor(); batch.num_rows()];
     for (at, field) in numbers.iter().enumerate() {
         let own = numbers::integers(values(batch, field)?).unwrap_or_default();
         for (container, number) in all.iter_mut().zip(own) {

@@ -7,6 +7,7 @@ use femtobarn_rntuple::RNTupleError;
 
 use super::IngestOptions;
 use super::open::place;
+use crate::inputs::share;
 use crate::iterate::StepsOptions;
 use crate::ntuple::NTuple;
 use crate::transfer::{TransferError, Words, joined, quoted};
@@ -40,10 +41,7 @@ impl Steps {
             let n_bytes = ntuple.decoded_bytes(&selection, 0..n)?;
             how.step = match n_bytes {
                 0 => n,
-                n_bytes => {
-                    let entries = u128::from(step_bytes) * u128::from(n) / u128::from(n_bytes);
-                    u64::try_from(entries).unwrap_or(n).max(1)
-                }
+                n_bytes => share(n, step_bytes, n_bytes).max(1),
             };
             steps = Some(crate::Steps::new(
                 ntuple.clone(),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use femtobarn_rntuple::schema::DType;
+
 use crate::transfer::{joined, quoted};
 
 /// How many names a message has at most.
@@ -51,20 +53,7 @@ pub fn hint(
 
 /// Whether hepnos.hpp may store values of a type with Boost: all except numbers and vectors of numbers.
 pub fn may_be_of_boost(type_name: &str) -> bool {
-    const NUMBERS: [&str; 11] = [
-        "bool",
-        "float",
-        "double",
-        "std::int8_t",
-        "std::uint8_t",
-        "std::int16_t",
-        "std::uint16_t",
-        "std::int32_t",
-        "std::uint32_t",
-        "std::int64_t",
-        "std::uint64_t",
-    ];
     let item = type_name.strip_prefix("std::vector<").unwrap_or(type_name);
     let item = item.strip_suffix('>').unwrap_or(item);
-    !NUMBERS.contains(&item)
+    !DType::ALL.iter().any(|number| number.type_name() == item)
 }
