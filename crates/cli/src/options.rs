@@ -46,22 +46,22 @@ fn secret(name: &str, value: &str) -> Result<String, Failure> {
             name.to_uppercase()
         ))
     })?;
+    contents(name, path)
+}
+
+/// The text of a file without space around it; `what` it is, for errors.
+fn contents(what: &str, path: &str) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| usage(&format!("cannot read {name} from {path}: {error}")))?;
+        .map_err(|error| usage(&format!("cannot read {what} from {path}: {error}")))?;
     Ok(text.trim().to_owned())
 }
 
 /// The condition of `--where`: as it is given, or from the file in `@FILE`, as arguments have a greatest length.
 pub fn condition(text: &str) -> Result<Expression, Failure> {
-    let read = |path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| usage(&format!("cannot read the condition from {path}: {error}")))
-    };
-    let text = match text.strip_prefix('@') {
-        Some(path) => read(path)?,
-        None => text.to_owned(),
-    };
-    Ok(Expression::parse(text.trim())?)
+    match text.strip_prefix('@') {
+        Some(path) => Ok(Expression::parse(&contents("the condition", path)?)?),
+        None => Ok(Expression::parse(text)?),
+    }
 }
 
 /// The settings for a codec's name and a level.
