@@ -81,7 +81,7 @@ pub(crate) struct FieldNames {
 }
 
 impl FieldNames {
-    /// Names that branches of a tree have themselves.
+    /// Names that branches of a tree have themselves. Those that a field cannot have are never asked for.
     pub(super) fn keep_own<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
         self.given.own = names.map(str::to_owned).collect();
     }

@@ -132,9 +132,8 @@ pub(super) fn shape(
         projected: Vec::new(),
     };
     let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
-    let own = names.map(|branch| branch.name.as_str());
-    let own = own.filter(|name| plain_name(name) == *name);
-    shaper.out.names.keep_own(own);
+    let names = names.map(|branch| branch.name.as_str());
+    shaper.out.names.keep_own(names);
     shaper.find_counters();
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
