@@ -66,7 +66,7 @@ pub fn f32_to_half(src: &[f32], dst: &mut [u8]) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// Unpacks floats of which the upper `n_bits` (10 to 31) bits were stored; the others become 0.
+/// Unpacks floats that were stored as their upper `n_bits` bits (10 to 31). The lower bits become 0.
 ///
 /// # Errors
 /// [`CodecError::UnsupportedBits`], and [`CodecError::LengthMismatch`] as in

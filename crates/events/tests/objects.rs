@@ -748,7 +748,7 @@ fn objects_may_be_in_a_bucket() {
     assert_eq!(store.sweep(Duration::ZERO).unwrap(), Default::default());
 }
 
-/// There is no server here for Google's way of uploading.
+/// Google's upload protocol is not tested: no server for it is available here.
 #[test]
 fn objects_may_be_in_a_container_of_azure() {
     if !can_store("azurite-blob") {

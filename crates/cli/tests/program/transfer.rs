@@ -134,7 +134,7 @@ fn errors_name_options_of_the_program_and_leave_no_dataset() {
         error["next"].to_string().contains("--on-conflict replace"),
         "{error}"
     );
-    // a file of which nothing is stored
+    // nothing of this file is stored
     let failed = fb(&[
         "ingest",
         MIXED,

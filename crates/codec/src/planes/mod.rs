@@ -258,7 +258,7 @@ const REPAID_BELOW: f64 = 0.5;
 /// The method for a plane, its frame if it was made, and whether matches may span it and its neighbours: see [`Part`].
 type Choice = (Effort, Option<Vec<u8>>, bool);
 
-/// The smaller of a frame and entropy coding alone; neither if both are no smaller than the plane.
+/// Chooses the smaller of a frame and entropy coding alone. Chooses neither if both are at least as large as the plane.
 fn smaller(one: (Effort, Option<Vec<u8>>), literals: Option<Vec<u8>>) -> Choice {
     let size = |frame: &Option<Vec<u8>>| frame.as_ref().map_or(usize::MAX, Vec::len);
     let (effort, frame) = if size(&literals) < size(&one.1) {

@@ -333,7 +333,7 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
     let expected = [Some(4), None, Some(3), None, Some(3), Some(4), Some(2)];
     let expected = expected.map(|c| c.map(|c| value(c, 0)));
     assert_eq!(load(&**backend, parent, &names[0], &events), expected);
-    // of several parents and names at once, some of which request nothing
+    // several parents and names in one call; some of them request no events
     let wanted = containers.map(|(parent, _)| Wanted {
         parent,
         name: &names[1],
@@ -947,8 +947,8 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
         Popped::Nothing
     );
     assert!(!backend.queues().put_back("none", b"x").unwrap());
-    // two consumers take what two producers push, all of which begin before the first producer ends: the
-    // queue does not end in between
+    // two producers push and two consumers take. All four begin before the first producer ends, so the queue
+    // does not end in between
     let (begun, all_begun) = channel();
     let taken = thread::scope(|scope| {
         let takers: Vec<_> = (0..2)

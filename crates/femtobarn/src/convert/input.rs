@@ -291,7 +291,7 @@ fn ambiguous_in_arrow(descriptor: &Descriptor, id: FieldId) -> Option<String> {
     {
         let name = descriptor.field_name(id);
         return Some(format!(
-            "{name:?} is an optional value of an optional value, of which Arrow has only one level"
+            "{name:?} is an optional value of an optional value, and Arrow has only one level of missing values"
         ));
     }
     let mut below = field.children.iter();

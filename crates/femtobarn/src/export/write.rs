@@ -222,7 +222,7 @@ impl<'a> Exporting<'a> {
         extend(file, ntuple, &arrays.finish())
     }
 
-    /// The columns of products; `lacks` says of which some containers have none.
+    /// The columns of products. `lacks` tells whether some containers do not have a product.
     fn columns(
         &mut self,
         ntuple: &str,

@@ -117,7 +117,7 @@ impl Choosing<'_> {
         Err(TransferError::new("key-not-found", what))
     }
 
-    /// Adds the counters of collections of which members are chosen.
+    /// Adds the counter of each collection that has chosen members.
     pub fn add_counters(&self, chosen: &mut Vec<Column>, known: Vec<Column>) {
         let own: Vec<String> = chosen.iter().map(|column| column.field.clone()).collect();
         let mut counters: HashSet<String> = self.ntuple.counters(&own).into_iter().collect();

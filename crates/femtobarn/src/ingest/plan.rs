@@ -110,7 +110,7 @@ fn put_into_namespace(kinds: Vec<&mut Kind>, namespace: &str) {
     }
 }
 
-/// The name of a type, with a prefix before these names of classes, of which the longest come first.
+/// A type name with a prefix before the given class names. The longest class names must come first.
 fn within(type_name: &str, names: &[String], prefix: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let (mut out, mut rest) = (String::new(), type_name);

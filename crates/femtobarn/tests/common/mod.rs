@@ -50,7 +50,7 @@ pub fn verified() -> MergeOptions {
     }
 }
 
-/// A file of real data beside the checkout; none, with a message, if there is no such directory.
+/// The path of a file of real data. If the directory of real data does not exist, prints a message and returns none.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let path = root().join("../shared/data").join(name);
     if path.exists() {

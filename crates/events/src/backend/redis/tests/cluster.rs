@@ -26,7 +26,7 @@ fn value(parent: &Parent, event: u64) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Writes batches of some parents until it is told to end, or a write fails; returns what was acknowledged.
+/// Writes batches of some parents until it is told to end or a write fails. Returns the acknowledged containers.
 fn write_until(
     store: &RedisBackend,
     thread: u64,

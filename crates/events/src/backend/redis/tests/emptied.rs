@@ -70,7 +70,7 @@ fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
     store.write(&batch(0..10, b"x")).unwrap();
     store.flush().unwrap();
     tell(servers.port, &["SAVE"]);
-    // data in the snapshot survive; later data do not, and their writer is told once
+    // the data in the snapshot survive; later data are lost, and the store reports that loss once
     restart(&mut servers);
     store.flush().unwrap();
     store.write(&batch(10..20, b"x")).unwrap();
