@@ -39,6 +39,20 @@ pub struct Cli {
     /// Print I/O statistics on standard error: bytes, requests, times, rates
     #[arg(long, global = true)]
     pub stats: bool,
+    /// Report at the end what was read from which server, memory, and times: as text on standard error, or as JSON in
+    /// a file with --report=json:PATH
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHERE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1"
+    )]
+    pub report: Option<String>,
+    /// Record each operation on a file in this file, in the format of XRootD's recorder
+    #[arg(long, global = true, value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub record: Option<String>,
     /// Setting for remote access, e.g. request_timeout=20; overrides environment variables and the settings file; may
     /// be repeated. Read tokens and keys from a file with bearer_token=@FILE
     #[arg(long, global = true, value_name = "NAME=VALUE")]

@@ -106,10 +106,12 @@ fn run_with(
     let is_told_otherwise = |arg: &&String| shown(arg) != **arg;
     let others: Vec<String> = args.iter().filter(is_told_otherwise).cloned().collect();
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
-        Ok(cli) => options::set_all(&cli.set).and_then(|()| match cli.stats {
-            true => stats::run(&cli, python, out, err),
-            false => dispatch(&cli, python, out, err),
-        }),
+        Ok(cli) => options::set_all(&cli.set)
+            .and_then(|()| stats::observe(&cli))
+            .and_then(|()| match cli.stats {
+                true => stats::run(&cli, python, out, err),
+                false => dispatch(&cli, python, out, err),
+            }),
         Err(error) => usage(&error, &others, (json, advice), out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta,
-    is_of_xrootd, is_remote, open_remote,
+    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, OriginSource, Settings,
+    SourceMeta, is_of_xrootd, is_remote, open_remote,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
@@ -55,7 +55,7 @@ pub(crate) fn open_source_with(
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
         true => open_remote(url, settings).map_err(|error| hinted(url, error))?,
-        false => LocalSource::open(&local(url))?,
+        false => OriginSource::open(url, settings, || Ok(LocalSource::open(&local(url))?))?,
     };
     Ok(MeteredSource::of(source, settings)?)
 }

@@ -40,6 +40,7 @@ mod doctor;
 mod error;
 mod layer;
 mod meter;
+mod monitor;
 mod nearest;
 mod object;
 mod object_folder;
@@ -48,12 +49,14 @@ mod pieces;
 mod progress;
 mod redirect;
 mod remote;
+mod report;
 mod runtime;
 mod settings;
 mod sink;
 mod source;
 mod threads;
 mod together;
+mod trace;
 mod url;
 mod usage;
 
@@ -64,8 +67,8 @@ pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
-pub use layer::{HeldSource, MeteredSource, RecordSource};
-pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
+pub use layer::{HeldSource, MeteredSource, OriginSource, RecordSource};
+pub use meter::{Cached, Meter, Metered, Opening, Reads, Span, Spread, Stage, Traffic, beginning};
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
 pub use pieces::pieces;
@@ -73,6 +76,7 @@ pub use remote::{
     ForeignFs, OpenForeign, create_remote, foreign_for, is_remote, list_folder, open_remote,
     read_foreign_with,
 };
+pub use report::{Report, ReportTo, report_at_exit};
 pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{
     SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all,
@@ -87,5 +91,6 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
+pub use trace::{Access, Action, Operation, record};
 pub use url::{RemoteEntry, is_foreign, is_of_xrootd, local_path, public, scheme};
-pub use usage::{Usage, note_used, rates, summary, watch_all, watched};
+pub use usage::{Process, Rates, ServerTotals, Totals, Usage, note_used, plot, summary};

@@ -1,12 +1,14 @@
 //! Requests to a source, with times.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::SourceCost;
+use crate::url::server;
+use crate::usage::note_rate;
 
 /// Maximum number of ranges whose times are recorded; counters continue beyond that.
 const MOST_REMEMBERED: usize = 200_000;
@@ -36,6 +38,18 @@ impl Stage {
             Self::Data => "data",
         }
     }
+}
+
+impl Span {
+    /// Number of bytes that were asked for.
+    #[must_use]
+    pub fn n_bytes(&self) -> u64 {
+        n_bytes(&self.ranges)
+    }
+}
+
+fn n_bytes(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum()
 }
 
 /// One vector read.
@@ -91,6 +105,140 @@ pub struct Traffic {
     pub retries: u64,
 }
 
+impl Traffic {
+    /// None.
+    pub const NONE: Self = Self {
+        requests: 0,
+        retries: 0,
+    };
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.retries += other.retries;
+    }
+}
+
+/// What a cache served in place of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cached {
+    /// Ranges that the cache had.
+    pub hits: u64,
+    /// Ranges that it did not have.
+    pub misses: u64,
+    /// Bytes that it served.
+    pub bytes: u64,
+}
+
+impl Cached {
+    /// None.
+    pub const NONE: Self = Self {
+        hits: 0,
+        misses: 0,
+        bytes: 0,
+    };
+}
+
+impl AddAssign for Cached {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Number, sum and sum of squares of values.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spread {
+    /// Number of values.
+    pub n: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// The sum of their squares.
+    squares: f64,
+}
+
+impl Spread {
+    /// Adds a value.
+    #[expect(clippy::cast_precision_loss, reason = "a statistic")]
+    pub fn add(&mut self, value: u64) {
+        self.n += 1;
+        self.sum += value;
+        self.squares += (value as f64).powi(2);
+    }
+
+    /// The mean; none without values.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a statistic")]
+    pub fn mean(&self) -> Option<f64> {
+        (self.n > 0).then(|| self.sum as f64 / self.n as f64)
+    }
+
+    /// The standard deviation; none without values.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a statistic")]
+    pub fn sigma(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        let variance = self.squares / self.n as f64 - mean * mean;
+        Some(variance.max(0.0).sqrt())
+    }
+}
+
+impl AddAssign for Spread {
+    fn add_assign(&mut self, other: Self) {
+        self.n += other.n;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+}
+
+/// The reads of one server.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Reads {
+    /// Bytes of reads of one range.
+    pub single: Spread,
+    /// Bytes of reads of several ranges.
+    pub vector: Spread,
+    /// Number of ranges of each of these.
+    pub ranges: Spread,
+    /// Reads that failed.
+    pub failed: u64,
+    /// Time in reads, summed over threads.
+    pub waiting: Duration,
+}
+
+impl Reads {
+    /// Counts a read.
+    pub(crate) fn note(&mut self, ranges: &[Range<u64>], duration: Duration, is_answered: bool) {
+        self.waiting += duration;
+        match (is_answered, ranges) {
+            (false, _) => self.failed += 1,
+            (true, [one]) => self.single.add(one.end.saturating_sub(one.start)),
+            (true, ranges) => {
+                self.vector.add(n_bytes(ranges));
+                self.ranges.add(ranges.len() as u64);
+            }
+        }
+    }
+
+    /// Bytes that were read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.single.sum + self.vector.sum
+    }
+}
+
+impl AddAssign for Reads {
+    fn add_assign(&mut self, other: Self) {
+        self.single += other.single;
+        self.vector += other.vector;
+        self.ranges += other.ranges;
+        self.failed += other.failed;
+        self.waiting += other.waiting;
+    }
+}
+
 /// The counters of [`Traffic`], for sources.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficCounters {
@@ -131,15 +279,8 @@ impl Way {
     /// That to the server of a URL.
     pub fn to(url: &str) -> Arc<Self> {
         static WAYS: Mutex<BTreeMap<String, Arc<Way>>> = Mutex::new(BTreeMap::new());
-        let server = match url.split_once("://") {
-            Some((scheme, rest)) => {
-                let host = rest.split(['/', '?']).next().unwrap_or_default();
-                format!("{scheme}://{host}")
-            }
-            None => String::new(),
-        };
         let mut ways = WAYS.lock().unwrap_or_else(PoisonError::into_inner);
-        ways.entry(server).or_default().clone()
+        ways.entry(server(url)).or_default().clone()
     }
 }
 
@@ -152,8 +293,8 @@ pub struct Meter {
     used: AtomicU64,
     failed: AtomicU64,
     waiting: AtomicU64,
-    /// What the server was asked, as soon as the source is closed.
-    traffic: Mutex<Option<Traffic>>,
+    /// What a cache has served.
+    cached: Mutex<Cached>,
     way: Arc<Way>,
     remembered: AtomicUsize,
     spans: Mutex<Vec<Span>>,
@@ -174,6 +315,38 @@ pub struct Metered {
     pub failed: u64,
     /// Time in them, summed over threads.
     pub waiting: Duration,
+}
+
+impl Metered {
+    /// None.
+    pub const NONE: Self = Self {
+        vectors: 0,
+        ranges: 0,
+        bytes: 0,
+        used: 0,
+        failed: 0,
+        waiting: Duration::ZERO,
+    };
+
+    /// What a server without counters was asked: each range is a request.
+    #[must_use]
+    pub fn as_traffic(&self) -> Traffic {
+        Traffic {
+            requests: self.ranges,
+            retries: 0,
+        }
+    }
+}
+
+impl AddAssign for Metered {
+    fn add_assign(&mut self, other: Self) {
+        self.vectors += other.vectors;
+        self.ranges += other.ranges;
+        self.bytes += other.bytes;
+        self.used += other.used;
+        self.failed += other.failed;
+        self.waiting += other.waiting;
+    }
 }
 
 impl Meter {
@@ -210,7 +383,9 @@ impl Meter {
         is_answered: bool,
     ) {
         let nanoseconds = nanoseconds(duration);
-        let bytes = ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
+        let bytes = n_bytes(ranges);
+        let start = start.saturating_duration_since(BEGINNING.0);
+        note_rate(start, duration, bytes);
         self.vectors.fetch_add(1, Relaxed);
         self.ranges.fetch_add(ranges.len() as u64, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
@@ -225,7 +400,7 @@ impl Meter {
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
             spans.push(Span {
                 stage,
-                start: start.saturating_duration_since(BEGINNING.0),
+                start,
                 duration,
                 ranges: ranges.to_vec(),
                 is_answered,
@@ -238,14 +413,15 @@ impl Meter {
         self.used.fetch_add(bytes, Relaxed);
     }
 
-    /// Notes what a source's server was asked until it was closed.
-    pub(crate) fn close(&self, traffic: Option<Traffic>) {
-        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic;
+    /// Notes what a cache has served so far.
+    pub(crate) fn note_cached(&self, cached: Cached) {
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = cached;
     }
 
-    /// What the server of a source was asked that is closed.
-    pub(crate) fn traffic(&self) -> Option<Traffic> {
-        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What a cache has served so far.
+    #[must_use]
+    pub fn cached(&self) -> Cached {
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes at which rate data came lately, in bytes a second.

@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
 use crate::url::{Protocol, RemoteEntry, is_foreign, protocol, public};
-use crate::{ByteSink, ByteSource, HttpSink, IoError, ObjectSink, Settings, XrootdSink};
+use crate::{
+    ByteSink, ByteSource, HttpSink, IoError, ObjectSink, OriginSource, Settings, XrootdSink,
+};
 
 /// Opens a file of a scheme that is not known here.
 pub type OpenForeign = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>;
@@ -76,12 +78,15 @@ pub fn is_remote(url: &str) -> bool {
 /// If its scheme is not supported, a setting is invalid, the file does not exist or may not be read, or no server
 /// answers.
 pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, IoError> {
-    Ok(match protocol_by(url, settings)? {
-        Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
-        Some(Protocol::Http) => HttpSource::open(url, settings)?,
-        Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
-        Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,
-        None => return Err(unknown(url)),
+    let protocol = protocol_by(url, settings)?;
+    OriginSource::open(url, settings, || {
+        Ok(match protocol {
+            Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
+            Some(Protocol::Http) => HttpSource::open(url, settings)?,
+            Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
+            Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,
+            None => return Err(unknown(url)),
+        })
     })
 }
 

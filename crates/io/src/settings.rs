@@ -81,6 +81,19 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "handler",
         "library that reads remote files: femtobarn or fsspec (femtobarn, where supported)",
     ),
+    (
+        "record",
+        "file to which operations on files are appended, in the format of XRootD's recorder",
+    ),
+    (
+        "report",
+        "report at the end of the process: 1 for text on standard error, or json:PATH",
+    ),
+    (
+        "monitor",
+        "collector that gets one datagram of JSON per closed file: udp://HOST:PORT",
+    ),
+    ("site", "name of this site in datagrams of monitoring"),
     ("user", "user name sent at XRootD login"),
     (
         "checksums",
@@ -125,6 +138,10 @@ pub const SECRET_SETTINGS: &[&str] = &["bearer_token", "secret_access_key", "ses
 /// The settings that apply to any handler; all others are of the protocols that are known here.
 pub const SETTINGS_FOR_ALL: &[&str] = &[
     "handler",
+    "record",
+    "report",
+    "monitor",
+    "site",
     "concurrency",
     "in_flight",
     "largest_gap",

@@ -98,6 +98,18 @@ fn public_link(url: &str) -> String {
     }
 }
 
+/// The server of a URL, or the bucket, with the scheme; `local` for files of this machine.
+pub(crate) fn server(url: &str) -> String {
+    match public(url).split_once("://") {
+        None | Some(("file", _)) => "local".to_owned(),
+        Some((scheme, rest)) => {
+            let host = rest.split(['/', '?']).next().unwrap_or_default();
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+    }
+}
+
 /// An entry of a directory on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteEntry {
@@ -177,6 +189,20 @@ mod tests {
             ),
         ] {
             assert_eq!(public(url), shown);
+        }
+    }
+
+    #[test]
+    fn servers_have_no_users_and_no_secrets() {
+        for (url, found) in [
+            ("root://me@h:1094//f?authz=x", "root://h:1094"),
+            ("https://me:secret@h/f", "https://h"),
+            ("s3://bucket/key", "s3://bucket"),
+            ("/data/f", "local"),
+            ("file:///data/f", "local"),
+            ("zip://a.root::https://h/f.zip?x", "zip://a.root::https:"),
+        ] {
+            assert_eq!(server(url), found);
         }
     }
 

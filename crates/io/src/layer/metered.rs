@@ -1,47 +1,22 @@
 //! A layer that counts and records the reads of a source, and splits its requests according to settings.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::read_of;
 use crate::meter::{Meter, Stage};
-use crate::usage::watch;
+use crate::usage::File;
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo};
 
 /// A source whose reads are counted. All stages of one share their counters.
 #[derive(Debug)]
 pub struct MeteredSource {
-    inner: Arc<Watched>,
+    inner: Arc<File>,
     cost: SourceCost,
     stage: Stage,
-}
-
-/// A source and its counters, which outlive it for observers.
-#[derive(Debug)]
-struct Watched {
-    source: Arc<dyn ByteSource>,
-    meter: Arc<Meter>,
-}
-
-impl Watched {
-    /// Those of these ranges that are read: held bytes were counted when they were read.
-    fn read_of<'a>(&self, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
-        let is_read = |range: &Range<u64>| self.source.peek(range).is_none();
-        if ranges.iter().all(is_read) {
-            return Cow::Borrowed(ranges);
-        }
-        let read = ranges.iter().filter(|range| is_read(range));
-        read.cloned().collect()
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.meter.close(self.source.traffic());
-    }
 }
 
 impl MeteredSource {
@@ -54,19 +29,26 @@ impl MeteredSource {
         settings: &Settings,
     ) -> Result<Arc<dyn ByteSource>, IoError> {
         let cost = settings.cost(inner.cost())?;
-        let meter = Arc::new(Meter::of(inner.url()));
+        let meter = Meter::of(inner.url());
         if let Some(opening) = inner.info().opening {
             meter.note_opening(opening);
         }
-        watch(inner.url(), inner.meta().size, &meter);
         Ok(Arc::new(Self {
-            inner: Arc::new(Watched {
-                source: inner,
-                meter,
-            }),
+            inner: File::open(inner, meter),
             cost,
             stage: Stage::Open,
         }))
+    }
+
+    fn note(&self, start: Instant, read: &[Range<u64>], is_answered: bool) {
+        if read.is_empty() {
+            return;
+        }
+        let meter = &self.inner.meter;
+        meter.note(self.stage, start, read, is_answered);
+        if let Some(cached) = self.inner.source.cached() {
+            meter.note_cached(cached);
+        }
     }
 }
 
@@ -84,27 +66,19 @@ impl ByteSource for MeteredSource {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        let read = self.inner.read_of(ranges);
+        let read = read_of(&*self.inner.source, ranges);
         let start = Instant::now();
         let answers = self.inner.source.read_ranges(ranges);
-        if !read.is_empty() {
-            self.inner
-                .meter
-                .note(self.stage, start, &read, answers.is_ok());
-        }
+        self.note(start, &read, answers.is_ok());
         answers
     }
 
     fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
         let range = [offset..offset.saturating_add(buffer.len() as u64)];
-        let read = self.inner.read_of(&range);
+        let read = read_of(&*self.inner.source, &range);
         let start = Instant::now();
         let done = self.inner.source.read_into(offset, buffer);
-        if !read.is_empty() {
-            self.inner
-                .meter
-                .note(self.stage, start, &read, done.is_ok());
-        }
+        self.note(start, &read, done.is_ok());
         done
     }
 

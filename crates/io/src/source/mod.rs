@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::IoError;
-use crate::meter::{Meter, Opening, Stage, Traffic};
+use crate::meter::{Cached, Meter, Opening, Stage, Traffic};
 
 mod handles;
 mod http;
@@ -86,6 +86,16 @@ pub trait ByteSource: Send + Sync + Debug {
     /// The requests that were sent to the server; none without counters.
     fn traffic(&self) -> Option<Traffic> {
         self.inner()?.traffic()
+    }
+
+    /// The server on which the file is open, as host and port; none if it is that of the URL.
+    fn server(&self) -> Option<String> {
+        self.inner()?.server()
+    }
+
+    /// What a cache served in place of the server; none without a cache.
+    fn cached(&self) -> Option<Cached> {
+        self.inner()?.cached()
     }
 
     /// The same source, for reads of another stage; none if purposes are not recorded.

@@ -217,6 +217,11 @@ impl ByteSource for XrootdSource {
         Some(Traffic { requests, retries })
     }
 
+    fn server(&self) -> Option<String> {
+        let file = self.file().ok()?;
+        wait_for(&self.url, async move { file.server().await }).ok()
+    }
+
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let (start, end) = (place(range.start), place(range.end));

@@ -4,6 +4,7 @@ mod kinds;
 mod layers;
 pub(crate) mod liar;
 mod metered;
+mod origin;
 mod replaced;
 mod ways;
 

@@ -1,0 +1,10 @@
+//! Traces: each operation on a file as one row, in the format of XRootD's `XrdClRecorder`.
+//!
+//! `row` is the format, without I/O; `writer` writes rows; the layer [`ServerSource`](crate::ServerSource) makes them.
+
+mod row;
+mod writer;
+
+pub use row::{Access, Action, Operation};
+pub use writer::record;
+pub(crate) use writer::{Recorded, Started, trace_of};
