@@ -50,7 +50,7 @@ pub struct Cli {
         default_missing_value = "1"
     )]
     pub report: Option<String>,
-    /// Record each operation on a file in this file, in the format of XRootD's recorder
+    /// Record each operation on a file in this file, for `fb replay`
     #[arg(long, global = true, value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub record: Option<String>,
     /// Setting for remote access, e.g. request_timeout=20; overrides environment variables and the settings file; may
@@ -93,6 +93,8 @@ pub enum Verb {
     Sweep(SweepArgs),
     /// Diagnose access to a file: addresses, TLS, login, latency, throughput; exit code 1 if a step fails
     Doctor(DoctorArgs),
+    /// Repeat the reads of a trace that --record or XRootD's recorder wrote, with their timing, and compare
+    Replay(ReplayArgs),
     /// Load HDF5 files, ntuples and trees into an event store, event by event
     Ingest(IngestArgs),
     /// Show the products that groups of HDF5 files become, and write a C++ header with their classes
@@ -757,6 +759,50 @@ pub struct Sizes {
     #[arg(long, value_name = "SIZE")]
     pub page_size: Option<String>,
 }
+
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The trace; - is standard input
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub trace: String,
+    /// Replace a part of the URLs, e.g. root://a//store/:=/data/; may be repeated
+    #[arg(long, value_name = "OLD:=NEW")]
+    pub replace: Vec<String>,
+    /// How many times as fast as recorded; max waits for nothing but answers
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
+    pub speed: Speed,
+    /// Only check that the files exist that are read, and are large enough; exit code 1 if one does not
+    #[arg(long, conflicts_with_all = ["create", "print"])]
+    pub verify: bool,
+    /// Only create the missing files that are read, with the needed sizes
+    #[arg(long, conflicts_with = "print")]
+    pub create: bool,
+    /// Only show what was recorded
+    #[arg(long)]
+    pub print: bool,
+    /// Draw positions in the files and rates against time, as SVG
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["verify", "create"], value_hint = ValueHint::FilePath)]
+    pub figure: Option<String>,
+}
+
+/// A factor above 0, or none for `max`.
+fn speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed(None));
+    }
+    let found = text
+        .parse()
+        .ok()
+        .filter(|speed: &f64| (1e-6..1e9).contains(speed));
+    match found {
+        Some(speed) => Ok(Speed(Some(speed))),
+        None => Err("expected a number above 0, or max".to_owned()),
+    }
+}
+
+/// How fast a trace is replayed; none for as fast as possible.
+#[derive(Debug, Clone, Copy)]
+pub struct Speed(pub Option<f64>);
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {

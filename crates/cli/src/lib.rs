@@ -32,6 +32,7 @@ mod progress;
 mod proof;
 mod python;
 mod remarks;
+mod replay;
 mod reshape;
 mod schema;
 mod selection;
@@ -155,6 +156,7 @@ fn dispatch(
         Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
         Verb::Skim(args) => reshape::skim(args, cli.json, out),
         Verb::Cp(args) => copy::run(args, cli.json, out, err),
+        Verb::Replay(args) => replay::run(args, json, out),
         Verb::Sweep(args) => sweep::run(args, json, out),
         Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
             doctor::run(target, args.bytes, json, out)

@@ -30,6 +30,7 @@ mod opening;
 mod pattern;
 pub mod products;
 pub mod proof;
+pub mod replay;
 mod sizes;
 mod staged;
 mod target;
