@@ -19,6 +19,7 @@ from femtobarn._files.metrics import Metrics, Request, SourceMetrics
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import open
 from femtobarn._files.report import Report
+from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
 from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
@@ -109,6 +110,8 @@ __all__ = [
     "Ptr",
     "Queue",
     "QueueEndedError",
+    "Recording",
+    "Replay",
     "Report",
     "Request",
     "ResourceError",
@@ -139,7 +142,10 @@ __all__ = [
     "merge",
     "open",
     "process",
+    "record",
     "recreate",
+    "replay",
+    "report",
     "reshape",
     "skim",
     "update",

@@ -63,6 +63,9 @@ __all__ = [
     "product_hint",
     "prove",
     "public_url",
+    "record",
+    "replay",
+    "report",
     "without_cycle",
 ]
 
@@ -485,5 +488,16 @@ def find_files(text: str, settings: dict[str, str] | None = None) -> list[tuple[
 def expand_files(path: str, settings: dict[str, str] | None = None) -> list[str]: ...
 def nearest(name: str, names: list[str], limit: int | None = None) -> list[str]: ...
 def is_stopped() -> bool: ...
+def record(path: str | None) -> str | None: ...
+def report(form: str) -> str | None: ...
+def replay(
+    path: str,
+    replace: list[tuple[str, str]],
+    *,
+    play_it: bool,
+    speed: float | None,
+    draw: bool,
+    settings: dict[str, str],
+) -> tuple[str, str, str | None]: ...
 def end_background() -> None: ...
 def cli_main(args: list[str]) -> int: ...

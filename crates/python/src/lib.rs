@@ -17,6 +17,7 @@ mod opening;
 mod proof;
 mod steps;
 mod store;
+mod tracing;
 mod usage;
 mod write;
 
@@ -58,6 +59,8 @@ mod _core {
         Codec, Container, Encoded, Events, Ingest, Loader, NamedDataSet, Queue, Store, WriteBatch,
         check_ingest, export_events, file_kind, may_be_of_boost, plain_namespace, product_hint,
     };
+    #[pymodule_export]
+    use crate::tracing::{record, replay, report};
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 

@@ -5,6 +5,9 @@ use std::fmt::Write;
 use super::Report;
 use crate::usage::ServerTotals;
 
+/// A figure of a server.
+type OfServer = fn(&ServerTotals) -> f64;
+
 impl Report {
     /// All counters, as Prometheus reads them.
     #[must_use]
@@ -96,7 +99,7 @@ impl Report {
                 let _ = writeln!(out, "femtobarn_{name} {value}");
             }
         }
-        let of_servers: [(&str, &str, fn(&ServerTotals) -> f64); 9] = [
+        let of_servers: [(&str, &str, OfServer); 9] = [
             ("opened_total", "Times a file was opened.", |s| {
                 real(s.opened)
             }),

@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(requests(&[3..5]), [(Access::Single, vec![3..5])]);
         let many: Vec<_> = (0..1025).map(|i| i * 10..i * 10 + 5).collect();
         let large = 1 << 21..1 << 23;
-        let found = requests(&[&many[..], &[large.clone()]].concat());
+        let found = requests(&[many.clone(), vec![large.clone()]].concat());
         assert_eq!(found[0], (Access::Vector, many[..1024].to_vec()));
         assert_eq!(found[1], (Access::Single, many[1024..].to_vec()));
         assert_eq!(found[2], (Access::Single, vec![large]));

@@ -144,8 +144,7 @@ impl Origin {
 
     /// The reads so far.
     pub fn reads(&self) -> Reads {
-        let reads = self.reads.lock();
-        reads.unwrap_or_else(PoisonError::into_inner).clone()
+        *self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add_to(&self, totals: &mut ServerTotals) {

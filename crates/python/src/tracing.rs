@@ -1,0 +1,62 @@
+//! Recording operations on files, replaying them, and the report of the process.
+
+use std::io::BufReader;
+
+use femtobarn::Error;
+use femtobarn::io::{IoError, Report};
+use femtobarn::replay::{ReplayOptions, Summary, Trace, figure, play};
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+
+/// Records operations on files that are opened from now on in a new trace; without a path, ends that. Returns the path
+/// of the trace before.
+#[pyfunction]
+#[pyo3(signature = (path))]
+pub fn record(path: Option<&str>) -> PyResult<Option<String>> {
+    femtobarn::io::record(path).map_err(|error| to_python(error.into()))
+}
+
+/// The report of this process: as "text", "json" or "prometheus"; None for another form.
+#[pyfunction]
+pub fn report(py: Python<'_>, form: &str) -> Option<String> {
+    py.detach(|| {
+        let report = Report::now();
+        match form {
+            "text" => Some(report.text()),
+            "json" => Some(report.json().to_string()),
+            "prometheus" => Some(report.prometheus()),
+            _ => None,
+        }
+    })
+}
+
+/// Replays a trace, or only looks at it; returns a summary as JSON and as text, and a drawing as SVG if `draw`.
+#[pyfunction]
+#[pyo3(signature = (path, replace, *, play_it, speed, draw, settings))]
+pub fn replay(
+    py: Python<'_>,
+    path: &str,
+    replace: Vec<(String, String)>,
+    play_it: bool,
+    speed: Option<f64>,
+    draw: bool,
+    settings: std::collections::BTreeMap<String, String>,
+) -> PyResult<(String, String, Option<String>)> {
+    py.detach(|| {
+        let file = std::fs::File::open(path).map_err(|error| IoError::from_open(path, error))?;
+        let mut trace = Trace::read(path, BufReader::new(file))?;
+        for (old, new) in &replace {
+            trace.replace(old, new);
+        }
+        let options = ReplayOptions { speed, settings };
+        let played = match play_it {
+            true => Some(play(&trace, &options)?),
+            false => None,
+        };
+        let summary = Summary::of(&trace, played.as_ref());
+        let drawn = draw.then(|| figure(&trace, played.as_ref()));
+        Ok::<_, Error>((summary.json().to_string(), summary.text(), drawn))
+    })
+    .map_err(to_python)
+}
