@@ -18,7 +18,7 @@ use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::SkippedFields;
 use crate::odd::{odd_one, telling, without_common_field};
-use crate::open::{OpenOptions, open_reader_of};
+use crate::open::{OpenOptions, open_reader_of, open_soundly};
 use crate::opening::open_all;
 use crate::target::Target;
 
@@ -199,7 +199,7 @@ impl NTuple {
         path: Option<&str>,
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let reader = open_reader_of(source, path, &options)?;
+        let reader = open_soundly(&source, |source| open_reader_of(source, path, &options))?;
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 

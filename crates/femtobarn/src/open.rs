@@ -12,6 +12,7 @@ use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
+use crate::kinds::{self, exit};
 use crate::objects;
 use crate::url::has_pattern_for_query;
 use crate::writable::local;
@@ -100,7 +101,7 @@ pub(crate) fn while_it_grows<T>(
     loop {
         let source = open_source_with(url, settings)?;
         let size = source.meta().size;
-        let result = open(source);
+        let result = open_soundly(&source, &open);
         let has_changed = || {
             let now = std::fs::metadata(local(url));
             !is_remote(url) && now.is_ok_and(|now| now.len() != size)
@@ -110,6 +111,20 @@ pub(crate) fn while_it_grows<T>(
         }
         tries += 1;
     }
+}
+
+/// Opens something in a file; once more if its metadata are damaged, and there is another copy of them.
+pub(crate) fn open_soundly<T>(
+    source: &Arc<dyn ByteSource>,
+    open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
+) -> Result<T, RNTupleError> {
+    let result = open(source.clone());
+    let is_corrupt = |error: &RNTupleError| kinds::kind(error.kind()).exit == exit::CORRUPT;
+    let whole = 0..source.meta().size;
+    if result.as_ref().is_err_and(is_corrupt) && source.reject(&whole) {
+        return open(source.clone());
+    }
+    result
 }
 
 /// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it does not exist and may

@@ -13,7 +13,9 @@ use femtobarn_ttree::is_tree;
 
 use super::Input;
 use crate::objects;
-use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader_of};
+use crate::open::{
+    HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, open_soundly, reader_of,
+};
 
 /// What the trees of an input were converted to: ntuples of a file that has those of other inputs, too.
 pub(crate) struct ConvertedTrees {
@@ -49,7 +51,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub fn new(input: &Input) -> Result<Self, RNTupleError> {
-        Self::of(input.open_source()?)
+        open_soundly(&input.open_source()?, Self::of)
     }
 
     pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {

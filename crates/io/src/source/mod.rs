@@ -67,6 +67,12 @@ pub trait ByteSource: Send + Sync + Debug {
         }
     }
 
+    /// Tells the source that the bytes of `range` contradict a checksum or their format. Returns whether reading them
+    /// again may give other bytes, because there is another copy of them.
+    fn reject(&self, range: &Range<u64>) -> bool {
+        self.inner().is_some_and(|inner| inner.reject(range))
+    }
+
     /// The bytes of `range` where the source or a layer holds them in memory; nothing is read.
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
         self.inner()?.peek(range)
