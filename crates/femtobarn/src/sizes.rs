@@ -51,7 +51,7 @@ impl<'a> PageCounter<'a> {
 
     /// Bytes that a page of `column` takes besides those seen, and bytes of its elements.
     pub(crate) fn page(&mut self, column: u32, page: &Page) -> (u64, u64) {
-        let is_new = self.seen.insert(page.locator.address);
+        let is_new = self.seen.insert(page.body.address);
         let record = self.descriptor.column(column);
         let unpacked = record.and_then(|record| record.packed_bytes(page.n_elements.into()));
         (

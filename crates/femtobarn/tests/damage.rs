@@ -146,13 +146,13 @@ fn errors_name_file_offset_expected_and_found() {
     let page = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
         .1
         .all_pages()[0];
-    bytes[page.locator.address.offset() as usize + 1] ^= 0x10;
+    bytes[page.body.address.offset() as usize + 1] ^= 0x10;
     let error = read_all(bytes.clone(), Some("mixed")).unwrap_err();
     assert_eq!(error.kind(), "page-checksum");
     let text = error.to_string();
     for part in [
         "damaged.root",
-        &format!("offset {}", page.locator.address.offset()),
+        &format!("offset {}", page.body.address.offset()),
         "expected 0x",
         "found 0x",
         "cluster 0",
@@ -176,7 +176,7 @@ fn errors_name_file_offset_expected_and_found() {
         !damaged.is_empty()
             && damaged
                 .iter()
-                .all(|&offset| offset == page.locator.address.offset())
+                .all(|&offset| offset == page.body.address.offset())
     );
 }
 
@@ -191,7 +191,7 @@ fn checksums_can_be_left_unverified() {
         .iter()
         .find(|page| page.has_checksum)
         .unwrap();
-    bytes[(page.locator.address.offset() + page.locator.size) as usize] ^= 1;
+    bytes[(page.body.address.offset() + page.body.size) as usize] ^= 1;
     assert_eq!(
         read_all(bytes.clone(), Some("mixed")).unwrap_err().kind(),
         "page-checksum"
