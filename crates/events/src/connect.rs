@@ -1,10 +1,12 @@
 //! From a URL, or the path of a configuration, to a store.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::redis_settings::{Settings, shown, unknown};
+use femtobarn_io::expand_home;
+
+use crate::backend::redis_settings::{Settings, has_tls, shown, unknown};
 use crate::backend::{check_dir, compact_dir};
 use crate::config::is_of_local_cluster;
 use crate::forked::Process;
@@ -14,7 +16,54 @@ use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisB
 /// What a URL of a store begins with.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
 
-/// Why the path of a file is none of a store.
+/// What a string names as an event store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreUrl<'a> {
+    /// `memory:` or `memory:NAME`.
+    Memory,
+    /// `dir:PATH`, perhaps with a mode; this is what follows the colon.
+    Dir(&'a str),
+    /// A Redis or a cluster of it: `redis://` or `valkey://`, or with TLS `rediss://` or `valkeys://`.
+    Redis,
+    /// The path of a configuration, which ends in `.json`.
+    Config,
+}
+
+impl<'a> StoreUrl<'a> {
+    /// The kind of a URL; none if it is not that of a store.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+        let is_network = rest.starts_with("//");
+        match scheme {
+            "memory" if !is_network => Some(Self::Memory),
+            "dir" => Some(Self::Dir(rest)),
+            scheme if is_network && has_tls(scheme).is_some() => Some(Self::Redis),
+            _ if !is_network && text.ends_with(".json") => Some(Self::Config),
+            _ => None,
+        }
+    }
+}
+
+/// The same store as a program in another directory names it.
+#[must_use]
+pub fn absolute(store: &str) -> String {
+    let absolute = |path: &str| {
+        let path = expand_home(path);
+        let absolute = std::path::absolute(Path::new(&*path));
+        absolute.map_or(path.to_string(), |path| path.display().to_string())
+    };
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Dir(rest)) if !rest.is_empty() => format!("dir:{}", absolute(rest)),
+        Some(StoreUrl::Config) => absolute(store),
+        _ => store.to_owned(),
+    }
+}
+
+/// What there is to name a store.
+const WAYS: &str = "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)";
+
+/// Why the path of a file is not a store.
 const IS_FILE: &str = "this is a file, but a store needs a directory of its own";
 
 /// The stores in memory that have names, which end with the process.
@@ -48,11 +97,9 @@ pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
 
 /// Fails if a store does not exist, without creating or changing anything.
 pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
-    if is_config(store) {
-        return Config::read(Path::new(store))?.check_there();
-    }
-    match store.split_once(':') {
-        Some(("memory", _)) => match with_named(|named| named.contains_key(store)) {
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Config) => read_config(store)?.check_there(),
+        Some(StoreUrl::Memory) => match with_named(|named| named.contains_key(store)) {
             true => Ok(()),
             false => Err(EventsError::NotFound {
                 url: store.into(),
@@ -60,7 +107,7 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
                 hint: " of this name in this process".into(),
             }),
         },
-        Some(("dir", rest)) => check_dir(Path::new(folder(store, rest)?.0)),
+        Some(StoreUrl::Dir(rest)) => check_dir(&folder(store, rest)?.0),
         _ => open(store, Some(Mode::Read)).map(drop),
     }
 }
@@ -74,15 +121,16 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
 /// store owns the location of its large products. If claiming that location again fails, the store is compacted, and
 /// `fb store moved` claims it.
 pub fn compact(store: &str) -> Result<Compacted, EventsError> {
-    if is_config(store) {
-        return compact(Config::read(Path::new(store))?.url());
-    }
-    let Some(("dir", rest)) = store.split_once(':') else {
-        let url = shown(store);
-        let what = format!("{url}: only a store in a directory (dir:PATH) can be compacted");
-        return Err(EventsError::Usage { what });
+    let rest = match StoreUrl::parse(store) {
+        Some(StoreUrl::Config) => return compact(read_config(store)?.url()),
+        Some(StoreUrl::Dir(rest)) => rest,
+        _ => {
+            let url = shown(store);
+            let what = format!("{url}: only a store in a directory (dir:PATH) can be compacted");
+            return Err(EventsError::Usage { what });
+        }
     };
-    let path = Path::new(folder(store, rest)?.0);
+    let path = &*folder(store, rest)?.0;
     check_dir(path)?;
     let objects = own_place(&*open_dir(path, Mode::Append)?)?;
     let compacted = compact_dir(path)?;
@@ -97,39 +145,35 @@ pub fn compact(store: &str) -> Result<Compacted, EventsError> {
 
 /// Connects, in a mode if one is wanted.
 pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
-    let (scheme, rest) = match store.split_once(':') {
-        _ if is_config(store) => return Config::read(Path::new(store))?.connect(wanted),
-        Some(parts) => parts,
-        None => ("", store),
-    };
-    match scheme {
-        "memory" if wanted.is_some() => Err(EventsError::Usage {
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Config) => read_config(store)?.connect(wanted),
+        Some(StoreUrl::Memory) if wanted.is_some() => Err(EventsError::Usage {
             what: format!("{store}: a store in memory cannot be opened read-only"),
         }),
-        "memory" if rest.is_empty() => Ok(Arc::new(MemoryBackend::new(store))),
-        "memory" => Ok(named(store)),
-        "dir" => {
+        Some(StoreUrl::Memory) if store == "memory:" => Ok(Arc::new(MemoryBackend::new(store))),
+        Some(StoreUrl::Memory) => Ok(named(store)),
+        Some(StoreUrl::Dir(rest)) => {
             let (path, mode) = folder(store, rest)?;
-            Ok(open_dir(Path::new(path), wanted.unwrap_or(mode))?)
+            Ok(open_dir(&path, wanted.unwrap_or(mode))?)
         }
-        "redis" | "rediss" | "valkey" | "valkeys" => {
+        Some(StoreUrl::Redis) => {
             let mut settings = Settings::parse(store)?;
             settings.mode = wanted.unwrap_or(settings.mode);
             Ok(RedisBackend::connect_with(settings)?)
         }
-        _ => Err(EventsError::Url {
+        None => Err(EventsError::Url {
             url: match store {
                 "" => "nothing (\"\")".into(),
                 store => shown(store),
             },
-            why: why_not(store, scheme),
+            why: why_not(store),
         }),
     }
 }
 
-/// Whether this is the path of a configuration.
-pub(crate) fn is_config(store: &str) -> bool {
-    store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
+/// Reads the configuration of a path.
+pub(crate) fn read_config(path: &str) -> Result<Config, EventsError> {
+    Config::read(Path::new(&*expand_home(path)))
 }
 
 /// Whether connecting to a URL, which is not a configuration, would create a store that survives this process.
@@ -138,14 +182,12 @@ pub(crate) fn is_config(store: &str) -> bool {
 ///
 /// Errors of connecting to an existing store.
 pub(crate) fn would_make(store: &str) -> Result<bool, EventsError> {
-    match store.split_once(':') {
-        Some(("dir", rest)) => match folder(store, rest)? {
-            (path, Mode::Append) => is_absent(check_dir(Path::new(path))),
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Dir(rest)) => match folder(store, rest)? {
+            (path, Mode::Append) => is_absent(check_dir(&path)),
             (_, Mode::Read) => Ok(false),
         },
-        Some(("redis" | "rediss" | "valkey" | "valkeys", _)) => {
-            would_make_in(Settings::parse(store)?)
-        }
+        Some(StoreUrl::Redis) => would_make_in(Settings::parse(store)?),
         _ => Ok(false),
     }
 }
@@ -185,7 +227,7 @@ fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
     run(&mut all.1)
 }
 
-fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError> {
+fn folder(store: &str, rest: &str) -> Result<(PathBuf, Mode), EventsError> {
     let bad = |why: &str| EventsError::Url {
         url: store.into(),
         why: why.into(),
@@ -198,11 +240,14 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
     };
     match path {
         "" => Err(bad("the directory is missing, e.g. dir:mystore")),
-        path => match of_cluster(path) {
-            Some(why) => Err(bad(&why)),
-            None if Path::new(path).is_file() => Err(bad(IS_FILE)),
-            None => Ok((path, mode)),
-        },
+        path => {
+            let path = expand_home(path);
+            match of_cluster(&path) {
+                Some(why) => Err(bad(&why)),
+                None if Path::new(&*path).is_file() => Err(bad(IS_FILE)),
+                None => Ok((path.into_owned().into(), mode)),
+            }
+        }
     }
 }
 
@@ -217,20 +262,23 @@ fn of_cluster(path: &str) -> Option<String> {
     })
 }
 
-fn why_not(store: &str, scheme: &str) -> String {
+fn why_not(store: &str) -> String {
     if let Some(why) = of_cluster(store) {
         return why;
     }
     if Path::new(store).is_file() {
         return IS_FILE.into();
     }
-    if Path::new(store).exists() || store.starts_with(['.', '/']) {
-        return format!("did you mean \"dir:{store}\"?");
-    }
+    let Some((scheme, _)) = store.split_once(':').filter(|_| !Path::new(store).exists()) else {
+        return match store {
+            "" => WAYS.into(),
+            store => format!("did you mean \"dir:{store}\"?"),
+        };
+    };
     let said = unknown(scheme, &SCHEMES);
     match said.split_once("; ") {
         Some((_, near)) if near.starts_with("did") => near.into(),
-        _ => "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)".into(),
+        _ => WAYS.into(),
     }
 }
 
@@ -360,7 +408,9 @@ mod tests {
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),
             ("redi://u:hidden@a", "did you mean \"redis\"?"),
-            ("mystore", "use memory:, dir:PATH"),
+            ("mystore", "did you mean \"dir:mystore\"?"),
+            ("gopher:mystore", "use memory:, dir:PATH"),
+            ("memory://a.root", "use memory:, dir:PATH"),
             ("dir:", "directory is missing, e.g. dir:mystore"),
             ("", "nothing (\"\") is not an event store: use memory:"),
             (&cluster, "store.json\""),

@@ -44,7 +44,7 @@ pub use backend::{
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
-pub use connect::{compact, connect, connect_to_read};
+pub use connect::{StoreUrl, absolute, compact, connect, connect_to_read};
 pub use container::{Children, Container, DataSet, DataSets, FILE_NOTES};
 pub use entry::DataSetEntry;
 pub use error::{EventsError, Refusal};

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::connect::{self, is_config, would_make};
+use crate::connect::{self, StoreUrl, read_config, would_make};
 use crate::objects::{LargeObjects, check_free, visit_inline};
 use crate::{
-    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
-    Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
+    Backend, Batch, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions, Overwrite,
+    Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
 };
 
 /// An event store. Clones are the same store.
@@ -69,13 +68,13 @@ impl DataStore {
     }
 
     fn open(store: &str, options: ObjectOptions, mode: Option<Mode>) -> Result<Self, EventsError> {
-        if !is_config(store) {
+        if StoreUrl::parse(store) != Some(StoreUrl::Config) {
             if mode.is_none() && options.is_given() && would_make(store)? {
                 check_free(store, &options)?;
             }
             return Self::with_objects(connect::open(store, mode)?, options);
         }
-        let config = Config::read(Path::new(store))?;
+        let config = read_config(store)?;
         let options = ObjectOptions {
             base: options.base.or_else(|| config.objects().map(str::to_owned)),
             over: options.over.or_else(|| config.objects_over()),

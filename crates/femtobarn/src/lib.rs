@@ -55,7 +55,7 @@ pub mod events {
         Descriptor, EventChunk, EventChunks, EventsError, FILE_NOTES, ItemType, LoadOptions,
         Loaded, Loader, NameCount, ObjectOptions, Overwrite, Parent, Passed, ProcessOptions,
         ProductId, ProductName, Queue, QueueMode, Taken, Uuid, Values, Verified, Wanted,
-        WriteBatch, compact, connect, connect_to_read, number, objects_moved, process,
+        WriteBatch, absolute, compact, connect, connect_to_read, number, objects_moved, process,
     };
 }
 
@@ -138,7 +138,7 @@ pub use ntuple::{NTuple, Selection};
 pub use objects::ntuples;
 pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
 pub use opening::Opening;
-pub use pattern::matches;
+pub use pattern::{is_pattern, matches};
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use staged::Delivery;
 pub use target::{Target, is_store, plain_name};

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::path::Path;
 
-use femtobarn_io::{IoError, Settings, is_foreign, is_remote, local_path, public};
+use femtobarn_events::StoreUrl;
+use femtobarn_io::{IoError, Settings, expand_home, is_foreign, is_remote, local_path, public};
 use glob::{MatchOptions, PatternError};
 
 use crate::Error;
+use crate::pattern::is_pattern;
 use crate::url::{after_root, expand_with, split_remote};
-
-/// Schemes of event stores in Redis.
-const STORES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
 
 /// As a shell does: `*` does not match a slash or a leading dot.
 const MATCHING: MatchOptions = MatchOptions {
@@ -26,9 +25,7 @@ const MATCHING: MatchOptions = MatchOptions {
 /// assert!(is_store("dir:/data/store") && is_store("redis://host") && !is_store("memory://a.root"));
 /// ```
 pub fn is_store(text: &str) -> bool {
-    STORES.iter().any(|scheme| text.starts_with(scheme))
-        || text.starts_with("dir:")
-        || text.starts_with("memory:") && !text.starts_with("memory://")
+    matches!(StoreUrl::parse(text), Some(url) if url != StoreUrl::Config)
 }
 
 /// A file and the path of an object in it.
@@ -183,15 +180,14 @@ fn expand_remote(url: &str, settings: Option<&Settings>) -> Result<Vec<String>, 
 }
 
 fn expand_local(path: &str) -> Result<Vec<String>, Error> {
-    let path = home(path);
-    let has_pattern = |text: &str| text.contains(['*', '?', '[']);
+    let path = expand_home(path).into_owned();
     let choices = braces(&path);
-    if exists(&path) || choices.len() == 1 && !has_pattern(&path) {
+    if exists(&path) || choices.len() == 1 && !is_pattern(&path) {
         return Ok(vec![path]);
     }
     let mut found = Vec::new();
     for choice in choices {
-        if !has_pattern(&choice) {
+        if !is_pattern(&choice) {
             found.push(choice);
             continue;
         }
@@ -231,16 +227,6 @@ fn distinct(files: Vec<String>) -> Option<Vec<String>> {
         .filter(|file| seen.insert(file.clone()))
         .collect();
     (!files.is_empty()).then_some(files)
-}
-
-/// A path whose leading `~` is the home directory.
-fn home(path: &str) -> String {
-    match (path.strip_prefix('~'), std::env::var("HOME")) {
-        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => {
-            format!("{home}{rest}")
-        }
-        _ => path.to_owned(),
-    }
 }
 
 /// All choices of the braces `{a,b}` in a string, the first changing slowest. Braces without a comma stand for

@@ -87,5 +87,5 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
-pub use url::{RemoteEntry, is_foreign, is_of_xrootd, local_path, public, scheme};
+pub use url::{RemoteEntry, expand_home, is_foreign, is_of_xrootd, local_path, public, scheme};
 pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

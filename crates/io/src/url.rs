@@ -111,11 +111,12 @@ pub struct RemoteEntry {
     pub modified: Option<SystemTime>,
 }
 
-/// The path of a local file: a `file:` URL without its scheme and percent-encoding, and any other string unchanged.
+/// The path of a local file: a `file:` URL without its scheme and percent-encoding, and a path with its home directory
+/// instead of a leading `~`.
 #[must_use]
 pub fn local_path(text: &str) -> Cow<'_, str> {
     let Some((scheme, path)) = text.split_once("://") else {
-        return Cow::Borrowed(text);
+        return expand_home(text);
     };
     match scheme.eq_ignore_ascii_case("file") {
         true => Cow::Owned(decoded(path)),
@@ -123,7 +124,18 @@ pub fn local_path(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name without its percent signs. One that is none of an encoding stays, as servers that encode nothing send it.
+/// A path with the home directory instead of a leading `~`.
+#[must_use]
+pub fn expand_home(path: &str) -> Cow<'_, str> {
+    match (path.strip_prefix('~'), std::env::var("HOME")) {
+        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => {
+            Cow::Owned(format!("{home}{rest}"))
+        }
+        _ => Cow::Borrowed(path),
+    }
+}
+
+/// Decodes percent-encoding. Invalid sequences stay, as servers that encode nothing send them.
 pub(crate) fn decoded(name: &str) -> String {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();

@@ -8,7 +8,7 @@ use femtobarn_rntuple::read::Reader;
 
 use super::names::plain_name;
 use super::options::ConvertOptions;
-use crate::pattern::matches;
+use crate::pattern::{is_pattern, matches};
 
 /// Names and patterns that no field fits, with their errors.
 pub(super) type Unmatched = BTreeMap<String, RNTupleError>;
@@ -160,10 +160,6 @@ impl<'a> Wanted<'a> {
             hint: did_you_mean(pattern, self.own.iter().map(String::as_str)),
         }
     }
-}
-
-fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?'])
 }
 
 /// A reason with advice.

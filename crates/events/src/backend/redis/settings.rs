@@ -64,11 +64,8 @@ impl Settings {
             why,
         };
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        settings.options.has_tls = match scheme {
-            "redis" | "valkey" => false,
-            "rediss" | "valkeys" => true,
-            _ => return Err(bad("the URL must begin with redis:// or rediss://".into())),
-        };
+        settings.options.has_tls = has_tls(scheme)
+            .ok_or_else(|| bad("the URL must begin with redis:// or rediss://".into()))?;
         for name in NAMES {
             if let Some(value) = variable(name) {
                 let said = settings.set(name, &value);
@@ -199,6 +196,15 @@ pub fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()).first() {
         Some(near) => format!("unknown setting {name:?}; did you mean {near:?}?"),
         None => format!("unknown setting {name:?}; known: {}", known.join(", ")),
+    }
+}
+
+/// Whether connections of a scheme use TLS; none if it is not that of a Redis.
+pub fn has_tls(scheme: &str) -> Option<bool> {
+    match scheme {
+        "redis" | "valkey" => Some(false),
+        "rediss" | "valkeys" => Some(true),
+        _ => None,
     }
 }
 
