@@ -179,6 +179,12 @@ pub enum EventsError {
     /// A lock of a thread that has panicked.
     #[error("{url}: a writing thread has failed: open the store again")]
     Poisoned { url: String },
+    /// The store was closed, and used again.
+    #[error("{url}: this store was closed: connect to it again")]
+    StoreClosed {
+        /// Its URL.
+        url: String,
+    },
     /// A call that makes no sense.
     #[error("{what}")]
     Usage { what: String },
@@ -217,6 +223,7 @@ impl EventsError {
             Self::Refused { refusal, .. } => refusal.kind(),
             Self::Config { .. } => "store-config",
             Self::Poisoned { .. } => "store-poisoned",
+            Self::StoreClosed { .. } => "store-closed",
             Self::Usage { .. } => "usage",
         }
     }

@@ -132,8 +132,8 @@ impl Session {
     }
 
     fn opened(&self) -> Result<Arc<Open>, EventsError> {
-        let open = self.held().ok_or_else(|| EventsError::Usage {
-            what: format!("{}: this store was closed: connect to it again", self.url),
+        let open = self.held().ok_or_else(|| EventsError::StoreClosed {
+            url: self.url.clone(),
         })?;
         // Writes to a copied store in memory would be lost, and another thread may hold its lock for ever.
         if !open.0.is_kept() {

@@ -57,7 +57,7 @@ pub const KINDS: &[Kind] = kinds! {
     UsageError USAGE {
         "usage", "ambiguous-ntuple", "entry-range", "invalid-name", "name-taken", "schema-mismatch",
         "needs-rebuild", "unwritable-field", "store-url", "store-config", "bad-name",
-        "product-type", "class-differs", "product-too-large",
+        "product-type", "class-differs", "product-too-large", "store-closed",
     }
     ExistsError USAGE { "exists", "conflict", "product-exists", "dataset-deleting" }
     UsageError NOT_THERE {
@@ -97,6 +97,29 @@ pub const KINDS: &[Kind] = kinds! {
     WorkerDiedError NOT_THERE { "worker-died" }
     QueueEndedError NOT_THERE { "queue-ended" }
 };
+
+/// Kinds that concern a whole event store: what is tried next in it fails too.
+const OF_STORE: &[&str] = &[
+    "objects-gone",
+    "objects-of-others",
+    "read-only",
+    "store-closed",
+    "store-denied",
+    "store-emptied",
+    "store-engine",
+    "store-evicts",
+    "store-full",
+    "store-layout",
+    "store-locked",
+    "store-poisoned",
+    "store-unreachable",
+    "too-few-replicas",
+];
+
+/// Whether errors of a kind concern a whole event store.
+pub fn is_of_store(name: &str) -> bool {
+    OF_STORE.contains(&name)
+}
 
 /// The kind of a name. One that is not in the table is an internal error.
 pub fn kind(name: &str) -> Kind {
@@ -153,6 +176,7 @@ mod tests {
     fn each_kind_is_there_once_and_explained() {
         let names: HashSet<_> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
+        assert!(OF_STORE.iter().all(|name| names.contains(name)));
         let page = include_str!("../../../docs/guides/errors.md");
         // kinds that only name the class, and internal ones
         let unexplained = [

@@ -97,10 +97,22 @@ mod _core {
         femtobarn::kinds::kind(kind).exit
     }
 
+    /// Whether errors of a kind concern a whole event store.
+    #[pyfunction]
+    fn is_of_store(kind: &str) -> bool {
+        femtobarn::kinds::is_of_store(kind)
+    }
+
     /// Converts a name to a valid name of a C++ class.
     #[pyfunction]
     fn identifier(name: &str) -> String {
         femtobarn::products::identifier(name)
+    }
+
+    /// Returns the name of a C++ type in the keys of products.
+    #[pyfunction]
+    fn type_name(name: &str) -> PyResult<String> {
+        femtobarn::products::type_name(name).map_err(crate::error::to_python)
     }
 
     /// Whether a string has wildcards.

@@ -298,7 +298,7 @@ class Connection:
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[str, str, dict[str, str]]]:
         if self.closed:
-            raise UsageError(f"{self.url}: this store was closed: connect to it again")
+            raise UsageError(f"{self.url}: this store was closed: connect to it again", kind="store-closed")
         if not self._core.is_kept:  # other processes can use a Redis without a log
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
         # unpickling must not create a directory

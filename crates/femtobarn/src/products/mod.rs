@@ -10,6 +10,7 @@ mod forget;
 mod form;
 mod hint;
 mod note;
+mod type_name;
 mod types;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use describe::{Described, describe, described, identifier};
 pub use form::{Column, Form, export, present};
 pub use hint::{hint, may_be_of_boost};
 pub use note::{ClassNote, Member};
+pub use type_name::type_name;
 pub use types::{CLASSES_KNOWN_FOR, Types};
 
 use std::ops::Range;
