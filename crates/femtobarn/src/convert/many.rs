@@ -95,7 +95,7 @@ impl FileReport {
 }
 
 /// Called with the number of the file and how far it is; `false` stops all.
-pub type OnFilePulse<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
+pub type OnFileProgress<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
 
 /// Converts each file into one in the directory, which is created if it does not exist. Reports stand in the order of
 /// the files.
@@ -107,7 +107,7 @@ pub fn convert_many(
     folder: &Path,
     options: &ConvertOptions,
     batch: Batch,
-    progress: OnFilePulse<'_>,
+    progress: OnFileProgress<'_>,
 ) -> Result<Vec<FileReport>, RNTupleError> {
     batch.format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;

@@ -5,10 +5,10 @@
 //! checksums are equal. What the output's checksums say of its pages is what `verify` finds; of the inputs only the
 //! checksums are read. All other values are compared bit by bit, some entries at a time.
 
-mod beside;
 mod clusters;
 mod compare;
 mod fields;
+mod joined;
 mod report;
 mod runs;
 mod values;
@@ -140,7 +140,7 @@ pub(crate) fn prove_found(
     tick: Option<Tick<'_>>,
 ) -> Result<ProofReport, RNTupleError> {
     if let Some(join) = &options.join {
-        return beside::prove(output, inputs, join, options, tick);
+        return joined::prove(output, inputs, join, options, tick);
     }
     let mut report = ProofReport::default();
     let ntuples = open(output)?;

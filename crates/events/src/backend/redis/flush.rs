@@ -117,11 +117,11 @@ impl RedisBackend {
         Flow::new(&self.client).run(DOING, &commands, false, &mut |_, reply| {
             let fields = reply.elements().into_iter().flatten();
             let fields = fields.map(|field| field.bytes().map(<[u8]>::to_vec));
-            mark.check(fields.collect()).map_err(|trouble| {
+            mark.check(fields.collect()).map_err(|error| {
                 let (topology, url) = (self.client.topology(), self.url());
                 match topology.master(key.slot) {
-                    Some(node) => refused(url, node, DOING, &trouble.to_string()),
-                    None => EventsError::engine(url, DOING, trouble.to_string()),
+                    Some(node) => refused(url, node, DOING, &error.to_string()),
+                    None => EventsError::engine(url, DOING, error.to_string()),
                 }
             })
         })
