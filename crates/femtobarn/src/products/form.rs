@@ -113,7 +113,7 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// Errors of [`form`](Self::form).
+    /// Errors of [`of`](Self::of).
     pub fn field(
         &self,
         column: &str,
