@@ -59,7 +59,7 @@ pub(super) enum Purpose {
 pub enum Replace {
     /// Nothing.
     Nothing,
-    /// The output of an equal conversion: a file that contains only ntuples of the same names (and directories), or a
+    /// The output of an earlier conversion: a file that contains only ntuples of the same names (and directories), or a
     /// table.
     #[default]
     Own,

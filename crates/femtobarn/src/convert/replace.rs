@@ -69,7 +69,7 @@ impl Replace {
 
 /// The existing file at the output's path.
 enum Found {
-    /// An output of an equal conversion.
+    /// The output of an earlier conversion.
     Own,
     /// Possible remains of an interrupted conversion.
     Broken,
