@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use femtobarn::Target;
-use femtobarn::events::{DataSet, DataStore, EventsError, ObjectOptions};
+use femtobarn::events::{DataSet, DataStore, EventsError, ObjectOptions, check_url};
 use femtobarn::ingest::{self, FileKind, Ingest, IngestOptions, OnConflict};
 use femtobarn::products::Types;
 use femtobarn::transfer::{TransferError, Words};
@@ -26,6 +26,7 @@ pub fn run(
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let url = &args.into;
+    check_url(url)?;
     let files = files(args)?;
     let options = options(args)?;
     if ingest::check(&files, options.clone())?.contains(&FileKind::Hdf5) {

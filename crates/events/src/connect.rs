@@ -1,36 +1,36 @@
-//! From a URL, or the path of a configuration, to a store.
+//! Connects to a store, by its URL or the path of a configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use femtobarn_io::expand_home;
+use femtobarn_io::{expand_home, nearest};
 
-use crate::backend::redis_settings::{Settings, has_tls, shown, unknown};
+use crate::backend::redis_settings::{Settings, has_tls, shown};
 use crate::backend::{check_dir, compact_dir};
 use crate::config::is_of_local_cluster;
 use crate::forked::Process;
 use crate::objects::{objects_moved, own_place};
 use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
-/// What a URL of a store begins with.
+/// The schemes of store URLs.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
 
-/// What a string names as an event store.
+/// The kind of an event store URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreUrl<'a> {
     /// `memory:` or `memory:NAME`.
     Memory,
-    /// `dir:PATH`, perhaps with a mode; this is what follows the colon.
+    /// `dir:PATH`, with an optional mode; the value is the part after the colon.
     Dir(&'a str),
     /// A Redis or a cluster of it: `redis://` or `valkey://`, or with TLS `rediss://` or `valkeys://`.
     Redis,
-    /// The path of a configuration, which ends in `.json`.
+    /// The path of a configuration, ending in `.json`.
     Config,
 }
 
 impl<'a> StoreUrl<'a> {
-    /// The kind of a URL; none if it is not that of a store.
+    /// The kind of a URL; `None` if it is not the URL of a store.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
         let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
@@ -45,7 +45,16 @@ impl<'a> StoreUrl<'a> {
     }
 }
 
-/// The same store as a program in another directory names it.
+/// Checks that a string names a store, without connecting to it.
+///
+/// # Errors
+///
+/// If it does not, with the reason.
+pub fn check_url(store: &str) -> Result<(), EventsError> {
+    StoreUrl::parse(store).map_or(Err(not_a_store(store)), |_| Ok(()))
+}
+
+/// The same URL with an absolute path, for programs in other directories.
 #[must_use]
 pub fn absolute(store: &str) -> String {
     let absolute = |path: &str| {
@@ -60,23 +69,23 @@ pub fn absolute(store: &str) -> String {
     }
 }
 
-/// What there is to name a store.
+/// Ways to name a store, for messages.
 const WAYS: &str = "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)";
 
-/// Why the path of a file is not a store.
+/// The error for the path of a file.
 const IS_FILE: &str = "this is a file, but a store needs a directory of its own";
 
-/// The stores in memory that have names, which end with the process.
+/// The named stores in memory, which end with the process.
 static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
 
 type Named = BTreeMap<String, Arc<MemoryBackend>>;
 
-/// Connects to a backend, without the objects of large products (for these, see
+/// Connects to a backend. Objects of large products are not available (for these, see
 /// [`DataStore::connect`](crate::DataStore::connect)):
 ///
-/// - `memory:` is a new one in memory, `memory:NAME` the one of this process that has the name;
+/// - `memory:` is a new store in memory, `memory:NAME` the named store of this process;
 /// - `dir:PATH` is a store in a directory; `dir:PATH?mode=r` opens it for reading while another process may write;
-/// - `redis://…` and `rediss://…` are in a Redis or a cluster of it (see [`RedisBackend`]);
+/// - `redis://…` and `rediss://…` are stores in a Redis or a Redis cluster (see [`RedisBackend`]);
 /// - a path that ends in `.json` is a configuration (see [`Config`]).
 ///
 /// # Errors
@@ -86,11 +95,11 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, None)
 }
 
-/// Connects to an existing store for reading only, whatever its URL says.
+/// Connects to an existing store for reading only; overrides the mode in its URL.
 ///
 /// # Errors
 ///
-/// As [`connect`]; and for a store in memory, which no other program can write.
+/// The errors of [`connect`], and an error for a store in memory, which no other program can write.
 pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, Some(Mode::Read))
 }
@@ -112,14 +121,14 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
     }
 }
 
-/// Rewrites the file of a store in a directory: without the space of deleted data, which LMDB keeps for later writes,
-/// and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
+/// Compacts a store in a directory: rewrites its file without the space of deleted data and with full leaves. After a
+/// crash, the directory has the old file or the new one. The disk must have room for both.
 ///
 /// # Errors
 ///
 /// If the URL is not a store in a directory, if a process has the store open, if the store is damaged, or if another
-/// store owns the location of its large products. If claiming that location again fails, the store is compacted, and
-/// `fb store moved` claims it.
+/// store owns the location of its large products. If only claiming that location again fails, the store is compacted,
+/// and `fb store moved` claims the location.
 pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     let rest = match StoreUrl::parse(store) {
         Some(StoreUrl::Config) => return compact(read_config(store)?.url()),
@@ -135,7 +144,7 @@ pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     let objects = own_place(&*open_dir(path, Mode::Append)?)?;
     let compacted = compact_dir(path)?;
     if let Some(base) = objects {
-        // The file is another one now, as a copy is.
+        // The file has a new identity, like a copy.
         let backend = open_dir(path, Mode::Append)?;
         objects_moved(&*backend, &base)?;
         backend.flush()?;
@@ -143,7 +152,7 @@ pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     Ok(compacted)
 }
 
-/// Connects, in a mode if one is wanted.
+/// Connects, in the given mode if there is one.
 pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
     match StoreUrl::parse(store) {
         Some(StoreUrl::Config) => read_config(store)?.connect(wanted),
@@ -161,22 +170,16 @@ pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>
             settings.mode = wanted.unwrap_or(settings.mode);
             Ok(RedisBackend::connect_with(settings)?)
         }
-        None => Err(EventsError::Url {
-            url: match store {
-                "" => "nothing (\"\")".into(),
-                store => shown(store),
-            },
-            why: why_not(store),
-        }),
+        None => Err(not_a_store(store)),
     }
 }
 
-/// Reads the configuration of a path.
+/// Reads a configuration file.
 pub(crate) fn read_config(path: &str) -> Result<Config, EventsError> {
     Config::read(Path::new(&*expand_home(path)))
 }
 
-/// Whether connecting to a URL, which is not a configuration, would create a store that survives this process.
+/// Whether connecting to a URL, which is not a configuration, would create a persistent store.
 ///
 /// # Errors
 ///
@@ -192,7 +195,7 @@ pub(crate) fn would_make(store: &str) -> Result<bool, EventsError> {
     }
 }
 
-/// Whether connecting by these settings would make a store.
+/// Whether connecting with these settings would create a store.
 pub(crate) fn would_make_in(mut settings: Settings) -> Result<bool, EventsError> {
     if settings.mode == Mode::Read {
         return Ok(false);
@@ -217,7 +220,7 @@ fn named(store: &str) -> Arc<MemoryBackend> {
     })
 }
 
-/// Does something with the stores of this process: after a fork, the child has none of its parent's.
+/// Calls a function with the named stores of this process. After a fork, the child has none of its parent's stores.
 fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
     let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_with(|| (Process::this(), Named::new()));
@@ -251,7 +254,7 @@ fn folder(store: &str, rest: &str) -> Result<(PathBuf, Mode), EventsError> {
     }
 }
 
-/// Advice for the directory of a local cluster: what connects to it is in there.
+/// Advice for the directory of a local cluster: it contains a configuration to connect with.
 fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
     is_of_local_cluster(&config).then(|| {
@@ -260,6 +263,16 @@ fn of_cluster(path: &str) -> Option<String> {
             config.display().to_string()
         )
     })
+}
+
+fn not_a_store(store: &str) -> EventsError {
+    EventsError::Url {
+        url: match store {
+            "" => "nothing (\"\")".into(),
+            store => shown(store),
+        },
+        why: why_not(store),
+    }
 }
 
 fn why_not(store: &str) -> String {
@@ -275,9 +288,8 @@ fn why_not(store: &str) -> String {
             store => format!("did you mean \"dir:{store}\"?"),
         };
     };
-    let said = unknown(scheme, &SCHEMES);
-    match said.split_once("; ") {
-        Some((_, near)) if near.starts_with("did") => near.into(),
+    match nearest(scheme, SCHEMES).first() {
+        Some(near) if near != scheme => format!("did you mean {near:?}?"),
         _ => WAYS.into(),
     }
 }

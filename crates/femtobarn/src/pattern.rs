@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use glob::Pattern;
 
-/// Names, and patterns in which `*` matches any string, `?` any character and `[a-c]` one of a set. Those that a name fits
-/// are found without looking at all of them: names by a table, and only patterns one after another.
+/// Names, and patterns in which `*` matches any string, `?` any character and `[a-c]` one of a set. A lookup checks
+/// plain names in a table, and only patterns one by one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Patterns<'p> {
     n: usize,
-    /// Numbers of the names, and of patterns, which may be names with brackets.
+    /// Indexes of the names, and of patterns, which may also be literal names with brackets.
     names: HashMap<&'p str, Vec<usize>>,
     patterns: Vec<(usize, &'p str, Pattern)>,
 }
@@ -35,7 +35,7 @@ impl<'p> Patterns<'p> {
         same.chain(self.patterns.iter().filter_map(fits))
     }
 
-    /// Whether a name is selected: all are if nothing was given.
+    /// Whether a name is selected; without any patterns, all names are.
     pub fn takes(&self, name: &str) -> bool {
         self.n == 0 || self.fitting(name).next().is_some()
     }
@@ -46,8 +46,8 @@ pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Whether a string matches a pattern, in which `*` matches any string, `?` any character, `[a-c]` one of a set and `[!a-c]`
-/// any other. A string matches itself, and invalid patterns match nothing else.
+/// Whether a string matches a pattern, in which `*` matches any string, `?` any character, `[a-c]` one of a set and
+/// `[!a-c]` any other. A string always matches itself. Invalid patterns match nothing else.
 pub fn matches(pattern: &str, text: &str) -> bool {
     pattern == text || compiled(pattern).is_some_and(|pattern| pattern.matches(text))
 }
@@ -57,7 +57,7 @@ fn compiled(text: &str) -> Option<Pattern> {
     if !is_pattern(text) {
         return None;
     }
-    // two stars have a meaning in paths alone
+    // `**` has a special meaning only in paths
     let single = text
         .chars()
         .fold(String::with_capacity(text.len()), |mut out, c| {

@@ -1,4 +1,4 @@
-//! Damaged files: every read fails, or returns the true values.
+//! Damaged files: every read fails or returns the correct values.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Whether the damage is noticed; if not, the values must be the true ones.
+    /// Whether the damage is detected; if not, the values must be correct.
     fn is_noticed(&self, change: &str, damaged: Vec<u8>) -> bool {
         match read_all(damaged, self.ntuple) {
             Ok(batch) => {
@@ -226,7 +226,7 @@ fn unknown_feature_flags_are_refused_by_number() {
     assert!(source.contains("bit 137"), "{source}");
 }
 
-/// A source with two copies: bytes of the second are read where the first was rejected.
+/// A source with two copies: if bytes of the first are rejected, the second is read.
 #[derive(Debug)]
 struct TwoCopies {
     copies: [Arc<MemorySource>; 2],

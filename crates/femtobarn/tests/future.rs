@@ -1,5 +1,5 @@
-//! Files of later format versions, made by patching current files: unknown features are named, the rest
-//! is read.
+//! Files of later format versions, made by patching current files: unknown features are named, and the
+//! rest is read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

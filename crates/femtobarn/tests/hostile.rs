@@ -1,5 +1,5 @@
-//! Malicious files: values of metadata and data are changed and checksums corrected. Any operation on such a file ends
-//! soon, in bounded memory, with a result or an error; a file that verification calls good can be read.
+//! Malicious files: values of metadata and data are changed and checksums are corrected. Any operation on such a file
+//! ends soon, in bounded memory, with a result or an error. A file that passes verification can be read.
 //!
 //! `FEMTOBARN_HOSTILE` sets the number of files (2000 by default), `FEMTOBARN_HOSTILE_FIRST` the first one, which is the
 //! seed of its changes. The last file tried is `hostile/current.*` in Cargo's directory of temporary files.
@@ -328,7 +328,7 @@ fn trees_with_more_entries_than_their_files_can_hold_are_refused() {
     let intact = open(&tree_of(30)).unwrap();
     assert_eq!(intact.n_entries(), 30);
     assert!(intact.verify(1, None).unwrap()[0].is_good());
-    // entries of no branch take no bytes: as many as an ntuple without fields may have
+    // branches without entries take no bytes: such a file may claim as many entries as an ntuple without fields
     for n in [
         (1 << 24) + 1,
         1 << 32,
