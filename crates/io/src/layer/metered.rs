@@ -11,7 +11,7 @@ use crate::meter::{Meter, Stage};
 use crate::usage::File;
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo};
 
-/// A source whose reads are counted. All stages of one share their counters.
+/// A source with counters for its reads. The sources for all stages share the counters.
 #[derive(Debug)]
 pub struct MeteredSource {
     inner: Arc<File>,
@@ -20,7 +20,7 @@ pub struct MeteredSource {
 }
 
 impl MeteredSource {
-    /// Counts the reads of a source, which is being opened, with the costs that `settings` say.
+    /// Counts the reads of a source that is being opened, with costs from `settings`.
     ///
     /// # Errors
     /// If a setting is invalid.
