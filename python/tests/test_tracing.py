@@ -96,7 +96,7 @@ if __name__ == "__main__":
 
 
 def test_xrootds_recorder_and_ours_record_the_same_reads(server, need, tmp_path):
-    need("xrootd", "fsspec_xrootd")
+    need("XRootD")
     folder = Path(importlib.util.find_spec("pyxrootd").origin).parent
     (recorder,) = folder.glob("libXrdClRecorder-*.so")
     url = f"{server.url}/dimuon.root"

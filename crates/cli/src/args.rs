@@ -16,7 +16,7 @@ If one file fails, fb reports it and continues with the others; the exit code is
 
 Exit codes:
   0  fine
-  1  the data are bad: verify found damage or values that differ from the inputs, or a check of doctor or store failed
+  1  the data are bad: verify found damage or values that differ from the inputs, or a check of doctor, store or replay failed
   2  wrong usage: invalid arguments, or files that do not fit together
   3  the file, object or field does not exist, or cannot be read or written
   4  the file is corrupt, or has a format that this version does not read

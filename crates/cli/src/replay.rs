@@ -55,7 +55,7 @@ pub fn run(args: &ReplayArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
         false => write!(out, "{}", printable_lines(&summary.text()))?,
     }
     let is_fine = summary.replay.is_none_or(|replay| replay.failed == 0);
-    Ok(if is_fine { code::FINE } else { code::DAMAGED })
+    Ok(if is_fine { code::FINE } else { code::NOT_THERE })
 }
 
 fn read(name: &str) -> Result<Trace, Failure> {

@@ -35,7 +35,7 @@ pub struct Replayed {
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Played {
-    /// How long it took.
+    /// How long it took until the end of the last operation.
     pub runtime: Duration,
     /// The operations that were made, in the order of their ends.
     pub actions: Vec<Replayed>,
@@ -96,7 +96,7 @@ pub fn play(trace: &Trace, options: &ReplayOptions) -> Result<Played, RNTupleErr
         Some(error) => Err(error.into()),
         None if !goes_on() || is_stopped() => Err(IoError::interruption().into()),
         None => Ok(Played {
-            runtime: player.begin.elapsed(),
+            runtime: state.ends().max().unwrap_or_default(),
             actions: state.done,
             skipped: state.skipped,
         }),
@@ -119,6 +119,13 @@ struct State {
     bytes: u64,
     done: Vec<Replayed>,
     skipped: u64,
+}
+
+impl State {
+    fn ends(&self) -> impl Iterator<Item = Duration> {
+        let actions = self.done.iter();
+        actions.map(|action| action.start.saturating_add(action.duration))
+    }
 }
 
 impl Player<'_> {

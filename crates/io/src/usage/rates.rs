@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Width of the first bins.
-const FINEST: f64 = 1e-3;
+const FINEST: f64 = 1e-6;
 
 /// Maximum number of bins; with more, neighbours are joined.
 const MOST: usize = 8192;
