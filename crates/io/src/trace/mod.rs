@@ -1,6 +1,6 @@
 //! Traces: each operation on a file as one row, in the format of XRootD's `XrdClRecorder`.
 //!
-//! `row` is the format, without I/O; `writer` writes rows; the layer [`ServerSource`](crate::ServerSource) makes them.
+//! `row` is the format, without I/O; `writer` writes rows; the layer [`OriginSource`](crate::OriginSource) makes them.
 
 mod row;
 mod writer;
