@@ -95,12 +95,12 @@ fn object(file: &str, entry: Entry) -> Object {
     if is_tree(&key.class_name) {
         let path = format!("{};{}", entry.path, key.cycle);
         let opened = open::open(file, Some(&path)).ok();
-        let n_entries = opened.map(|opened| opened.ntuple.n_entries());
+        let baskets = opened.as_ref().and_then(|opened| total(opened).ok());
         return Object {
             entry,
-            size,
+            size: size + baskets.unwrap_or_default(),
             ntuple: None,
-            tree_entries: n_entries,
+            tree_entries: opened.map(|opened| opened.ntuple.n_entries()),
         };
     }
     if key.class_name != RNTUPLE_CLASS {
