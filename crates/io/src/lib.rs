@@ -73,7 +73,8 @@ pub use remote::{
 };
 pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{
-    SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all,
+    IDLE_MEMORY, SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings,
+    set_for_all,
 };
 pub use sink::{
     ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, TempSibling, Transferred,

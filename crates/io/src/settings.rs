@@ -19,6 +19,9 @@ use crate::units::parse_bytes;
 use crate::url::{is_foreign, public, scheme};
 use crate::{IoError, SourceCost};
 
+/// The variable with the most memory that is kept for later reads.
+pub const IDLE_MEMORY: &str = "FEMTOBARN_IDLE_MEMORY";
+
 /// A setting that there is: its name, and its description.
 pub const SETTINGS: &[(&str, &str)] = &[
     (
@@ -410,8 +413,18 @@ impl Settings {
         Ok(named.map_or_else(std::env::temp_dir, PathBuf::from))
     }
 
-    /// Checks that no environment variable is a misspelt setting.
+    /// Checks that no environment variable is a misspelt setting, and that the variable which is read where no error can be
+    /// returned is valid.
     fn check_environment(&self) -> Result<(), IoError> {
+        let idle = std::env::var(IDLE_MEMORY).unwrap_or_default();
+        if !idle.trim().is_empty() && parse_bytes(&idle).is_none() {
+            return Err(IoError::Setting {
+                url: self.url.clone(),
+                what: format!(
+                    "invalid {IDLE_MEMORY} {idle:?}: expected a number of bytes, e.g. 256 MiB"
+                ),
+            });
+        }
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let Some((name, meant)) = misspelt(names) else {
             return Ok(());
