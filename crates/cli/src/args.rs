@@ -5,12 +5,15 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use crate::failure::{Failure, code};
 use crate::units::parse_bytes;
 
+/// Heads the options that all subcommands have.
+const GLOBAL: &str = "Global options";
+
 /// Printed below `fb --help`.
 const AFTER_HELP: &str = "\
 An ntuple is named FILE:NAME. NAME is its path in the file, optionally with a cycle: data.root:dir/Events;2. \
 If the file holds only one ntuple, NAME can be left out.
 
-ls, info and verify take any number of files and patterns (* ? [] **), also in quotes. Where files are combined, @LIST reads file names from a text file, one per line. \
+Subcommands that take several files also take patterns (* ? [] **), also in quotes, and @LIST, which reads file names from a text file, one per line. \
 If one file fails, fb reports it and continues with the others; the exit code is then 1 if any file is damaged, else the highest code. \
 --json prints one document per file, also for errors.
 
@@ -34,14 +37,14 @@ Errors go to standard error: `fb: message`, or with --json {\"error\": {\"kind\"
 )]
 pub struct Cli {
     /// Print JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1000)]
     pub json: bool,
     /// Print I/O statistics on standard error: bytes, requests, times, rates
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1001)]
     pub stats: bool,
     /// Setting for remote access, e.g. request_timeout=20; overrides environment variables and the settings file; may
     /// be repeated. Read tokens and keys from a file with bearer_token=@FILE
-    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    #[arg(long, global = true, value_name = "NAME=VALUE", help_heading = GLOBAL, display_order = 1002)]
     pub set: Vec<String>,
     #[command(subcommand)]
     pub verb: Verb,
@@ -315,13 +318,15 @@ pub struct Hdf5SchemaArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb export [OPTIONS] --dataset <PATH> <STORE> -o <OUTPUT>\n       fb export [OPTIONS] --dataset <PATH> <STORE> <OUTPUT>"
+)]
 pub struct ExportArgs {
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
-    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
-    pub store: String,
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file. Without --output, the output follows
+    #[arg(value_name = "STORE", required = true, num_args = 1..=2, value_hint = ValueHint::AnyPath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// The dataset in the store, e.g. fermilab/nova
     #[arg(long, value_name = "PATH")]
     pub dataset: String,
@@ -389,13 +394,16 @@ pub struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb cp [OPTIONS] <FILE>... -o <DESTINATION>\n       fb cp [OPTIONS] <FILE>... <DESTINATION>"
+)]
 pub struct CopyArgs {
-    /// The files
-    #[arg(value_name = "FILE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
-    pub sources: Vec<String>,
+    /// The files. Without --output, the last name is the destination
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
     /// The copy, or a directory for copies (a URL of a directory ends with a slash)
-    #[arg(value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
-    pub destination: String,
+    #[arg(short = 'o', long, value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
+    pub output: Option<String>,
     /// Replace an existing file
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -511,13 +519,18 @@ pub struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>")]
+#[command(
+    override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... -o <OUTPUT>\n       fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>"
+)]
 pub struct ConvertArgs {
     /// The files, and the ntuples or trees in them; * ? [] and ** (in URLs * [] and **) are wildcards, also in quotes.
-    /// The last name is the output: a file whose ending selects the format (.root, .parquet, .arrow), or a directory (a
-    /// name without an ending), which gets one file per input
-    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
+    /// @LIST reads file names from a text file, one per line. Without --output, the last name is the output
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
+    /// The output: a file whose ending selects the format (.root, .parquet, .arrow), or a directory (a name without an
+    /// ending), which gets one file per input
+    #[arg(short = 'o', long, value_name = "OUTPUT", value_hint = ValueHint::AnyPath)]
+    pub output: Option<String>,
     /// Replace existing outputs
     #[arg(short = 'f', long, conflicts_with = "resume")]
     pub force: bool,
@@ -559,14 +572,17 @@ pub struct ConvertArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb merge [OPTIONS] -o <OUTPUT> <FILE[:NAME]>...\n       fb merge [OPTIONS] <OUTPUT> <FILE[:NAME]>..."
+)]
 pub struct MergeArgs {
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
     /// The files: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are wildcards,
-    /// also in quotes. @LIST reads file names from a text file, one per line
+    /// also in quotes. @LIST reads file names from a text file, one per line. Without --output, the first name is the
+    /// output
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
-    pub inputs: Vec<String>,
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -605,13 +621,15 @@ pub struct MergeArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb clone [OPTIONS] <FILE[:NAME]> -o <OUTPUT>\n       fb clone [OPTIONS] <FILE[:NAME]> <OUTPUT>"
+)]
 pub struct CloneArgs {
-    /// The file to copy: all ntuples in it, or with a name only this one
-    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
-    pub source: String,
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
+    /// The file to copy: all ntuples in it, or with a name only this one. Without --output, the output follows
+    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1..=2, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Range of entries to take from each ntuple; the end is exclusive, negative numbers count from the end, and either
     /// may be left out [default: all]
     #[arg(long, value_name = "FIRST:END", allow_hyphen_values = true)]
@@ -624,13 +642,15 @@ pub struct CloneArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb join [OPTIONS] -o <OUTPUT> <FILE[:NAME]>...\n       fb join [OPTIONS] <OUTPUT> <FILE[:NAME]>..."
+)]
 pub struct JoinArgs {
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
-    /// The ntuples, two or more
-    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
-    pub inputs: Vec<String>,
+    /// The ntuples, two or more. Without --output, the first name is the output
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -663,13 +683,15 @@ pub struct JoinArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb reshape [OPTIONS] <FILE[:NAME]> -o <OUTPUT>\n       fb reshape [OPTIONS] <FILE[:NAME]> <OUTPUT>"
+)]
 pub struct ReshapeArgs {
-    /// The file to copy: all ntuples in it, or with a name only this one
-    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
-    pub source: String,
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
+    /// The file to copy: all ntuples in it, or with a name only this one. Without --output, the output follows
+    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1..=2, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
     /// [default: unchanged]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
@@ -694,12 +716,17 @@ pub struct ReshapeArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>")]
+#[command(
+    override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... -o <OUTPUT>\n       fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>"
+)]
 pub struct SkimArgs {
     /// The files: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are wildcards,
-    /// also in quotes. @LIST reads file names from a text file, one per line. The last name is the output
-    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
+    /// also in quotes. @LIST reads file names from a text file, one per line. Without --output, the last name is the
+    /// output
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Entries to take, as a condition in C++ or Python syntax: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)';
     /// @FILE reads it from a text file
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
@@ -712,6 +739,14 @@ pub struct SkimArgs {
     pub sizes: Sizes,
     #[command(flatten)]
     pub copying: Copying,
+}
+
+/// Says which name is the output, whatever its position.
+#[derive(Debug, Args)]
+pub struct OutputArg {
+    /// The output file
+    #[arg(short = 'o', long = "output", value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub path: Option<String>,
 }
 
 /// Options that clone, reshape and skim share.
@@ -747,7 +782,7 @@ pub struct Sizes {
 #[derive(Debug, Args)]
 pub struct SweepArgs {
     /// The directories; subdirectories are not searched
-    #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::DirPath)]
+    #[arg(value_name = "DIRECTORY", required = true, value_hint = ValueHint::DirPath)]
     pub folders: Vec<String>,
 }
 

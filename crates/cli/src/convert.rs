@@ -18,6 +18,7 @@ use crate::failure::{Failure, code};
 use crate::merge::sent;
 use crate::options::{compression, size};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
 use crate::units;
@@ -36,22 +37,21 @@ pub fn run(
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let Some((output, names @ [_, ..])) = args.names.split_last() else {
-        let given = args.names.first().map_or("", String::as_str);
-        return Err(usage(&format!(
-            "output missing: the last argument is the output, and only {given:?} is given"
-        )));
-    };
+    let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
+    let output = named.output;
     let options = options(args)?;
     // the query of a URL is not part of the name
     let shown = public(output);
     let path = Path::new(&shown);
-    check_output(&shown)?;
+    check_output(&shown, &named)?;
     if let Some(report) = &args.skip_bad_files {
         check_report(report)?;
     }
     let is_choosing = !args.fields.is_empty() || !args.drop.is_empty();
-    let inputs = inputs(names, is_choosing)?;
+    let inputs = inputs(named.inputs, is_choosing)?;
+    if args.force {
+        named.check_order(&inputs)?;
+    }
     end_gently();
     let is_folder = shown.ends_with('/') || path.is_dir() || path.extension().is_none();
     if is_folder && is_remote(output) && !shown.ends_with('/') {
@@ -177,7 +177,7 @@ fn many(
 }
 
 /// An output is a path: not the name of an object in a file, not a stream, not a device.
-fn check_output(output: &str) -> Result<(), Failure> {
+fn check_output(output: &str, named: &Named<'_>) -> Result<(), Failure> {
     let path = Path::new(output);
     if output == "-" {
         return Err(usage(
@@ -191,7 +191,8 @@ fn check_output(output: &str) -> Result<(), Failure> {
     }
     if is_pattern(output) {
         let message = format!(
-            "invalid output {output:?}: an output cannot be a pattern; the last argument is the output"
+            "invalid output {output:?}: an output cannot be a pattern{}",
+            named.told()
         );
         return Err(Failure {
             next: Some(AS_LIST.to_owned()),
@@ -307,7 +308,7 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
 
 /// Expands lists in the names: `@FILE` stands for the names in a text file, one per line, as in hadd; lines that begin
 /// with # are comments.
-fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
+pub fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::with_capacity(names.len());
     for name in names {
         match name.strip_prefix('@') {

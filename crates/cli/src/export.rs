@@ -13,13 +13,16 @@ use crate::failure::{Failure, code};
 use crate::ingest::interrupted;
 use crate::options::compression;
 use crate::output::Output;
+use crate::outputs::Named;
 use crate::progress::{Show, end_gently};
 use crate::table::printable;
 
 pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let (store, named) = Named::of_one(&args.names, args.output.path.as_deref())?;
+    let output = named.output;
     let options = options(args)?;
     // a directory is opened even while another process writes to it, and no store is created
-    let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
+    let store = DataStore::connect_to_read(store, ObjectOptions::default())?;
     let dataset = store.root().dataset(&args.dataset)?;
     end_gently();
     let show = Show::new(1, json);
@@ -27,7 +30,7 @@ pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
     let report = export(
         Exported::DataSet(&dataset),
         &types,
-        &args.output,
+        output,
         &options,
         &|done, total| show.tick_share("exporting", done, total),
     );
@@ -35,7 +38,7 @@ pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
     let report = report.map_err(|error| match error.kind() {
         "interrupted" => interrupted(&format!(
             "{} was not written",
-            femtobarn::io::public(&args.output)
+            femtobarn::io::public(output)
         )),
         _ => error.into(),
     })?;

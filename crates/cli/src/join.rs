@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use femtobarn::merge::{JoinOptions, join};
+use femtobarn::transfer::Words;
 use femtobarn::write::WriteOptions;
 
 use crate::args::JoinArgs;
@@ -11,11 +12,16 @@ use crate::failure::{Failure, code};
 use crate::merge::{advised, check_output, print};
 use crate::options::{compression, others, patterns_of_each, unmatched};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently};
 
 pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    check_output(&args.output, "first")?;
-    let inputs = inputs(&args.inputs, !args.fields.is_empty())?;
+    let named = Named::new(&args.names, args.output.path.as_deref(), Position::First)?;
+    check_output(&named)?;
+    let inputs = inputs(named.inputs, !args.fields.is_empty())?;
+    if args.force {
+        named.check_order(&inputs)?;
+    }
     let compression = args.compression.as_deref().map(compression).transpose()?;
     let mut write = WriteOptions {
         threads: args.threads.number()?,
@@ -31,12 +37,13 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         compression,
         overwrite: args.force,
         verify: args.verify,
+        words: Words::Shell,
         write,
         ..JoinOptions::default()
     };
     end_gently();
     let show = Show::new(1, json);
-    let report = join(&inputs, Path::new(&args.output), &options, &|progress| {
+    let report = join(&inputs, Path::new(named.output), &options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;

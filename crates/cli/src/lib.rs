@@ -28,6 +28,7 @@ mod merge;
 mod open;
 mod options;
 mod output;
+mod outputs;
 mod progress;
 mod proof;
 mod python;
@@ -176,7 +177,7 @@ fn each(
     mut work: impl FnMut(&Target, &mut Output<'_>) -> Result<i32, Failure>,
 ) -> Result<i32, Failure> {
     let mut expanded = Vec::new();
-    for target in targets {
+    for target in &convert::listed(targets)? {
         match Target::find(target, None) {
             Ok(found) => {
                 let found = found.into_iter();
@@ -227,7 +228,17 @@ fn usage(
     (json, advice): (bool, Option<&str>),
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let mut text = error.render().to_string();
+    let rendered = error.render().to_string();
+    // a misspelt option is not meant as a file
+    let is_tip = |line: &&str| line.trim_start().starts_with("tip: to pass ");
+    let lines: Vec<&str> = rendered.lines().collect();
+    let tip = lines.iter().position(is_tip);
+    let kept = lines.iter().enumerate().filter(|(at, _)| {
+        // with the empty line behind it
+        tip.is_none_or(|tip| !(tip..=tip + 1).contains(at))
+    });
+    let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
+    let mut text = kept.join("\n") + "\n";
     for arg in others {
         text = text.replace(arg.as_str(), &shown(arg));
     }

@@ -91,7 +91,7 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
             "fields" => out.fields = value.extract()?,
             "compression" => out.compression = value.extract()?,
             "compatible" => out.compatible = value.extract()?,
-            "append" => out.append = value.extract()?,
+            "append" => (out.append, out.takes_append) = (value.extract()?, true),
             "verify" => out.verify = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             "settings" => out.settings = value.extract()?,
