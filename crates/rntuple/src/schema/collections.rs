@@ -3,38 +3,25 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-
-use super::descriptor::{FieldId, Schema};
+use std::hash::Hash;
 
 /// The beginning of their names.
 pub(crate) const NUMBERED: &str = "_collection";
 
-impl Schema {
-    /// The numbered collections by the top-level fields projected from them, or from their items.
-    pub fn numbered_collections(&self) -> impl Iterator<Item = (&str, FieldId)> {
-        self.top_level.iter().filter_map(|&id| {
-            let source = self.field(id)?.record.source_id?;
-            let is_numbered =
-                self.top_level.contains(&source) && self.field_name(source).starts_with(NUMBERED);
-            is_numbered.then(|| (self.field_name(id), source))
-        })
-    }
-}
-
 /// Which collections of an ntuple (`theirs`) are which of another: those of which most fields of the same names are
 /// projected. Each is at most one of the others.
-pub fn same_collections<'a>(
-    ours: impl Iterator<Item = (&'a str, FieldId)>,
-    theirs: impl Iterator<Item = (&'a str, FieldId)>,
-) -> HashMap<FieldId, FieldId> {
-    let ours: HashMap<&str, FieldId> = ours.collect();
-    let mut n_common: HashMap<(FieldId, FieldId), usize> = HashMap::new();
+pub fn same_collections<'a, K: Copy + Ord + Hash>(
+    ours: impl Iterator<Item = (&'a str, K)>,
+    theirs: impl Iterator<Item = (&'a str, K)>,
+) -> HashMap<K, K> {
+    let ours: HashMap<&str, K> = ours.collect();
+    let mut n_common: HashMap<(K, K), usize> = HashMap::new();
     for (name, their) in theirs {
         if let Some(&own) = ours.get(name) {
             *n_common.entry((their, own)).or_default() += 1;
         }
     }
-    let mut pairs: Vec<((FieldId, FieldId), usize)> = n_common.into_iter().collect();
+    let mut pairs: Vec<((K, K), usize)> = n_common.into_iter().collect();
     pairs.sort_unstable_by_key(|&(pair, n)| (Reverse(n), pair));
     let (mut out, mut given) = (HashMap::new(), HashSet::new());
     for ((their, own), _) in pairs {

@@ -233,6 +233,16 @@ impl Schema {
         self.field_name(id).starts_with(NUMBERED) && others.any(|&other| source(other) == Some(id))
     }
 
+    /// The numbered collections by the top-level fields projected from them, or from their items.
+    pub fn numbered_collections(&self) -> impl Iterator<Item = (&str, FieldId)> {
+        self.top_level.iter().filter_map(|&id| {
+            let source = self.field(id)?.record.source_id?;
+            let is_numbered =
+                self.top_level.contains(&source) && self.field_name(source).starts_with(NUMBERED);
+            is_numbered.then(|| (self.field_name(id), source))
+        })
+    }
+
     /// The top-level fields with the lengths of collections that are among some top-level fields, or are their sources:
     /// `nMuon` for `Muon_pt`.
     pub fn counters(&self, chosen: &[FieldId]) -> Vec<FieldId> {
