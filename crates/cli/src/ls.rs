@@ -179,18 +179,11 @@ fn document(file: &RootFile, objects: &[Object]) -> Value {
     json!({
         "file": file.source().url(),
         "bytes": file.source().meta().size,
-        "root_version": root_version(header.version),
+        "root_version": header.root_version(),
         "uuid": header.uuid.to_string(),
         "compression": compression,
         "objects": objects,
     })
-}
-
-/// The version of the writing ROOT in its own notation: 6.40/00 is stored as 64000, or plus a million in large files.
-fn root_version(version: u32) -> String {
-    let version = version % 1_000_000;
-    let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
-    format!("{major}.{minor:02}/{patch:02}")
 }
 
 fn object_json(object: &Object) -> Value {
@@ -219,16 +212,4 @@ fn object_json(object: &Object) -> Value {
         map.insert("num_entries".into(), n_entries.into());
     }
     value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::root_version;
-
-    #[test]
-    fn versions_are_spelt_as_root_does() {
-        assert_eq!(root_version(64_000), "6.40/00");
-        assert_eq!(root_version(1_063_602), "6.36/02");
-        assert_eq!(root_version(53_434), "5.34/34");
-    }
 }

@@ -136,7 +136,7 @@ pub use iterate::{Steps, StepsOptions};
 pub use left_behind::{AllLeftBehind, LeftBehind};
 pub use ntuple::{NTuple, Selection};
 pub use objects::ntuples;
-pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
+pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_source};
 pub use opening::Opening;
 pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};

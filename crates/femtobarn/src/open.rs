@@ -73,11 +73,6 @@ fn hinted(asked: &str, error: IoError) -> IoError {
     }
 }
 
-/// Opens a ROOT file.
-pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
-    look_into(url, &Settings::of(url), |file| Ok(file.clone()))
-}
-
 /// Reads the directories of a ROOT file, to which another writer may be adding: then again, with the new contents.
 pub fn look_into<T>(
     url: &str,

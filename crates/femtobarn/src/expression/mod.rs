@@ -54,11 +54,6 @@ impl Expression {
         })
     }
 
-    /// The string, as given.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     /// The columns that it needs, in the order in which it first names them. Members are dotted paths.
     pub fn columns(&self) -> &[String] {
         &self.columns

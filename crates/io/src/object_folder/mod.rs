@@ -23,7 +23,6 @@ const AT_ONCE: usize = 8;
 /// Objects below one base.
 #[derive(Debug)]
 pub struct ObjectFolder {
-    base: String,
     url: String,
     place: Place,
 }
@@ -58,7 +57,7 @@ impl ObjectFolder {
             Some(_) => Place::Bucket(Box::new(Bucket::open(&base, settings)?)),
         };
         let url = public(&base);
-        Ok(Self { base, url, place })
+        Ok(Self { url, place })
     }
 
     /// The normalized form of a base, so that bases of the same location are equal: a whole path, and no slash at its
@@ -109,12 +108,6 @@ impl ObjectFolder {
                 why: "objects need a directory, but this path is a file or inside a file",
             }),
         }
-    }
-
-    /// The base, as it is to be given to open the same again.
-    #[must_use]
-    pub fn base(&self) -> &str {
-        &self.base
     }
 
     /// The base, for messages.
