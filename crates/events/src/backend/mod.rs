@@ -4,9 +4,6 @@ mod dir;
 mod memory;
 mod redis;
 
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
-
 pub use dir::{Compacted, DirBackend, Mode, open as open_dir};
 pub(crate) use dir::{check_there as check_dir, compact as compact_dir};
 pub use memory::MemoryBackend;
@@ -67,7 +64,7 @@ pub struct NameCount {
 /// Values are what [`Batch`] has made of them (sealed), and go in and out as they are. All operations take many at once,
 /// so that one request brings as much as it can.
 ///
-/// What a backend promises, and `conformance` tests:
+/// What a backend promises, and `tests/conformance` tests:
 ///
 /// - What `write` has brought is seen by every later call of any client; a product of a batch is visible no later than
 ///   its event, so that a reader that finds an event finds all products written with it.

@@ -1,12 +1,5 @@
 //! The promises of every backend, as tests: [`all`] runs them with empty stores that a function creates.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "these are tests"
-)]
-
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
