@@ -43,9 +43,9 @@ pub use femtobarn_rntuple::read::{Damage, PageCache, Plan, ReadOptions, Tick, Ve
 
 /// Names of compression settings, and checksums.
 pub mod codec {
-    #[doc(hidden)]
-    pub use femtobarn_codec::{fuzz, real, xxh3};
     pub use femtobarn_codec::{parse_settings, settings_name};
+    #[doc(hidden)]
+    pub use femtobarn_codec::{real, xxh3};
 }
 
 /// The event store: products by dataset, run, subrun and event.
@@ -115,20 +115,13 @@ pub mod write {
 
 /// ROOT files as containers of objects.
 pub mod rootfile {
-    #[doc(hidden)]
-    pub use femtobarn_rootfile::fuzz;
     pub use femtobarn_rootfile::{Entry, FileWriter, RootFile, without_cycle};
 }
 
 /// TTrees.
 pub mod ttree {
-    #[doc(hidden)]
-    pub use femtobarn_ttree::fuzz;
     pub use femtobarn_ttree::is_tree;
 }
-
-#[doc(hidden)]
-pub use femtobarn_rntuple::fuzz;
 
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};

@@ -14,7 +14,6 @@ mod compare;
 mod evaluate;
 mod excerpt;
 mod function;
-pub mod fuzz;
 mod index;
 mod lex;
 mod load;
