@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
+    Batch, ConvertOptions, Converted, FileReport, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
 use femtobarn::io::{is_remote, public};
@@ -100,7 +100,7 @@ fn many(
         jobs: usize::from(args.jobs),
         resume: args.resume,
         skip_bad_files: args.skip_bad_files.is_some(),
-        format: format(&args.format),
+        format: args.format,
     };
     let show = Show::new(inputs.len(), json);
     let tick = |at, progress| show.tick(at, progress);
@@ -272,14 +272,6 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
         },
         ..ConvertOptions::default()
     })
-}
-
-fn format(name: &str) -> Format {
-    match name {
-        "parquet" => Format::Parquet,
-        "arrow" => Format::ArrowIpc,
-        _ => Format::Root,
-    }
 }
 
 /// Expands names and patterns to files; `is_choosing` says whether fields are selected elsewhere.

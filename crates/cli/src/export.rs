@@ -59,7 +59,7 @@ fn options(args: &ExportArgs) -> Result<ExportOptions, Failure> {
         products: (!args.products.is_empty()).then_some(products),
         runs: (!args.runs.is_empty()).then(|| args.runs.clone()),
         name: args.name.clone(),
-        missing: args.missing.parse()?,
+        missing: args.missing,
         write: WriteOptions {
             compression: compression(&args.compression)?,
             threads: Threads::default().number()?,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use femtobarn::Target;
 use femtobarn::events::{DataSet, DataStore, EventsError, ObjectOptions};
-use femtobarn::ingest::{self, FileKind, Ingest, IngestOptions, OnConflict};
+use femtobarn::ingest::{self, FileKind, Ingest, IngestOptions};
 use femtobarn::products::Types;
 use femtobarn::transfer::{TransferError, Words};
 
@@ -132,7 +132,7 @@ fn options(args: &IngestArgs) -> Result<IngestOptions, Failure> {
         tree: args.tree.clone(),
         numbers: [args.run.clone(), args.subrun.clone(), args.event.clone()],
         collections: args.collections,
-        on_conflict: OnConflict::of(&args.on_conflict).unwrap_or_default(),
+        on_conflict: args.on_conflict,
         again: args.again,
         workers: args.workers.map(usize::from),
         threads: Threads::default().number()?,

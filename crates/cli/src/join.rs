@@ -9,7 +9,7 @@ use crate::args::JoinArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
 use crate::merge::{advised, check_output, print};
-use crate::options::{compression, others, patterns_of_each, unmatched};
+use crate::options::{compression, patterns_of_each};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 
@@ -25,9 +25,9 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     let options = JoinOptions {
         name: args.name.clone(),
         on: args.on.clone(),
-        unmatched: unmatched(&args.unmatched),
+        unmatched: args.unmatched,
         fields: patterns_of_each(&args.fields),
-        others: others(&args.others),
+        others: args.others,
         compression,
         overwrite: args.force,
         verify: args.verify,

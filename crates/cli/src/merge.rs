@@ -12,7 +12,7 @@ use femtobarn::{Delivery, Error};
 use crate::args::MergeArgs;
 use crate::convert::{AS_LIST, inputs};
 use crate::failure::{Failure, code};
-use crate::options::{compression, level, mode, others, writing};
+use crate::options::{compression, writing};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 use crate::proof;
@@ -107,9 +107,9 @@ pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
 fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
     let compression = args.compression.as_deref().map(compression).transpose()?;
     Ok(MergeOptions {
-        level: level(&args.level),
-        mode: mode(&args.mode),
-        others: others(&args.others),
+        level: args.level,
+        mode: args.mode,
+        others: args.others,
         fields: args.fields.clone(),
         compression,
         compatible: !args.not_compatible,

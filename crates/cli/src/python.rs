@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use femtobarn::choice::Choice;
 use serde_json::{Value, json};
 
 use crate::args::{ChoiceArgs, Hdf5SchemaArgs, IngestArgs};
@@ -30,7 +31,7 @@ pub fn ingest(
         "event": args.event,
         "collections": args.collections,
         "workers": args.workers,
-        "on_conflict": args.on_conflict,
+        "on_conflict": args.on_conflict.name(),
         "again": args.again,
     });
     run("ingest", &with(given, &args.choice), python, json, out)

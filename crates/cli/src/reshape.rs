@@ -5,13 +5,13 @@ use femtobarn::merge::{Entries, Level, MergeOptions};
 use crate::args::{CloneArgs, Copying, ReshapeArgs, Sizes, SkimArgs};
 use crate::failure::{Failure, code};
 use crate::merge::bring;
-use crate::options::{compression, condition, entries, level, others, precision, writing};
+use crate::options::{compression, condition, entries, precision, writing};
 use crate::output::Output;
 
 pub fn clone(args: &CloneArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = args.entries.as_deref().map(entries).transpose()?;
     let options = MergeOptions {
-        level: level(&args.level),
+        level: args.level,
         entries: entries.unwrap_or_default(),
         ..common(&args.copying, &Sizes::default(), None)?
     };
@@ -76,7 +76,7 @@ fn common(
     Ok(MergeOptions {
         compression: settings,
         fields: copying.fields.clone(),
-        others: others(&copying.others),
+        others: copying.others,
         overwrite: copying.force,
         verify: copying.verify,
         write: writing(&copying.threads, sizes, settings)?,

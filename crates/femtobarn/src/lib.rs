@@ -10,6 +10,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod choice;
 mod common;
 pub mod convert;
 mod copy;
