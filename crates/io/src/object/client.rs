@@ -20,7 +20,7 @@ use super::bounded::bounded;
 use super::redirect;
 use crate::meter::TrafficCounters;
 use crate::progress::Progress;
-use femtobarn_xrootd::Rate;
+use crate::settings::Limits;
 
 /// How much longer than any other answer that to a `POST` with a body may take: a store then puts an object together of its
 /// parts, and need not say anything meanwhile.
@@ -36,14 +36,8 @@ const STARTING: usize = 3;
 /// need a second cryptography library, or other certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
-    pub connect_timeout: Duration,
-    pub request_timeout: Duration,
-    /// Bytes a second that must come of answers.
-    pub least_rate: u64,
-    pub most_redirects: usize,
+    pub limits: Limits,
     pub authorities: Option<PathBuf>,
-    /// How often the store tries again.
-    pub most_retries: usize,
 }
 
 impl Connector {
@@ -51,8 +45,8 @@ impl Connector {
     pub fn options(&self) -> ClientOptions {
         ClientOptions::new()
             .with_timeout_disabled()
-            .with_connect_timeout(self.connect_timeout)
-            .with_read_timeout(self.request_timeout)
+            .with_connect_timeout(self.limits.connect_timeout)
+            .with_read_timeout(self.limits.request_timeout)
     }
 }
 
@@ -71,36 +65,27 @@ impl HttpConnector for Connector {
         // a store changes it for one purpose only
         let is_near = timeout(options) != timeout(&self.options());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
-        let (connect_timeout, request_timeout) = match is_near {
-            true => (
-                NEAR.min(self.connect_timeout),
-                (NEAR * 5).min(self.request_timeout),
-            ),
-            false => (self.connect_timeout, self.request_timeout),
-        };
+        let mut limits = self.limits;
+        if is_near {
+            limits.connect_timeout = NEAR.min(limits.connect_timeout);
+            limits.request_timeout = (NEAR * 5).min(limits.request_timeout);
+        }
         let builder = || {
             reqwest::Client::builder()
                 .tls_backend_preconfigured(tls.clone())
                 .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(connect_timeout)
+                .connect_timeout(limits.connect_timeout)
                 .https_only(allows_http.as_deref() != Some("true"))
                 // each redirect is checked before it gets credentials
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .http1_only()
         };
-        let asking = builder().read_timeout(request_timeout);
+        let asking = builder().read_timeout(limits.request_timeout);
         Ok(HttpClient::new(Counting {
             asking: asking.build().map_err(failed)?,
             sending: builder().build().map_err(failed)?,
-            connect_timeout,
-            request_timeout,
-            rate: Rate {
-                least: self.least_rate,
-                window: request_timeout,
-            },
-            most_redirects: self.most_redirects,
-            is_tried_again: self.most_retries > 0,
+            limits,
             was_there: AtomicBool::new(false),
         }))
     }
@@ -156,12 +141,7 @@ struct Counting {
     asking: reqwest::Client,
     /// For requests with bodies: to the other one, all of the time that sending takes would be silence.
     sending: reqwest::Client,
-    connect_timeout: Duration,
-    request_timeout: Duration,
-    rate: Rate,
-    most_redirects: usize,
-    /// Whether anybody makes requests again that fail.
-    is_tried_again: bool,
+    limits: Limits,
     /// Whether the server has answered before.
     was_there: AtomicBool,
 }
@@ -179,14 +159,14 @@ impl Counting {
     /// Asks what redirects lead to.
     async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let is_object = is_of_object(&request);
-        for _ in 0..=self.most_redirects {
+        for _ in 0..=self.limits.most_redirects {
             let answer = self.asking.call(request.clone()).await?;
             let Some(location) = redirect::place(&answer) else {
-                return Ok(bounded(answer, self.rate, is_object));
+                return Ok(bounded(answer, self.limits.rate(), is_object));
             };
             request = redirect::next(&request, location)?;
         }
-        Err(redirect::too_many(self.most_redirects))
+        Err(redirect::too_many(self.limits.most_redirects))
     }
 
     /// An answer to a request: it is not followed to another server.
@@ -199,7 +179,7 @@ impl Counting {
             Some(location) => Err(redirect::next(asked, location)
                 .err()
                 .unwrap_or_else(|| redirect::too_many(0))),
-            None => Ok(bounded(answer, self.rate, false)),
+            None => Ok(bounded(answer, self.limits.rate(), false)),
         }
     }
 
@@ -217,7 +197,7 @@ impl Counting {
         match &answered {
             Ok(_) => self.was_there.store(true, Relaxed),
             Err(error) if error.kind() == HttpErrorKind::Connect => {
-                if self.is_tried_again && self.was_there.load(Relaxed) {
+                if self.limits.most_retries > 0 && self.was_there.load(Relaxed) {
                     tokio::time::sleep(backoff(STARTING)).await;
                 }
             }
@@ -250,14 +230,14 @@ impl Counting {
             let answer = response.map(|_| HttpResponseBody::new(body));
             complete(self.received(&head, answer)?).await
         };
-        let (patience, connecting) = (self.request_timeout, self.connect_timeout);
+        let (patience, connecting) = (self.limits.request_timeout, self.limits.connect_timeout);
         let sent = progress.wait(size, patience, connecting, sending).await;
         sent.ok_or_else(|| silent(patience))?
     }
 
     /// Has a store do something that takes a while.
     async fn post(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let patience = self.request_timeout * PATIENCE;
+        let patience = self.limits.request_timeout * PATIENCE;
         let work = async {
             let answer = self.sending.call(request.clone()).await?;
             complete(self.received(&request, answer)?).await
