@@ -7,6 +7,7 @@ use femtobarn::convert::{
     Batch, ConvertOptions, Converted, FileReport, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
+use femtobarn::documents::extended;
 use femtobarn::io::{is_remote, public};
 use femtobarn::rootfile::without_cycle;
 use femtobarn::write::WriteOptions;
@@ -330,11 +331,7 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
 
 fn document(inputs: &[Input], done: &Converted) -> Value {
     let inputs: Vec<String> = inputs.iter().map(Input::shown).collect();
-    let mut out = json!({"inputs": inputs});
-    if let (Some(out), Value::Object(done)) = (out.as_object_mut(), done.to_json()) {
-        out.extend(done);
-    }
-    out
+    extended(json!({"inputs": inputs}), done.to_json())
 }
 
 fn print(done: &Converted, n_inputs: usize, out: &mut Output<'_>) -> Result<(), Failure> {

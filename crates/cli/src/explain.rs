@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use femtobarn::Plan;
+use femtobarn::documents::{self, extended};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
@@ -44,36 +45,13 @@ fn entry(number: i64, n_entries: u64) -> u64 {
 }
 
 fn document(opened: &Opened, plan: &Plan, entries: std::ops::Range<u64>) -> Value {
-    let columns = plan.columns.iter().map(|column| {
-        json!({
-            "field": column.field,
-            "typename": column.type_name,
-            "column_types": column.column_types,
-            "pages": column.pages,
-            "bytes_on_disk": column.bytes_on_disk,
-            "bytes_decoded": column.bytes_decoded,
-        })
-    });
-    json!({
+    let request = json!({
         "file": opened.reader.url(),
         "ntuple": opened.reader.path(),
         "entry_start": entries.start,
         "entry_stop": entries.end,
-        "num_entries": plan.n_entries,
-        "clusters": plan.clusters,
-        "pages": plan.pages,
-        "ranges": plan.ranges,
-        "vectors": plan.vectors,
-        "requests": plan.requests,
-        "bytes_needed": plan.bytes_needed,
-        "bytes_read": plan.bytes_read,
-        "bytes_decoded": plan.bytes_decoded,
-        "rounds": plan.rounds,
-        "exact": plan.exact,
-        "fetched_by": plan.cutting(),
-        "per_column": columns.collect::<Vec<_>>(),
-        "notes": plan.notes(),
-    })
+    });
+    extended(request, documents::plan(plan))
 }
 
 fn write(

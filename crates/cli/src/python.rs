@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use femtobarn::choice::Choice;
+use femtobarn::documents::extended;
 use serde_json::{Value, json};
 
 use crate::args::{ChoiceArgs, Hdf5SchemaArgs, IngestArgs};
@@ -53,19 +54,14 @@ pub fn hdf5_schema(
     run("hdf5-schema", &with(given, &args.choice), python, json, out)
 }
 
-/// The arguments, with the selection of files' parts.
-fn with(mut given: Value, choice: &ChoiceArgs) -> Value {
-    for (name, value) in [
-        ("groups", json!(choice.groups)),
-        ("fields", json!(choice.fields)),
-        ("drop", json!(choice.drop)),
-        ("namespace", json!(choice.namespace)),
-    ] {
-        if let Some(given) = given.as_object_mut() {
-            given.insert(name.into(), value);
-        }
-    }
-    given
+fn with(given: Value, choice: &ChoiceArgs) -> Value {
+    let choice = json!({
+        "groups": choice.groups,
+        "fields": choice.fields,
+        "drop": choice.drop,
+        "namespace": choice.namespace,
+    });
+    extended(given, choice)
 }
 
 fn run(

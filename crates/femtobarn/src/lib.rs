@@ -15,6 +15,7 @@ mod common;
 pub mod convert;
 mod copy;
 mod counters;
+pub mod documents;
 pub mod export;
 pub mod expression;
 pub mod ingest;
