@@ -17,7 +17,7 @@ use crate::table::{Table, printable};
 use crate::units::{bytes, plural};
 use femtobarn::Target;
 
-pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &ExplainArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     with_ntuple(&Target::parse(&args.target)?, |opened| {
         let paths = select(&opened.reader, &args.fields)?;
         let selection = opened.ntuple.select(paths.as_deref())?;
@@ -27,7 +27,7 @@ pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
             .map_or(n_entries, |stop| entry(stop, n_entries));
         let entries = entry(args.entry_start, n_entries)..stop;
         let plan = opened.ntuple.explain(&selection, entries.clone())?;
-        if json {
+        if out.is_json {
             out.json(&document(opened, &plan, entries))?;
         } else {
             write(opened, &plan, entries, out)?;

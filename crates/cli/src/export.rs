@@ -16,13 +16,13 @@ use crate::output::Output;
 use crate::progress::{Show, end_gently};
 use crate::table::printable;
 
-pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &ExportArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let options = options(args)?;
     // a directory is opened even while another process writes to it, and no store is created
     let store = DataStore::connect_to_read(store_of(&args.store)?, ObjectOptions::default())?;
     let dataset = store.root().dataset(&args.dataset)?;
     end_gently();
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let types = Types::new(&store);
     let report = export(
         Exported::DataSet(&dataset),
@@ -39,12 +39,10 @@ pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
         )),
         _ => error.into(),
     })?;
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
-        for line in report.to_string().lines() {
-            writeln!(out, "{}", printable(line))?;
-        }
+        out.lines(&report.to_string())?;
     }
     Ok(code::FINE)
 }

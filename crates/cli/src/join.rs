@@ -13,7 +13,7 @@ use crate::options::{compression, patterns_of_each};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 
-pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &JoinArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     check_output(&args.output, "first")?;
     let inputs = inputs(&args.inputs, !args.fields.is_empty())?;
     let compression = args.compression.as_deref().map(compression).transpose()?;
@@ -35,13 +35,13 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         ..JoinOptions::default()
     };
     end_gently();
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let report = join(&inputs, Path::new(&args.output), &options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;
     show.end();
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
         print(&report, out)?;

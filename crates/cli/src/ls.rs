@@ -36,18 +36,13 @@ struct Ntuple {
     error: Option<Failure>,
 }
 
-pub fn run(
-    target: &Target,
-    only_ntuples: bool,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(target: &Target, only_ntuples: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let file = target.whole();
     let file = file.as_str();
     if is_folder(file) {
-        return folder::run(file, json, out);
+        return folder::run(file, out);
     }
-    if let Some(found) = folder::run_local(file, json, out) {
+    if let Some(found) = folder::run_local(file, out) {
         return found;
     }
     if target.name.is_some() && exists(target) {
@@ -69,7 +64,7 @@ pub fn run(
         Ok(found) => found,
         Err(failure) => {
             let may_be_folder = matches!(&*failure.kind, "not-a-file" | "file-not-found");
-            let listed = may_be_folder.then(|| folder::run_without_slash(file, json, out));
+            let listed = may_be_folder.then(|| folder::run_without_slash(file, out));
             return listed.flatten().unwrap_or_else(|| Err(advise(failure)));
         }
     };
@@ -78,7 +73,7 @@ pub fn run(
         .filter(|entry| !only_ntuples || entry.key.class_name == RNTUPLE_CLASS)
         .map(|entry| object(file, entry))
         .collect();
-    if json {
+    if out.is_json {
         out.json(&document(&root_file, &objects))?;
     } else {
         table(&objects).write(layout::width(), out)?;

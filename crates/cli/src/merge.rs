@@ -23,28 +23,27 @@ use femtobarn::Target;
 use crate::target::exists;
 use crate::units;
 
-pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &MergeArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let names = (args.inputs.as_slice(), args.output.as_str(), "first");
-    bring(names, &options(args)?, json, out)
+    bring(names, &options(args)?, out)
 }
 
 /// Merges inputs into an output (the first or the last name), and prints a report.
 pub fn bring(
     (names, output, which): (&[String], &str, &str),
     options: &MergeOptions,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     check_output(output, which)?;
     let inputs = inputs(names, !options.fields.is_empty())?;
     end_gently();
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let report = merge(&inputs, Path::new(output), options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !options.fields.is_empty()))?;
     show.end();
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
         print(&report, out)?;

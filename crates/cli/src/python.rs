@@ -19,7 +19,6 @@ pub type Python<'a> = &'a dyn Fn(&str, &str) -> Result<String, String>;
 pub fn ingest(
     args: &IngestArgs,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let given = json!({
@@ -35,13 +34,12 @@ pub fn ingest(
         "on_conflict": args.on_conflict.name(),
         "again": args.again,
     });
-    run("ingest", &with(given, &args.choice), python, json, out)
+    run("ingest", &with(given, &args.choice), python, out)
 }
 
 pub fn hdf5_schema(
     args: &Hdf5SchemaArgs,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let given = json!({
@@ -51,7 +49,7 @@ pub fn hdf5_schema(
         "subrun": args.subrun,
         "event": args.event,
     });
-    run("hdf5-schema", &with(given, &args.choice), python, json, out)
+    run("hdf5-schema", &with(given, &args.choice), python, out)
 }
 
 fn with(given: Value, choice: &ChoiceArgs) -> Value {
@@ -68,7 +66,6 @@ fn run(
     verb: &str,
     given: &Value,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let Some(python) = python else {
@@ -98,16 +95,14 @@ fn run(
             ..Failure::new(number(error, code::CORRUPT), kind, message)
         });
     }
-    if json {
+    if out.is_json {
         out.json(answer.get("document").unwrap_or(&Value::Null))?;
     } else {
         let text = answer
             .get("text")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        for line in text.lines() {
-            writeln!(out, "{}", printable(line))?;
-        }
+        out.lines(text)?;
     }
     Ok(number(&answer, code::FINE))
 }

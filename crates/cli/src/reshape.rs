@@ -8,7 +8,7 @@ use crate::merge::bring;
 use crate::options::{compression, condition, entries, precision, writing};
 use crate::output::Output;
 
-pub fn clone(args: &CloneArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn clone(args: &CloneArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = args.entries.as_deref().map(entries).transpose()?;
     let options = MergeOptions {
         level: args.level,
@@ -16,10 +16,10 @@ pub fn clone(args: &CloneArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         ..common(&args.copying, &Sizes::default(), None)?
     };
     let names = std::slice::from_ref(&args.source);
-    bring((names, &args.output, LAST), &options, json, out)
+    bring((names, &args.output, LAST), &options, out)
 }
 
-pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn reshape(args: &ReshapeArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let Sizes {
         cluster_size,
         page_size,
@@ -45,10 +45,10 @@ pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
     let names = std::slice::from_ref(&args.source);
-    bring((names, &args.output, LAST), &options, json, out)
+    bring((names, &args.output, LAST), &options, out)
 }
 
-pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn skim(args: &SkimArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let Some((output, names @ [_, ..])) = args.names.split_last() else {
         let given = args.names.first().map_or("", String::as_str);
         let message =
@@ -60,7 +60,7 @@ pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
         entries: Entries::Where(expression),
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
-    bring((names, output, LAST), &options, json, out)
+    bring((names, output, LAST), &options, out)
 }
 
 /// Position of the output among the names.

@@ -45,14 +45,9 @@ pub struct Verdict {
     pub against: Option<ProofReport>,
 }
 
-pub fn run(
-    target: &Target,
-    args: &VerifyArgs,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(target: &Target, args: &VerifyArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let threads = args.threads.number()?;
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let verdict = verdict(target, threads, &show);
     let mut verdict = verdict.map_err(|failure| failure.advise(target))?;
     if verdict.can_be_opened() {
@@ -68,7 +63,7 @@ pub fn run(
         }
     }
     show.end();
-    if json {
+    if out.is_json {
         out.json(&document(&verdict))?;
     } else {
         verify_text::write(&verdict, out)?;
