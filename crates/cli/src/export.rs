@@ -1,7 +1,5 @@
 //! `fb export`: writes the events of a dataset to a file.
 
-use std::io::Write;
-
 use femtobarn::events::{DataStore, ObjectOptions};
 use femtobarn::export::{ExportOptions, Exported, Wanted, export};
 use femtobarn::products::Types;
@@ -10,16 +8,15 @@ use femtobarn::write::WriteOptions;
 
 use crate::args::{ExportArgs, Threads};
 use crate::failure::{Failure, code};
-use crate::ingest::{interrupted, store_of};
+use crate::ingest::interrupted;
 use crate::options::compression;
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
-use crate::table::printable;
 
 pub fn run(args: &ExportArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let options = options(args)?;
     // a directory is opened even while another process writes to it, and no store is created
-    let store = DataStore::connect_to_read(store_of(&args.store)?, ObjectOptions::default())?;
+    let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
     let dataset = store.root().dataset(&args.dataset)?;
     end_gently();
     let show = Show::new(1, out.is_json);

@@ -89,7 +89,7 @@ mod tests {
 
     impl Write for Broken {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(self.inner.into())
+            Err(self.0.into())
         }
 
         fn flush(&mut self) -> io::Result<()> {

@@ -1,8 +1,6 @@
 //! The subcommands that read HDF5 files, which only Python can: `ingest` if one of the files is HDF5, and `hdf5-schema`.
 //! Their code is in `python/femtobarn/_cli_verbs.py`.
 
-use std::io::Write;
-
 use femtobarn::choice::Choice;
 use femtobarn::documents::extended;
 use serde_json::{Value, json};
@@ -10,7 +8,6 @@ use serde_json::{Value, json};
 use crate::args::{ChoiceArgs, Hdf5SchemaArgs, IngestArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
-use crate::table::printable;
 
 /// Runs a subcommand in Python. Takes its name and its arguments in JSON; returns the result in JSON: `text`,
 /// `document` and `code`, or an `error` with `kind`, `message`, `next` and `code`.
