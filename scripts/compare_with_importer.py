@@ -37,7 +37,7 @@ SECONDS = 120
 
 def trees(file: str) -> list[str]:
     """Return the paths of the trees in a file."""
-    command = [Path(sys.executable).with_name("fb"), "ls", "--json", file]
+    command = [str(Path(sys.executable).with_name("fb")), "ls", "--json", file]
     objects = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["objects"]
     return sorted({item["path"] for item in objects if item["class"] in ("TTree", "TNtuple", "TNtupleD")})
 

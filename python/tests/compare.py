@@ -37,7 +37,7 @@ def same_bytes(left, right):
     return all(part.tobytes() == others[key].tobytes() for key, part in parts.items())
 
 
-def objects(path):
+def objects_of(path):
     """Return the objects of a file, as `fb ls` lists them."""
     command = [Path(sys.executable).with_name("fb"), "ls", "--json", str(path)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["objects"]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from compare import objects
+from compare import objects_of
 from hypothesis import given
 
 import femtobarn as fb
@@ -134,6 +134,6 @@ READABLE = sorted(path for path in (ROOT / "testdata" / "rntuple").glob("*.root"
 @pytest.mark.parametrize("path", READABLE, ids=lambda path: path.name)
 def test_all_keys_are_those_that_any_filter_sees(path):
     """Without filters the core returns the keys; with filters they come from the schema in Python."""
-    for name in {entry["path"].split(";")[0] for entry in objects(path) if "RNTuple" in entry["class"]}:
+    for name in {entry["path"].split(";")[0] for entry in objects_of(path) if "RNTuple" in entry["class"]}:
         nt = fb.open({path: name})
         assert nt.keys() == nt.keys(filter_name=lambda _: True)

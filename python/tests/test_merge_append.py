@@ -14,7 +14,7 @@ import awkward as ak
 import numpy as np
 import pytest
 import uproot
-from compare import objects, same
+from compare import objects_of, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_merge import FILES, TESTDATA, events, expected, mounted  # noqa: F401 (a fixture)
@@ -40,7 +40,7 @@ def twice(path, name, one):
 
 
 def keys(path):
-    return [f"{line['path']};{line['cycle']}" for line in objects(path)]
+    return [f"{line['path']};{line['cycle']}" for line in objects_of(path)]
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_attribute_sets_and_older_cycles_stay(tmp_path):
         file.mkrntuple("e", {"x": "int64"}, new_cycle=True).extend({"x": [3]})
     fb.write(tmp_path / "more.root", {"x": [4]}, name="e")
     fb.merge(tmp_path / "more.root", tmp_path / "cycles.root", append=True)
-    assert [(o["name"], o["cycle"]) for o in objects(tmp_path / "cycles.root")] == [("e", 2), ("e", 1)]
+    assert [(o["name"], o["cycle"]) for o in objects_of(tmp_path / "cycles.root")] == [("e", 2), ("e", 1)]
     assert values(tmp_path / "cycles.root", "e") == {"x": [3, 4]}
     assert values(tmp_path / "cycles.root", "e;1") == {"x": [1, 2]}
 
