@@ -1,6 +1,13 @@
 //! Command-line arguments.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
+use femtobarn::choice::Choice;
+use femtobarn::convert::Format;
+use femtobarn::export::Missing;
+use femtobarn::ingest::OnConflict;
+use femtobarn::merge::{Level, OtherObjects, Unmatched};
+use femtobarn::write::Mode;
 
 use crate::failure::{Failure, code};
 use crate::units::parse_bytes;
@@ -95,6 +102,12 @@ pub enum Verb {
     /// Print the completion script for a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
+}
+
+/// An option with named values.
+fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+    let names = T::ALL.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).try_map(|name| T::of(&name).ok_or("unknown name"))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
@@ -271,8 +284,8 @@ pub struct IngestArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
     /// Action if a product already exists with another value
-    #[arg(long, value_name = "WHAT", default_value = "raise", value_parser = ["raise", "keep", "replace"])]
-    pub on_conflict: String,
+    #[arg(long, value_name = "WHAT", default_value = "raise", value_parser = choice::<OnConflict>())]
+    pub on_conflict: OnConflict,
     /// Read files again that are already complete in the dataset
     #[arg(long)]
     pub again: bool,
@@ -344,8 +357,8 @@ pub struct ExportArgs {
     pub runs: Vec<u64>,
     /// Type of columns for products that some events lack: optional, or list (with one value or none), which RDataFrame
     /// can read
-    #[arg(long, default_value = "optional", value_parser = ["optional", "list"])]
-    pub missing: String,
+    #[arg(long, default_value = "optional", value_parser = choice::<Missing>())]
+    pub missing: Missing,
     /// Compression: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
     pub compression: String,
@@ -489,8 +502,8 @@ pub struct VerifyArgs {
     pub on: Vec<String>,
     /// With --beside: treatment of entries of the first input that have no match in another input: error, or drop
     /// [default: error]
-    #[arg(long, value_name = "WHAT", requires = "beside", value_parser = ["error", "drop"])]
-    pub unmatched: Option<String>,
+    #[arg(long, value_name = "WHAT", requires = "beside", value_parser = choice::<Unmatched>())]
+    pub unmatched: Option<Unmatched>,
     /// First entry to compare; after an append, the number of entries before it [default: 0]
     #[arg(long, value_name = "ENTRY")]
     pub since: Option<u64>,
@@ -556,8 +569,8 @@ pub struct ConvertArgs {
     #[arg(long)]
     pub no_verify: bool,
     /// Format of the files in an output directory
-    #[arg(long, value_name = "KIND", default_value = "root", value_parser = ["root", "parquet", "arrow"])]
-    pub format: String,
+    #[arg(long, value_name = "KIND", default_value = "root", value_parser = choice::<Format>())]
+    pub format: Format,
     /// Number of files to convert at the same time; they share the threads
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
@@ -591,11 +604,11 @@ pub struct MergeArgs {
     pub append: bool,
     /// Treatment of pages: L0 shares the disk blocks of the inputs (blocks below 1 MiB are copied), L1 copies, L2
     /// recompresses, L3 re-encodes, L4 rebuilds pages and clusters; auto uses the cheapest level
-    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
-    pub level: String,
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = choice::<Level>())]
+    pub level: Level,
     /// Fields that each file must have: all fields of the first (filter), any (union), or the same fields (strict)
-    #[arg(long, value_name = "MODE", default_value = "filter", value_parser = ["filter", "union", "strict"])]
-    pub mode: String,
+    #[arg(long, value_name = "MODE", default_value = "filter", value_parser = choice::<Mode>())]
+    pub mode: Mode,
     /// Take only these top-level fields, separated by commas; * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
@@ -607,8 +620,8 @@ pub struct MergeArgs {
     pub sizes: Sizes,
     /// Treatment of objects that are neither ntuples nor histograms (histograms are added): raise an error, take the
     /// first of each name, or drop them
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
-    pub others: String,
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<OtherObjects>())]
+    pub others: OtherObjects,
     /// Keep pages of different encodings as additional column representations; ROOT before 6.42 and uproot cannot read
     /// these
     #[arg(long)]
@@ -635,8 +648,8 @@ pub struct CloneArgs {
     #[arg(long, value_name = "FIRST:END", allow_hyphen_values = true)]
     pub entries: Option<String>,
     /// Treatment of pages, as in fb merge; clusters that --entries cuts are rebuilt
-    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
-    pub level: String,
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = choice::<Level>())]
+    pub level: Level,
     #[command(flatten)]
     pub copying: Copying,
 }
@@ -658,16 +671,16 @@ pub struct JoinArgs {
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub on: Vec<String>,
     /// Treatment of entries of the first ntuple that have no match in another ntuple: raise an error, or drop them
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "drop"])]
-    pub unmatched: String,
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<Unmatched>())]
+    pub unmatched: Unmatched,
     /// Take only these top-level fields of the first ntuple; repeat the option for the second and each further ntuple.
     /// * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
     /// Treatment of attribute sets that two ntuples have, and of objects in files given without an ntuple: raise an
     /// error, take the first of each name, or drop them (and all attribute sets)
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
-    pub others: String,
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<OtherObjects>())]
+    pub others: OtherObjects,
     /// Name of the new ntuple [default: name of the first]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -762,8 +775,8 @@ pub struct Copying {
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Treatment of objects that are neither ntuples nor histograms: copy them (first), drop them, or raise an error
-    #[arg(long, value_name = "WHAT", default_value = "first", value_parser = ["error", "first", "drop"])]
-    pub others: String,
+    #[arg(long, value_name = "WHAT", default_value = "first", value_parser = choice::<OtherObjects>())]
+    pub others: OtherObjects,
     #[command(flatten)]
     pub threads: Threads,
 }

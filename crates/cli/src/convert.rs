@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
+    Batch, ConvertOptions, Converted, FileReport, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
+use femtobarn::documents::extended;
 use femtobarn::io::{is_remote, public};
 use femtobarn::is_pattern;
 use femtobarn::rootfile::without_cycle;
@@ -31,12 +32,7 @@ pub const AS_LIST: &str = "give several fields as one argument: --fields 'a,b_*'
 /// Checks the names of converted files.
 const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
 
-pub fn run(
-    args: &ConvertArgs,
-    json: bool,
-    out: &mut Output<'_>,
-    err: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(args: &ConvertArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
     let output = named.output;
     let options = options(args)?;
@@ -65,7 +61,7 @@ pub fn run(
                 "--resume and --skip-bad-files need an output directory: end its name with /";
             return Err(usage(message));
         }
-        let show = Show::new(1, json);
+        let show = Show::new(1, out.is_json);
         let done = convert(&inputs, Path::new(output), &options, &|progress| {
             show.tick(0, progress)
         });
@@ -74,7 +70,7 @@ pub fn run(
             ..error.into()
         })?;
         show.end();
-        if json {
+        if out.is_json {
             out.json(&document(&inputs, &done))?;
         } else {
             print(&done, inputs.len(), out)?;
@@ -85,7 +81,7 @@ pub fn run(
         }
         return Ok(code::FINE);
     }
-    many(&inputs, output, args, &options, json, out, err)
+    many(&inputs, output, args, &options, out, err)
 }
 
 fn many(
@@ -93,7 +89,6 @@ fn many(
     folder: &str,
     args: &ConvertArgs,
     options: &ConvertOptions,
-    json: bool,
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
@@ -101,9 +96,9 @@ fn many(
         jobs: usize::from(args.jobs),
         resume: args.resume,
         skip_bad_files: args.skip_bad_files.is_some(),
-        format: format(&args.format),
+        format: args.format,
     };
-    let show = Show::new(inputs.len(), json);
+    let show = Show::new(inputs.len(), out.is_json);
     let tick = |at, progress| show.tick(at, progress);
     let reports = convert_many(inputs, Path::new(folder), options, batch, &tick)?;
     show.end();
@@ -119,12 +114,12 @@ fn many(
     }
     let mut worst = code::FINE;
     for (report, document) in reports.iter().zip(&documents) {
-        if json {
+        if out.is_json {
             out.json(document)?;
         }
         match &report.outcome {
-            Outcome::Converted(done) if !json => print(done, 1, out)?,
-            Outcome::Kept if !json => {
+            Outcome::Converted(done) if !out.is_json => print(done, 1, out)?,
+            Outcome::Kept if !out.is_json => {
                 writeln!(
                     out,
                     "{}: already exists",
@@ -137,7 +132,7 @@ fn many(
                 } else if worst == code::FINE {
                     worst = exit_code(error);
                 }
-                if !json {
+                if !out.is_json {
                     let why = document
                         .get("error")
                         .and_then(Value::as_str)
@@ -150,7 +145,7 @@ fn many(
                     }
                 }
             }
-            Outcome::Interrupted if !json && is_interrupted() => {
+            Outcome::Interrupted if !out.is_json && is_interrupted() => {
                 let name = report.input.shown();
                 let name = printable(&name);
                 writeln!(err, "fb: not converted: interrupted at {name}")?;
@@ -158,7 +153,7 @@ fn many(
             _ => {}
         }
     }
-    if !json && (reports.len() > 1 || n_left_out(&reports) > 0) {
+    if !out.is_json && (reports.len() > 1 || n_left_out(&reports) > 0) {
         writeln!(out, "{}", summary_text(&reports))?;
     }
     let is_done =
@@ -167,7 +162,7 @@ fn many(
         if is_interrupted() {
             return Ok(code::INTERRUPTED);
         }
-        if !json {
+        if !out.is_json {
             let next =
                 "use --skip-bad-files REPORT to convert the other files and get a report of each";
             writeln!(err, "fb: {next}")?;
@@ -276,14 +271,6 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
     })
 }
 
-fn format(name: &str) -> Format {
-    match name {
-        "parquet" => Format::Parquet,
-        "arrow" => Format::ArrowIpc,
-        _ => Format::Root,
-    }
-}
-
 /// Expands names and patterns to files; `is_choosing` says whether fields are selected elsewhere.
 pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
@@ -340,11 +327,7 @@ pub fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
 
 fn document(inputs: &[Input], done: &Converted) -> Value {
     let inputs: Vec<String> = inputs.iter().map(Input::shown).collect();
-    let mut out = json!({"inputs": inputs});
-    if let (Some(out), Value::Object(done)) = (out.as_object_mut(), done.to_json()) {
-        out.extend(done);
-    }
-    out
+    extended(json!({"inputs": inputs}), done.to_json())
 }
 
 fn print(done: &Converted, n_inputs: usize, out: &mut Output<'_>) -> Result<(), Failure> {

@@ -17,12 +17,7 @@ use crate::table::printable;
 use crate::units;
 use femtobarn::Target;
 
-pub fn run(
-    args: &CopyArgs,
-    json: bool,
-    out: &mut Output<'_>,
-    err: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(args: &CopyArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
     let place = named.output;
     let mut files = Vec::new();
@@ -41,7 +36,7 @@ pub fn run(
     }
     check_apart(&files, place)?;
     end_gently();
-    let show = Show::new(files.len(), json);
+    let show = Show::new(files.len(), out.is_json);
     let options = CopyOptions {
         overwrite: args.force,
         verify: args.verify,
@@ -62,7 +57,7 @@ pub fn run(
             Err(failure) => {
                 // the other files may exist
                 out.flush()?;
-                failure.write(json, err)?;
+                failure.write(err)?;
                 worst = failure.code;
                 continue;
             }
@@ -70,7 +65,7 @@ pub fn run(
         if copied.differs_at.is_some() && worst == code::FINE {
             worst = code::DAMAGED;
         }
-        if json {
+        if out.is_json {
             out.json(&document(from, &to, &copied, start.elapsed().as_secs_f64()))?;
         } else {
             writeln!(out, "{}", printable(&line(from, &to, &copied, args.verify)))?;

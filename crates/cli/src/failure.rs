@@ -59,8 +59,8 @@ impl Failure {
     }
 
     /// Writes the error for people, or for programs.
-    pub fn write(&self, json: bool, err: &mut Output<'_>) -> std::io::Result<()> {
-        if json {
+    pub fn write(&self, err: &mut Output<'_>) -> std::io::Result<()> {
+        if err.is_json {
             return writeln!(err, "{}", self.document(None));
         }
         for (i, line) in self.message.lines().enumerate() {

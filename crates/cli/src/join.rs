@@ -10,12 +10,12 @@ use crate::args::JoinArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
 use crate::merge::{advised, check_output, print};
-use crate::options::{compression, others, patterns_of_each, unmatched};
+use crate::options::{compression, patterns_of_each};
 use crate::output::Output;
 use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently};
 
-pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &JoinArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.path.as_deref(), Position::First)?;
     check_output(&named)?;
     let inputs = inputs(named.inputs, !args.fields.is_empty())?;
@@ -31,9 +31,9 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     let options = JoinOptions {
         name: args.name.clone(),
         on: args.on.clone(),
-        unmatched: unmatched(&args.unmatched),
+        unmatched: args.unmatched,
         fields: patterns_of_each(&args.fields),
-        others: others(&args.others),
+        others: args.others,
         compression,
         overwrite: args.force,
         verify: args.verify,
@@ -42,13 +42,13 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         ..JoinOptions::default()
     };
     end_gently();
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let report = join(&inputs, Path::new(named.output), &options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;
     show.end();
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
         print(&report, out)?;

@@ -12,7 +12,7 @@ use femtobarn::{Delivery, Error, Target};
 use crate::args::MergeArgs;
 use crate::convert::{AS_LIST, inputs};
 use crate::failure::{Failure, code};
-use crate::options::{compression, level, mode, others, writing};
+use crate::options::{compression, writing};
 use crate::output::Output;
 use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently};
@@ -23,16 +23,15 @@ use crate::table::printable;
 use crate::target::exists;
 use crate::units;
 
-pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &MergeArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.path.as_deref(), Position::First)?;
-    bring(named, &options(args)?, json, out)
+    bring(named, &options(args)?, out)
 }
 
 /// Merges inputs into an output, and prints a report.
 pub fn bring(
     named: Named<'_>,
     options: &MergeOptions,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     check_output(&named)?;
@@ -41,13 +40,13 @@ pub fn bring(
         named.check_order(&inputs)?;
     }
     end_gently();
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let report = merge::merge(&inputs, Path::new(named.output), options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !options.fields.is_empty()))?;
     show.end();
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
         print(&report, out)?;
@@ -99,9 +98,9 @@ pub fn check_output(named: &Named<'_>) -> Result<(), Failure> {
 fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
     let compression = args.compression.as_deref().map(compression).transpose()?;
     Ok(MergeOptions {
-        level: level(&args.level),
-        mode: mode(&args.mode),
-        others: others(&args.others),
+        level: args.level,
+        mode: args.mode,
+        others: args.others,
         fields: args.fields.clone(),
         compression,
         compatible: !args.not_compatible,

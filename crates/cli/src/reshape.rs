@@ -7,22 +7,22 @@ use crate::args::{CloneArgs, Copying, OutputArg, ReshapeArgs, Sizes, SkimArgs};
 use crate::convert::AS_LIST;
 use crate::failure::{Failure, code};
 use crate::merge::bring;
-use crate::options::{compression, condition, entries, level, others, precision, writing};
+use crate::options::{compression, condition, entries, precision, writing};
 use crate::output::Output;
 use crate::outputs::{Named, Position};
 
-pub fn clone(args: &CloneArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn clone(args: &CloneArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = args.entries.as_deref().map(entries).transpose()?;
     let options = MergeOptions {
-        level: level(&args.level),
+        level: args.level,
         entries: entries.unwrap_or_default(),
         ..common(&args.copying, &Sizes::default(), None)?
     };
     let named = named(&args.names, &args.output, &args.copying)?;
-    bring(named, &options, json, out)
+    bring(named, &options, out)
 }
 
-pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn reshape(args: &ReshapeArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let Sizes {
         cluster_size,
         page_size,
@@ -48,17 +48,17 @@ pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
     let named = named(&args.names, &args.output, &args.copying)?;
-    bring(named, &options, json, out)
+    bring(named, &options, out)
 }
 
-pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn skim(args: &SkimArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.path.as_deref(), Position::Last)?;
     let expression = condition(&args.condition)?;
     let options = MergeOptions {
         entries: Entries::Where(expression),
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
-    bring(named, &options, json, out)
+    bring(named, &options, out)
 }
 
 /// The input and the output. One of several fields may have been given as a further name.
@@ -85,7 +85,7 @@ fn common(
     Ok(MergeOptions {
         compression: settings,
         fields: copying.fields.clone(),
-        others: others(&copying.others),
+        others: copying.others,
         overwrite: copying.force,
         verify: copying.verify,
         words: Words::Shell,

@@ -21,15 +21,13 @@
 //!
 //! - A read returns exactly the requested bytes or an error, never fewer bytes.
 //! - Nothing is allocated for a range before it was checked against the source's size.
-//! - Every source and layer passes the suite in the module `conformance` (feature `conformance`).
+//! - Every source and layer passes the suite in `tests/conformance`.
 
 #![expect(
     clippy::single_range_in_vec_init,
     reason = "a vector read of one range is intended"
 )]
 
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
 pub mod forked;
 pub mod units;
 

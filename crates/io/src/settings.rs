@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use femtobarn_xrootd::{Token, read_unwritable};
+use femtobarn_xrootd::{Rate, Token, read_unwritable};
 
 use crate::nearest::nearest_within;
 use crate::units::parse_bytes;
@@ -159,6 +159,7 @@ const PREFIX: &str = "FEMTOBARN_";
 pub const STORAGE_OPTIONS: &str = "storage_options";
 
 /// Limits for requests to servers; the fields have the names of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
@@ -168,6 +169,16 @@ pub(crate) struct Limits {
     pub total_timeout: Duration,
     pub most_redirects: usize,
     pub most_retries: usize,
+}
+
+impl Limits {
+    /// Minimum rate of answers.
+    pub fn rate(&self) -> Rate {
+        Rate {
+            least: self.least_rate,
+            window: self.request_timeout,
+        }
+    }
 }
 
 /// Settings for all files of the process, unless a file has its own.
