@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::table::printable;
 use crate::units::bytes;
 
-pub fn run(args: &ReplayArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &ReplayArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let mut trace = read(&args.trace)?;
     for text in &args.replace {
         let (old, new) = text
@@ -36,7 +36,7 @@ pub fn run(args: &ReplayArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
     };
     if args.verify || args.create {
         let inputs = check_inputs(&trace, &options, args.create)?;
-        return show_inputs(&inputs, json, out);
+        return show_inputs(&inputs, out);
     }
     let played = match args.print {
         true => None,
@@ -50,7 +50,7 @@ pub fn run(args: &ReplayArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
             Error::from(IoError::Create { url, source })
         })?;
     }
-    match json {
+    match out.is_json {
         true => out.json(&summary.json())?,
         false => write!(out, "{}", printable_lines(&summary.text()))?,
     }
@@ -66,7 +66,7 @@ fn read(name: &str) -> Result<Trace, Failure> {
     Ok(Trace::read(name, BufReader::new(file))?)
 }
 
-fn show_inputs(inputs: &[Input], json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn show_inputs(inputs: &[Input], out: &mut Output<'_>) -> Result<i32, Failure> {
     let state = |input: &Input| match &input.state {
         InputState::Fine => ("ok", None),
         InputState::Created => ("created", None),
@@ -74,7 +74,7 @@ fn show_inputs(inputs: &[Input], json: bool, out: &mut Output<'_>) -> Result<i32
         InputState::Failed(error) => ("failed", Some(error.clone())),
     };
     let is_fine = |input: &Input| matches!(input.state, InputState::Fine | InputState::Created);
-    if json {
+    if out.is_json {
         let inputs: Vec<Value> = inputs
             .iter()
             .map(|input| {
