@@ -119,8 +119,10 @@ mod tests {
         let rates = added(&[(5.0, 1.0, 1000), (7.0, 1.0, 3000)]);
         let (width, found) = rates.over(6).unwrap();
         assert!((width - 0.5).abs() < 1e-9);
-        let rounded: Vec<f64> = found.iter().map(|rate| rate.round()).collect();
-        assert_eq!(rounded, [1000.0, 1000.0, 0.0, 0.0, 3000.0, 3000.0]);
+        for (rate, expected) in found.iter().zip([1000.0, 1000.0, 0.0, 0.0, 3000.0, 3000.0]) {
+            // an inner bin may lie across the border of two of these
+            assert!((rate - expected).abs() < 3.0, "{found:?}");
+        }
         assert_eq!(Rates::since(Duration::ZERO).over(6), None);
     }
 
