@@ -9,6 +9,7 @@
 //! its work.
 
 mod args;
+mod cache;
 mod completion;
 mod convert;
 mod copy;
@@ -161,6 +162,7 @@ fn dispatch(
         Verb::Hdf5Schema(args) => python::hdf5_schema(args, python, json, out),
         Verb::Export(args) => export::run(args, json, out),
         Verb::Store(action) => store::run(action, json, out),
+        Verb::Cache(action) => cache::run(action, json, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

@@ -30,6 +30,7 @@ impl Request {
 ///
 /// - Ranges no further apart than [`SourceCost::largest_gap`] share a request; the gap is read and dropped. Where all such
 ///   gaps together are more than [`SourceCost::most_gaps`] allows, only the smallest are read that it does.
+/// - Where the source [merges](SourceCost::merges) ranges itself, only those inside of others share a request.
 /// - No request is larger than [`SourceCost::largest_request`], unless one of its ranges is.
 /// - A range inside another one costs nothing: both are served by the same request. Ranges that overlap only in part
 ///   share a request where the limit allows it; otherwise the common bytes are read twice.
@@ -95,7 +96,7 @@ fn largest_gap(sorted: &[(usize, Range<u64>)], cost: &SourceCost) -> u64 {
 
 /// Whether `next`, which begins no earlier than `current`, should be read along with it.
 fn joins(current: &Range<u64>, next: &Range<u64>, largest_gap: u64, cost: &SourceCost) -> bool {
-    let near = next.start <= current.end.saturating_add(largest_gap);
+    let near = cost.merges && next.start <= current.end.saturating_add(largest_gap);
     next.end <= current.end || (near && next.end - current.start <= cost.largest_request)
 }
 

@@ -35,6 +35,7 @@ pub mod conformance;
 pub mod forked;
 pub mod units;
 
+mod cache;
 mod coalesce;
 mod doctor;
 mod error;
@@ -60,12 +61,13 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{CacheEntry, CacheFolder, CachePruned, CacheStatus, CacheVerified};
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
-pub use layer::{HeldSource, MeteredSource, RecordSource};
-pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
+pub use layer::{CachedSource, HeldSource, MeteredSource, RecordSource};
+pub use meter::{CacheUse, Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
 pub use pieces::pieces;

@@ -89,6 +89,23 @@ pub struct Traffic {
     pub requests: u64,
     /// Requests that were made again after a failure.
     pub retries: u64,
+    /// What came from a cache, and what had to be fetched; none without a cache.
+    pub cache: Option<CacheUse>,
+}
+
+/// What a cache was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Ranges that were held completely.
+    pub hits: u64,
+    /// Bytes that came from the cache.
+    pub hit_bytes: u64,
+    /// Ranges of which something was missing.
+    pub misses: u64,
+    /// Bytes that were read from the server, to be kept.
+    pub fetched_bytes: u64,
+    /// Entries that were damaged, and replaced.
+    pub bad: u64,
 }
 
 /// The counters of [`Traffic`], for sources.
@@ -114,6 +131,7 @@ impl TrafficCounters {
         Traffic {
             requests: self.requests.load(Relaxed),
             retries: self.retries.load(Relaxed),
+            cache: None,
         }
     }
 }

@@ -114,6 +114,26 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "size in bytes of the parts of an upload to an object store (16 MiB)",
     ),
     (
+        "cache",
+        "directory for cached parts of remote files, and its maximum size: DIR or DIR:SIZE, or off (off; 20 GiB)",
+    ),
+    (
+        "cache_key",
+        "what a cached file is known by: url, or logical: its path from cache_prefix on, whatever the server (url)",
+    ),
+    (
+        "cache_prefix",
+        "where the logical name begins in the path of a URL (/store/)",
+    ),
+    (
+        "cache_list_ttl",
+        "time in seconds for which listings of servers, and the states of cached files, are not asked for again (0)",
+    ),
+    (
+        "immutable",
+        "whether cached files never change and are used without asking the server (false)",
+    ),
+    (
         "spool_folder",
         "directory for files that are sent as a whole after writing (the directory for temporary files)",
     ),
@@ -130,6 +150,11 @@ pub const SETTINGS_FOR_ALL: &[&str] = &[
     "largest_gap",
     "largest_request",
     "largest_vector",
+    "cache",
+    "cache_key",
+    "cache_prefix",
+    "cache_list_ttl",
+    "immutable",
 ];
 
 /// Numeric settings for which 0 would block all work.
@@ -218,7 +243,7 @@ impl Settings {
 
     /// Checks that boolean settings are valid, even if no protocol uses them.
     fn check_flags(&self) -> Result<(), IoError> {
-        let flags = ["checksums", "anonymous", "partial_lists"];
+        let flags = ["checksums", "anonymous", "partial_lists", "immutable"];
         for name in flags.iter().filter(|name| self.given.contains_key(**name)) {
             self.flag(name)?;
         }
@@ -255,6 +280,17 @@ impl Settings {
         Self {
             url: public(url),
             ..Self::default()
+        }
+    }
+
+    /// The same settings, with another value of one.
+    #[must_use]
+    pub fn but(&self, name: &str, value: &str) -> Self {
+        let mut given = BTreeMap::clone(&self.given);
+        given.insert(name.to_owned(), value.to_owned());
+        Self {
+            given: Arc::new(given),
+            url: self.url.clone(),
         }
     }
 
@@ -381,6 +417,12 @@ impl Settings {
             concurrency: self.number("concurrency")?.unwrap_or(own.concurrency),
             ..own
         })
+    }
+
+    /// The error of an invalid setting.
+    pub(crate) fn invalid(&self, what: String) -> IoError {
+        let url = self.url.clone();
+        IoError::Setting { url, what }
     }
 
     /// The bearer token that is set.
@@ -563,7 +605,7 @@ fn on_one_line(error: &toml::de::Error, text: &str) -> String {
 
 /// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in lower case,
 /// without the default port, and paths of XRootD after one slash.
-fn comparable(url: &str) -> String {
+pub(crate) fn comparable(url: &str) -> String {
     let Some((_, rest)) = url.split_once("://").filter(|_| !is_foreign(url)) else {
         return url.to_owned();
     };

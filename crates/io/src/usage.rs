@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::meter::{Meter, Metered, Span, Traffic};
+use crate::meter::{CacheUse, Meter, Metered, Span, Traffic};
 use crate::units::{bytes, decimals};
 use crate::{ByteSource, SourceInfo};
 
@@ -39,7 +39,7 @@ impl Usage {
             metered,
             traffic: traffic.unwrap_or(Traffic {
                 requests: metered.ranges,
-                retries: 0,
+                ..Traffic::default()
             }),
             spans: meter.spans(),
         }
@@ -128,6 +128,19 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
         sum(|u| u.traffic.retries),
         sum(|u| u.metered.failed),
     );
+    let caches: Vec<CacheUse> = usages.iter().filter_map(|u| u.traffic.cache).collect();
+    if !caches.is_empty() {
+        let sum = |of: fn(&CacheUse) -> u64| caches.iter().map(of).sum::<u64>();
+        let _ = write!(
+            out,
+            "\ncache: {} of {} held, {} read from it; {} read from servers for it; {} damaged and replaced",
+            sum(|c| c.hits),
+            counted(sum(|c| c.hits + c.misses), "range"),
+            bytes(sum(|c| c.hit_bytes)),
+            bytes(sum(|c| c.fetched_bytes)),
+            sum(|c| c.bad),
+        );
+    }
     let (real, processor) = (real.as_secs_f64(), processor.as_secs_f64());
     let _ = write!(
         out,
@@ -258,6 +271,7 @@ mod tests {
             traffic: Traffic {
                 requests: 2,
                 retries: 1,
+                ..Traffic::default()
             },
             spans: vec![
                 span(5, vec![0..1000]),

@@ -29,7 +29,7 @@ struct Watched {
 impl Watched {
     /// Those of these ranges that are read: held bytes were counted when they were read.
     fn read_of<'a>(&self, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
-        let is_read = |range: &Range<u64>| self.source.peek(range).is_none();
+        let is_read = |range: &Range<u64>| !self.source.holds(range);
         if ranges.iter().all(is_read) {
             return Cow::Borrowed(ranges);
         }

@@ -81,6 +81,23 @@ impl ObjectSource {
         }))
     }
 
+    /// How requests are cut.
+    pub(crate) fn cost() -> SourceCost {
+        SourceCost {
+            // Pages of a column are 48 kB on average: with such a gap after each, 1.04 times the bytes that are needed
+            // travel. In time, more would pay: a request costs 150 ms / 32, and 85 MB/s × 32 are 13 MB by then.
+            largest_gap: 2 << 10,
+            // 150 ms, then 85 MB/s: 34 MB/s a request, of which 8 MiB × 8 fill what is fetched ahead (64 MiB) and are 270 MB/s.
+            // Of 16 MiB, the 4 that fit would be 190 MB/s; of 2 MiB, 32 would be 380 MB/s, at four times the price of requests.
+            largest_request: 8 << 20,
+            // a read waits for all of its ranges before any is decoded
+            most_ranges: 16,
+            concurrency: 8,
+            largest_vector: 64 << 20,
+            ..SourceCost::default()
+        }
+    }
+
     fn store(&self) -> Result<Arc<Store>, IoError> {
         self.store
             .get(|| object::store(&self.address, &self.options))
@@ -309,6 +326,20 @@ async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
     })
 }
 
+/// The state of an object, without its bytes; none if the store fails: opening will say why.
+pub(crate) fn state_of(url: &str, settings: &Settings) -> Result<Option<SourceMeta>, IoError> {
+    let address = Address::parse(url)?;
+    let options = Options::of(&address, settings)?;
+    let store = object::store(&address, &options)?;
+    let ends = Ends {
+        store: &store,
+        address: &address,
+        traffic: &Arc::default(),
+    };
+    let asking = within(&address.url, options.total_timeout, ends.head());
+    Ok(wait_for(&address.url, asking)??.ok())
+}
+
 /// The entries of a directory in a bucket: what begins with its name, up to the next slash.
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let address = Address::parse(url)?;
@@ -343,22 +374,9 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 
 impl ByteSource for ObjectSource {
     fn info(&self) -> SourceInfo<'_> {
-        let cost = SourceCost {
-            // Pages of a column are 48 kB on average: with such a gap after each, 1.04 times the bytes that are needed
-            // travel. In time, more would pay: a request costs 150 ms / 32, and 85 MB/s × 32 are 13 MB by then.
-            largest_gap: 2 << 10,
-            // 150 ms, then 85 MB/s: 34 MB/s a request, of which 8 MiB × 8 fill what is fetched ahead (64 MiB) and are 270 MB/s.
-            // Of 16 MiB, the 4 that fit would be 190 MB/s; of 2 MiB, 32 would be 380 MB/s, at four times the price of requests.
-            largest_request: 8 << 20,
-            // a read waits for all of its ranges before any is decoded
-            most_ranges: 16,
-            concurrency: 8,
-            largest_vector: 64 << 20,
-            ..SourceCost::default()
-        };
         SourceInfo {
             opening: Some(&self.opening),
-            ..SourceInfo::new(&self.address.url, &self.meta, cost)
+            ..SourceInfo::new(&self.address.url, &self.meta, Self::cost())
         }
     }
 
