@@ -242,8 +242,8 @@ impl Reading<'_> {
                 let is_first = is_held || state.is_claimed(&request.range, Some(own), patience);
                 let is_both = !is_first && state.is_claimed(&request.range, None, patience);
                 is_contested |= is_both;
-                plan.waits |= !is_held;
                 let is_others = is_first || (is_both && look == LOOKS);
+                plan.waits |= is_others && !is_held;
                 if is_others {
                     others.push(request.range.clone());
                 }

@@ -2,14 +2,6 @@
 
 use super::*;
 
-/// Bytes of all files of a directory.
-fn size(folder: &Path) -> u64 {
-    let sizes = files(folder, "").into_iter();
-    sizes
-        .filter_map(|path| Some(fs::metadata(path).ok()?.len()))
-        .sum()
-}
-
 /// Reads a file in pieces, in their order.
 fn read_all(source: &dyn ByteSource, content: &[u8], piece: usize) {
     for start in (0..content.len()).step_by(piece) {

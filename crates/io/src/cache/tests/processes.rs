@@ -176,10 +176,12 @@ fn is_right_after_kills(n: usize) {
         assert_eq!(used(&*source).bad, 0);
         let (_, bad) = end(start(&trial, 1, 1));
         assert_eq!(bad, 0);
-        let sizes = files(&trial.path(), "")
-            .into_iter()
-            .map(|path| fs::metadata(path).unwrap().len());
-        assert!(sizes.sum::<u64>() <= parse_bytes(limit).unwrap());
+        assert!(size(&trial.path()) <= parse_bytes(limit).unwrap());
+        let folder = CacheFolder {
+            path: trial.path(),
+            limit: 0,
+        };
+        assert_eq!(folder.verify().bad, []);
     }
 }
 
