@@ -19,7 +19,8 @@ pub fn run(action: &CacheAction, json: bool, out: &mut Output<'_>) -> Result<i32
         CacheAction::Ls(args) => ls(&folder(args)?, json, out),
         CacheAction::Verify(args) => verify(&folder(args)?, json, out),
         CacheAction::Pin(args) => {
-            let done = folder(&args.files.folder)?.pin(&|entry| fits(&args.files, entry), !args.off);
+            let done =
+                folder(&args.files.folder)?.pin(&|entry| fits(&args.files, entry), !args.off);
             let word = if args.off { "unpinned" } else { "pinned" };
             told(word, &done.map_err(Error::from)?, json, out)
         }
@@ -134,10 +135,20 @@ fn verify(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32,
     } else {
         for (path, range) in &found.bad {
             let path = path.to_string_lossy();
-            writeln!(out, "bad: bytes {} to {} in {}", range.start, range.end, printable(&path))?;
+            writeln!(
+                out,
+                "bad: bytes {} to {} in {}",
+                range.start,
+                range.end,
+                printable(&path)
+            )?;
         }
         for path in &found.torn {
-            writeln!(out, "incomplete, and not used: {}", printable(&path.to_string_lossy()))?;
+            writeln!(
+                out,
+                "incomplete, and not used: {}",
+                printable(&path.to_string_lossy())
+            )?;
         }
         writeln!(
             out,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSource, CachedSource, HeldSource, IoError, LocalSource, MeteredSource, Settings,
-    SourceMeta, is_of_xrootd, is_remote,
+    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings,
+    SourceMeta, is_of_xrootd, is_remote, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
@@ -45,7 +45,7 @@ pub struct OpenOptions {
     pub states: Vec<SourceMeta>,
 }
 
-/// Opens the source of a path or a URL (see [`CachedSource::open`]), with the settings of environment and file.
+/// Opens the source of a path or a URL (see [`open_layered`]), with the settings of environment and file.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     open_source_with(url, &Settings::of(url))
 }
@@ -55,7 +55,7 @@ pub(crate) fn open_source_with(
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
-        true => CachedSource::open(url, settings).map_err(|error| hinted(url, error))?,
+        true => open_layered(url, settings).map_err(|error| hinted(url, error))?,
         false => LocalSource::open(&local(url))?,
     };
     Ok(MeteredSource::of(source, settings)?)

@@ -66,7 +66,9 @@ pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
-pub use layer::{CachedSource, HeldSource, MeteredSource, RecordSource};
+pub use layer::{
+    CachedSource, HeldSource, LazyDownload, MeteredSource, RecordSource, open_layered,
+};
 pub use meter::{CacheUse, Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};

@@ -130,6 +130,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "time in seconds for which listings of servers, and the states of cached files, are not asked for again (0)",
     ),
     (
+        "lazy_download",
+        "size in bytes of chunks that are downloaded whole to a temporary file when something of them is read (none)",
+    ),
+    (
         "immutable",
         "whether cached files never change and are used without asking the server (false)",
     ),
@@ -154,6 +158,7 @@ pub const SETTINGS_FOR_ALL: &[&str] = &[
     "cache_key",
     "cache_prefix",
     "cache_list_ttl",
+    "lazy_download",
     "immutable",
 ];
 
@@ -168,6 +173,7 @@ const ABOVE_ZERO: &[&str] = &[
     "in_flight",
     "largest_request",
     "largest_vector",
+    "lazy_download",
 ];
 
 /// Bytes a second: with 128 requests at once, less than what any line brings that can be worked with.

@@ -16,6 +16,11 @@ use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo, SourceMeta, o
 /// Without an entity tag, a file that was changed within this time may be changed again with the same time.
 const RECENTLY: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// A vector read is many pages, which become few requests. None of it is decoded before all of it is there, so that it must
+/// not be too large.
+const MOST_RANGES: usize = 1 << 16;
+const LARGEST_VECTOR: u64 = 8 << 20;
+
 /// A source that reads from a cache what is there, and keeps there what it has to read. It gets pages and other ranges
 /// as they are wanted, and merges only what is missing.
 #[derive(Debug)]
@@ -163,7 +168,8 @@ impl ByteSource for CachedSource {
     fn info(&self) -> SourceInfo<'_> {
         let cost = SourceCost {
             merges: false,
-            most_ranges: usize::MAX,
+            most_ranges: MOST_RANGES,
+            largest_vector: self.own_cost.largest_vector.min(LARGEST_VECTOR),
             ..self.own_cost
         };
         SourceInfo {

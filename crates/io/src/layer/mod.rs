@@ -1,12 +1,33 @@
 //! Layers: sources that wrap another source.
 
+use std::sync::Arc;
+
+use crate::{ByteSource, IoError, Settings, open_remote};
+
 mod cached;
 mod held;
+mod lazy_download;
 mod metered;
 mod record;
 
 pub use cached::CachedSource;
 pub use held::HeldSource;
 pub(crate) use held::{Held, find_held, joined_ends};
+pub use lazy_download::LazyDownload;
 pub use metered::MeteredSource;
 pub use record::RecordSource;
+
+/// Opens a file of a server with the layers that its settings name: a download in chunks, or a cache.
+///
+/// # Errors
+/// As [`open_remote`].
+pub fn open_layered(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, IoError> {
+    match settings.bytes("lazy_download")? {
+        Some(chunk) => Ok(LazyDownload::over(
+            open_remote(url, settings)?,
+            chunk,
+            settings,
+        )?),
+        None => CachedSource::open(url, settings),
+    }
+}
