@@ -51,7 +51,7 @@ pub(crate) use reading::Counts;
 
 use about::About;
 use file::FileCache;
-use reading::Reading;
+use reading::{Fetch, Reading};
 use room::Room;
 
 /// The limit of a directory for which none is given.
@@ -288,7 +288,7 @@ impl CachedFile {
         &self,
         ranges: &[Range<u64>],
         (url, cost, counts): (&str, &SourceCost, &Counts),
-        fetch: &dyn Fn(&[Range<u64>]) -> Result<Vec<Bytes>, IoError>,
+        fetch: Fetch<'_>,
     ) -> Result<Vec<Bytes>, IoError> {
         let file = self.open();
         let reading = Reading {

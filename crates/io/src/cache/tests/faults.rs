@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use super::*;
 
@@ -184,4 +185,64 @@ fn clocks_and_times_of_files_do_not_matter() {
             .unwrap();
     }
     assert_eq!(reads_well(&trial, &content), (0, 0));
+}
+
+/// A file system of this size, which ends with it; none if this user may not mount any.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(path: PathBuf, size: &str) -> Option<Self> {
+        fs::create_dir(&path).unwrap();
+        let options = format!("size={size}");
+        let done = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(&path)
+            .output();
+        let is_done = done.is_ok_and(|done| done.status.success());
+        if !is_done {
+            eprintln!("skipped: no right to mount a file system (be root)");
+        }
+        is_done.then_some(Self(path))
+    }
+
+    fn forbid_writing(&self) {
+        let mut mount = std::process::Command::new("mount");
+        let done = mount.args(["-o", "remount,ro"]).arg(&self.0).status();
+        assert!(done.unwrap().success());
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_and_one_that_is_read_only_leave_a_cache_that_works() {
+    let content = content(3 << 20);
+    let trial = Trial::new();
+    let Some(disk) = Mounted::new(trial.path(), "1m") else {
+        return;
+    };
+    let read = || {
+        let (source, _) = trial.open(URL, &content);
+        for start in (0..content.len() as u64).step_by(50_000) {
+            let range = start..(start + 50_000).min(content.len() as u64);
+            let found = source.read_ranges(std::slice::from_ref(&range)).unwrap();
+            assert_eq!(found[0], cut(&content, &range));
+        }
+        used(&*source)
+    };
+    read();
+    let second = read();
+    assert!(second.hits > 5 && second.misses > 5, "{second:?}");
+    disk.forbid_writing();
+    let third = read();
+    assert_eq!((third.hits, third.bad), (second.hits, 0));
+    let folder = CacheFolder {
+        path: trial.path(),
+        limit: 0,
+    };
+    assert_eq!(folder.verify().bad, []);
 }
