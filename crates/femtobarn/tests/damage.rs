@@ -1,4 +1,4 @@
-//! Damaged files: every read fails, or returns the true values.
+//! Damaged files: every read fails or returns the correct values.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Whether the damage is noticed; if not, the values must be the true ones.
+    /// Whether the damage is detected; if not, the values must be correct.
     fn is_noticed(&self, change: &str, damaged: Vec<u8>) -> bool {
         match read_all(damaged, self.ntuple) {
             Ok(batch) => {
@@ -146,13 +146,13 @@ fn errors_name_file_offset_expected_and_found() {
     let page = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
         .1
         .all_pages()[0];
-    bytes[page.locator.address.offset() as usize + 1] ^= 0x10;
+    bytes[page.body.address.offset() as usize + 1] ^= 0x10;
     let error = read_all(bytes.clone(), Some("mixed")).unwrap_err();
     assert_eq!(error.kind(), "page-checksum");
     let text = error.to_string();
     for part in [
         "damaged.root",
-        &format!("offset {}", page.locator.address.offset()),
+        &format!("offset {}", page.body.address.offset()),
         "expected 0x",
         "found 0x",
         "cluster 0",
@@ -176,7 +176,7 @@ fn errors_name_file_offset_expected_and_found() {
         !damaged.is_empty()
             && damaged
                 .iter()
-                .all(|&offset| offset == page.locator.address.offset())
+                .all(|&offset| offset == page.body.address.offset())
     );
 }
 
@@ -191,7 +191,7 @@ fn checksums_can_be_left_unverified() {
         .iter()
         .find(|page| page.has_checksum)
         .unwrap();
-    bytes[(page.locator.address.offset() + page.locator.size) as usize] ^= 1;
+    bytes[(page.body.address.offset() + page.body.size) as usize] ^= 1;
     assert_eq!(
         read_all(bytes.clone(), Some("mixed")).unwrap_err().kind(),
         "page-checksum"
@@ -226,7 +226,7 @@ fn unknown_feature_flags_are_refused_by_number() {
     assert!(source.contains("bit 137"), "{source}");
 }
 
-/// A source with two copies: bytes of the second are read where the first was rejected.
+/// A source with two copies: if bytes of the first are rejected, the second is read.
 #[derive(Debug)]
 struct TwoCopies {
     copies: [Arc<MemorySource>; 2],
