@@ -112,7 +112,7 @@ fn document(entry: &CacheEntry) -> Value {
         "ranges": entry.ranges,
         "segments": entry.segments,
         "pinned": entry.is_pinned,
-        "since": entry.since,
+        "since": entry.since / 1_000_000_000,
     })
 }
 

@@ -23,7 +23,7 @@ pub(super) struct About {
     /// Its URL, without secrets, by which it was first read.
     pub url: String,
     pub meta: SourceMeta,
-    /// Seconds since 1970 when it was first read.
+    /// Nanoseconds since 1970 when it was first read.
     pub since: u64,
 }
 

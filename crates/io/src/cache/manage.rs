@@ -42,7 +42,7 @@ pub struct CacheEntry {
     pub key: String,
     /// Its size, and what tells its state.
     pub meta: SourceMeta,
-    /// Seconds since 1970 when it was first read.
+    /// Nanoseconds since 1970 when it was first read.
     pub since: u64,
     /// Held ranges.
     pub ranges: usize,

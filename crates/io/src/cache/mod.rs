@@ -215,7 +215,7 @@ impl CacheKey {
             key: self.key.clone(),
             url: self.url.clone(),
             meta: meta.clone(),
-            since: writer_id::now() / 1_000_000_000,
+            since: writer_id::now(),
         };
         let is_certain = self.is_logical || self.is_immutable;
         let place = about.folder(&self.file_folder(), false);
