@@ -162,7 +162,8 @@ def main() -> None:
         return
     local = [str(files["zstd"])] * 4
     groups: dict[str, Group] = {}
-    texts, plain = [], {}
+    plain = {}
+    print("# Reading through a cache, measured\n", flush=True)
     with ExitStack() as stack:
         try:
             toxiproxy = stack.enter_context(Toxiproxy())
@@ -181,14 +182,13 @@ def main() -> None:
                     measure(group, options.runs)
                 beside = xcache(place, port, options.runs) if place.protocol == "XRootD" else None
                 groups[group.title] = group
-                texts.append(text(group, n_bytes, beside))
+                print(text(group, n_bytes, beside), flush=True)
                 plain[group.title] = {
                     "bytes": n_bytes,
                     "seconds": {entry.label: entry.seconds() for entry in everybody},
                 }
     about = context(groups, files)
-    print(f"# Reading through a cache, measured\n\n`{about['command']}`, {about['date']}\n")
-    print("\n".join(texts))
+    print(f"`{about['command']}`, {about['date']}")
     if options.json:
         options.json.write_text(json.dumps(about | {"cases": plain}, indent=1))
 

@@ -13,25 +13,25 @@ use crate::output::Output;
 use crate::table::printable;
 use crate::units::bytes;
 
-pub fn run(action: &CacheAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(action: &CacheAction, out: &mut Output<'_>) -> Result<i32, Failure> {
     match action {
-        CacheAction::Status(args) => status(&folder(args)?, json, out),
-        CacheAction::Ls(args) => ls(&folder(args)?, json, out),
-        CacheAction::Verify(args) => verify(&folder(args)?, json, out),
+        CacheAction::Status(args) => status(&folder(args)?, out),
+        CacheAction::Ls(args) => ls(&folder(args)?, out),
+        CacheAction::Verify(args) => verify(&folder(args)?, out),
         CacheAction::Pin(args) => {
             let done =
                 folder(&args.files.folder)?.pin(&|entry| fits(&args.files, entry), !args.off);
             let word = if args.off { "unpinned" } else { "pinned" };
-            told(word, &done.map_err(Error::from)?, json, out)
+            told(word, &done.map_err(Error::from)?, out)
         }
         CacheAction::Clear(args) => {
             if args.files.is_empty() && !args.all {
                 return Err(usage("name the files to remove, or all of them with --all"));
             }
             let (_, urls) = folder(&args.folder)?.clear(&|entry| fits(args, entry));
-            told("removed", &urls, json, out)
+            told("removed", &urls, out)
         }
-        CacheAction::Prune(args) => prune(&folder(args)?, json, out),
+        CacheAction::Prune(args) => prune(&folder(args)?, out),
     }
 }
 
@@ -51,10 +51,10 @@ fn fits(args: &CacheFilesArgs, entry: &CacheEntry) -> bool {
     args.all || args.files.iter().any(|text| entry.fits(text))
 }
 
-fn status(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn status(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {
     let found = folder.status();
     let path = folder.path.to_string_lossy();
-    if json {
+    if out.is_json {
         out.json(&json!({
             "directory": path,
             "limit": folder.limit,
@@ -78,9 +78,9 @@ fn status(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32,
     Ok(code::FINE)
 }
 
-fn ls(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn ls(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {
     let found = folder.list();
-    if json {
+    if out.is_json {
         let files: Vec<Value> = found.iter().map(document).collect();
         out.json(&json!({ "files": files }))?;
         return Ok(code::FINE);
@@ -116,10 +116,10 @@ fn document(entry: &CacheEntry) -> Value {
     })
 }
 
-fn verify(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn verify(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {
     let found = folder.verify();
     let is_fine = found.bad.is_empty();
-    if json {
+    if out.is_json {
         let bad = found.bad.iter().map(|(path, range)| {
             json!({"segment": path.to_string_lossy(), "start": range.start, "stop": range.end})
         });
@@ -161,8 +161,8 @@ fn verify(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32,
     Ok(if is_fine { code::FINE } else { code::DAMAGED })
 }
 
-fn told(word: &str, urls: &[String], json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    if json {
+fn told(word: &str, urls: &[String], out: &mut Output<'_>) -> Result<i32, Failure> {
+    if out.is_json {
         out.json(&json!({ word: urls }))?;
         return Ok(code::FINE);
     }
@@ -175,9 +175,9 @@ fn told(word: &str, urls: &[String], json: bool, out: &mut Output<'_>) -> Result
     Ok(code::FINE)
 }
 
-fn prune(folder: &CacheFolder, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn prune(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {
     let done = folder.prune();
-    if json {
+    if out.is_json {
         out.json(&json!({
             "merged": done.merged,
             "bytes_before": done.bytes_before,

@@ -139,13 +139,13 @@ const URL: &str = "root://h//store/f";
 #[test]
 fn sources_with_a_cache_conform() {
     let (trial, number) = (Trial::new(), AtomicU64::new(0));
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let url = format!("root://h//{}", number.fetch_add(1, Relaxed));
         trial.open(&url, &content).0
     });
     // once more, with everything that is held
     number.store(0, Relaxed);
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let url = format!("root://h//{}", number.fetch_add(1, Relaxed));
         trial.open(&url, &content).0
     });
