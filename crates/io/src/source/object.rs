@@ -337,7 +337,7 @@ pub(crate) fn state_of(url: &str, settings: &Settings) -> Result<Option<SourceMe
         address: &address,
         traffic: &Arc::default(),
     };
-    let asking = within(&address.url, options.total_timeout, ends.head());
+    let asking = within(&address.url, options.limits.total_timeout, ends.head());
     Ok(wait_for(&address.url, asking)??.ok())
 }
 
