@@ -62,7 +62,7 @@ def entries(place: Place, port: int, folder: Path, files: list[str], root_python
         asked = spec(place, port, folder, state, each="Cached") | {"competitor": "CachedByEight"}
         label = f"eight at once, {'cold' if state == 'cold' else 'warm'}"
         found.append(Entry(label, asked | {"cache": str(folder / name)}, fresh=True, checked=False))
-    local |= {"competitor": "CachedByEight", "each": "Cached"}
+    local = local | {"competitor": "CachedByEight", "each": "Cached"}
     found.append(Entry("eight at once, local", local, fresh=True, checked=False))
     if place.protocol != "XRootD":
         for kind in ("simplecache", "blockcache"):
