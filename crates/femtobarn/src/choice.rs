@@ -3,11 +3,6 @@
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::Mode;
 
-use crate::convert::Format;
-use crate::export::Missing;
-use crate::ingest::OnConflict;
-use crate::inputs::{OtherObjects, Unmatched};
-use crate::merge::Level;
 use crate::transfer::quoted;
 
 /// An option with named values.
@@ -42,53 +37,10 @@ pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
     }
 }
 
-impl Choice for Level {
-    const ALL: &[(&str, Self)] = &[
-        ("auto", Self::Auto),
-        ("L0", Self::L0),
-        ("L1", Self::L1),
-        ("L2", Self::L2),
-        ("L3", Self::L3),
-        ("L4", Self::L4),
-    ];
-}
-
 impl Choice for Mode {
     const ALL: &[(&str, Self)] = &[
         ("filter", Self::Filter),
         ("union", Self::Union),
         ("strict", Self::Strict),
-    ];
-}
-
-impl Choice for OtherObjects {
-    const ALL: &[(&str, Self)] = &[
-        ("error", Self::Error),
-        ("first", Self::First),
-        ("drop", Self::Drop),
-    ];
-}
-
-impl Choice for Unmatched {
-    const ALL: &[(&str, Self)] = &[("error", Self::Error), ("drop", Self::Drop)];
-}
-
-impl Choice for OnConflict {
-    const ALL: &[(&str, Self)] = &[
-        ("raise", Self::Raise),
-        ("keep", Self::Keep),
-        ("replace", Self::Replace),
-    ];
-}
-
-impl Choice for Missing {
-    const ALL: &[(&str, Self)] = &[("optional", Self::Optional), ("list", Self::List)];
-}
-
-impl Choice for Format {
-    const ALL: &[(&str, Self)] = &[
-        ("root", Self::Root),
-        ("parquet", Self::Parquet),
-        ("arrow", Self::ArrowIpc),
     ];
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use femtobarn_io::wanted_name;
 use femtobarn_rntuple::RNTupleError;
 
+use crate::choice::Choice;
 use crate::inputs::misused;
 use crate::staged::shown;
 
@@ -15,6 +16,14 @@ pub enum Format {
     Root,
     Parquet,
     ArrowIpc,
+}
+
+impl Choice for Format {
+    const ALL: &[(&str, Self)] = &[
+        ("root", Self::Root),
+        ("parquet", Self::Parquet),
+        ("arrow", Self::ArrowIpc),
+    ];
 }
 
 impl Format {

@@ -7,7 +7,7 @@ use femtobarn_rntuple::write::WriteOptions;
 /// Options of a conversion.
 #[derive(Debug, Clone, Default)]
 pub struct ConvertOptions {
-    /// Patterns (`*`, `?`) of the top-level fields to convert; all if empty.
+    /// Patterns (`*`, `?`, `[abc]`) of the top-level fields to convert; all if empty.
     pub fields: Vec<String>,
     /// Patterns of the top-level fields to leave out.
     pub drop: Vec<String>,

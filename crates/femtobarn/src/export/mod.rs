@@ -20,6 +20,7 @@ use femtobarn_rntuple::write::WriteOptions;
 
 pub use report::{ExportReport, ExportedProduct};
 
+use crate::choice::Choice;
 use crate::products::{Form, Types};
 use crate::transfer::{NUMBERS, TransferError, Words, joined, quoted};
 use crate::writable::create_file_with;
@@ -97,6 +98,10 @@ pub enum Missing {
     Optional,
     /// `std::vector` of one value or none.
     List,
+}
+
+impl Choice for Missing {
+    const ALL: &[(&str, Self)] = &[("optional", Self::Optional), ("list", Self::List)];
 }
 
 impl Missing {

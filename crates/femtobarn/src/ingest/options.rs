@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::numbers;
+use crate::choice::Choice;
 use crate::transfer::{NUMBERS, TransferError, Words, quoted};
 
 /// Action if a product already exists with another value.
@@ -17,6 +18,14 @@ pub enum OnConflict {
     Keep,
     /// The stored value is replaced.
     Replace,
+}
+
+impl Choice for OnConflict {
+    const ALL: &[(&str, Self)] = &[
+        ("raise", Self::Raise),
+        ("keep", Self::Keep),
+        ("replace", Self::Replace),
+    ];
 }
 
 /// How files are ingested.

@@ -11,6 +11,7 @@ use femtobarn_rntuple::write::WriteOptions;
 
 use super::keys::{Matches, keys_of, match_keys};
 use super::{Input, OtherObjects, counted};
+use crate::choice::Choice;
 use crate::open::{OpenOptions, open_reader_of};
 use crate::pattern::Patterns;
 use crate::transfer::Words;
@@ -23,6 +24,10 @@ pub enum Unmatched {
     Error,
     /// Leave them out, and count them.
     Drop,
+}
+
+impl Choice for Unmatched {
+    const ALL: &[(&str, Self)] = &[("error", Self::Error), ("drop", Self::Drop)];
 }
 
 /// Options of a join.

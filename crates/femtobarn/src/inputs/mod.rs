@@ -21,6 +21,7 @@ pub(crate) use joined::{check_joined, chosen, matched, open_joined};
 pub(crate) use names::{Chosen, counted, no_field};
 pub(crate) use opened::{ConvertedTrees, Opened, wanted};
 
+use crate::choice::Choice;
 use crate::open::open_source_with;
 use crate::staged::shown;
 use crate::writable::{file_id, local};
@@ -62,6 +63,14 @@ pub enum OtherObjects {
     Error,
     /// Leave them out.
     Drop,
+}
+
+impl Choice for OtherObjects {
+    const ALL: &[(&str, Self)] = &[
+        ("error", Self::Error),
+        ("first", Self::First),
+        ("drop", Self::Drop),
+    ];
 }
 
 impl OtherObjects {

@@ -8,6 +8,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
 use super::proven;
+use crate::choice::Choice;
 use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
 use crate::pattern::is_pattern;
 use crate::staged::shown;
@@ -32,6 +33,17 @@ pub enum Level {
     L4,
 }
 
+impl Choice for Level {
+    const ALL: &[(&str, Self)] = &[
+        ("auto", Self::Auto),
+        ("L0", Self::L0),
+        ("L1", Self::L1),
+        ("L2", Self::L2),
+        ("L3", Self::L3),
+        ("L4", Self::L4),
+    ];
+}
+
 /// How files are merged.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
@@ -39,7 +51,7 @@ pub struct MergeOptions {
     pub level: Level,
     /// Which fields the inputs must have.
     pub mode: Mode,
-    /// Patterns (`*`, `?`) of the top-level fields to take; all if empty.
+    /// Patterns (`*`, `?`, `[abc]`) of the top-level fields to take; all if empty.
     pub fields: Vec<String>,
     /// The entries to take.
     pub entries: Entries,
