@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings,
-    SourceMeta, is_of_xrootd, is_remote, open_layered,
+    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta,
+    is_of_xrootd, is_remote, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
