@@ -141,6 +141,7 @@ test: test-rust test-cpp test-python test-examples test-docs test-wheel ## run a
 # In the release profile, whose dependencies are compiled for the package already.
 test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation tests of the crates
 	$(CARGO) test --release --locked --no-fail-fast --workspace --exclude femtobarn-python
+	$(CARGO) test --release --locked --quiet -p femtobarn-io --lib two_hundred_kills -- --ignored
 
 .PHONY: test-cpp
 test-cpp: $(STAMPS)/build $(STAMPS)/test ## tests and examples of C and C++, as users compile them

@@ -5,7 +5,10 @@ Before, each reads the same file through another port, so that all code is loade
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -151,3 +154,67 @@ class Copier(Remote):
 
     def told(self) -> dict[str, Any]:
         return {"bytes": self.n_bytes}
+
+
+class Cached(FemtobarnRemote):
+    """Reads through a cache directory, which is brought into a state before: see `cache.py`."""
+
+    def prepare(self) -> None:
+        self.read(**self.spec["warm_up"])  # without the cache
+        state, folder = self.spec["state"], Path(self.spec["cache"])
+        if state == "cold":
+            shutil.rmtree(folder, ignore_errors=True)
+        elif state == "half":
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(self.spec["half"], folder)
+        if state != "none":
+            given = self.options.get("storage_options", {})
+            self.options = {**self.options, "storage_options": {**given, "cache": f"{folder}:4GiB"}}
+        if state == "same":
+            self.read(self.urls, self.options)
+
+    def fill(self, n_columns: int) -> None:
+        """Fill the cache with some of the columns."""
+        self.columns = self.columns[:n_columns]
+        self.prepare()
+        self.read(self.urls, self.options)
+
+
+class CachedByEight(Remote):
+    """Eight processes that do the same at once; the time is that of the slowest."""
+
+    def prepare(self) -> None:
+        if self.spec["state"] == "cold":
+            shutil.rmtree(self.spec["cache"], ignore_errors=True)
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def run(self) -> Parts:
+        one = json.dumps({**self.spec, "competitor": self.spec["each"], "state": "other"})
+        command = [sys.executable, str(Path(__file__).with_name("_worker.py")), one]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        children = [subprocess.Popen(command, **pipes) for _ in range(8)]  # type: ignore[call-overload]
+        for child in children:
+            child.stdout.readline()  # it is up
+        for child in children:
+            child.stdin.write("run\n")
+            child.stdin.flush()
+        answers = [json.loads(child.stdout.readline()) for child in children]
+        for child in children:
+            child.communicate()
+        return {"read": max(sum(answer["parts"].values()) for answer in answers)}
+
+
+class UprootCached(UprootRemote):
+    """uproot with one of fsspec's caches."""
+
+    def prepare(self) -> None:
+        if self.spec["state"] == "cold":
+            shutil.rmtree(self.spec["cache"], ignore_errors=True)
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        kind, scheme = self.spec["kind"], urls[0].split("://", 1)[0]
+        inner = {scheme: options} if options else {}
+        place = {kind: {"cache_storage": self.spec["cache"]}}
+        return super().read([f"{kind}::{url}" for url in urls], {**place, **inner})

@@ -115,6 +115,9 @@ pub enum Verb {
     /// Event stores: list, delete and check their contents; start and stop a cluster of Redis servers on this machine
     #[command(subcommand)]
     Store(StoreAction),
+    /// The cache of remote files, which the setting `cache` switches on: show, check and clear it
+    #[command(subcommand)]
+    Cache(CacheAction),
     /// Print the completion script for a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
@@ -128,6 +131,50 @@ fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
 
 fn bytes(text: &str) -> Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "expected a number of bytes, e.g. 64MiB".to_owned())
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CacheAction {
+    /// Show how much of the directory is used
+    Status(CacheFolderArgs),
+    /// List the files of which something is held
+    Ls(CacheFolderArgs),
+    /// Compare all held bytes with their checksums; exit code 1 if any are bad
+    Verify(CacheFolderArgs),
+    /// Keep files from being removed when room is needed; they still count for the limit
+    Pin(CachePinArgs),
+    /// Remove files, pinned ones too
+    Clear(CacheFilesArgs),
+    /// Merge small segments that ended processes have left, and make room down to the limit
+    Prune(CacheFolderArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct CacheFolderArgs {
+    /// The cache directory, with its maximum size [default: the setting cache, e.g. the variable FEMTOBARN_CACHE]
+    #[arg(long, value_name = "DIR[:SIZE]", value_hint = ValueHint::DirPath)]
+    pub dir: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct CacheFilesArgs {
+    /// URLs of files or of directories, or their logical names
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub files: Vec<String>,
+    /// All files
+    #[arg(long, conflicts_with = "files")]
+    pub all: bool,
+    #[command(flatten)]
+    pub folder: CacheFolderArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct CachePinArgs {
+    #[command(flatten)]
+    pub files: CacheFilesArgs,
+    /// Let them be removed again
+    #[arg(long)]
+    pub off: bool,
 }
 
 #[derive(Debug, Subcommand)]

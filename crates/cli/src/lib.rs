@@ -9,6 +9,7 @@
 //! its work.
 
 mod args;
+mod cache;
 mod completion;
 mod convert;
 mod copy;
@@ -169,6 +170,7 @@ fn dispatch(
         Verb::Hdf5Schema(args) => python::hdf5_schema(args, python, out),
         Verb::Export(args) => export::run(args, out),
         Verb::Store(action) => store::run(action, out),
+        Verb::Cache(action) => cache::run(action, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

@@ -155,7 +155,7 @@ pub fn precision(text: &str) -> Result<(String, StoredAs), Failure> {
     }
 }
 
-fn usage(message: &str) -> Failure {
+pub fn usage(message: &str) -> Failure {
     Failure::new(code::USAGE, "usage", message)
 }
 

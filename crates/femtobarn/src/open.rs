@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MeteredSource, OriginSource, Settings,
-    SourceMeta, is_of_xrootd, is_remote, open_remote,
+    SourceMeta, is_of_xrootd, is_remote, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
@@ -45,7 +45,7 @@ pub struct OpenOptions {
     pub states: Vec<SourceMeta>,
 }
 
-/// Opens the source of a path or URL (see [`open_remote`]), with the settings of environment and settings file.
+/// Opens the source of a path or URL (see [`open_layered`]), with the settings of environment and settings file.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     open_source_with(url, &Settings::of(url))
 }
@@ -55,7 +55,7 @@ pub(crate) fn open_source_with(
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
-        true => open_remote(url, settings).map_err(|error| hinted(url, error))?,
+        true => open_layered(url, settings).map_err(|error| hinted(url, error))?,
         false => OriginSource::open(url, settings, || Ok(LocalSource::open(&local(url))?))?,
     };
     Ok(MeteredSource::of(source, settings)?)

@@ -30,6 +30,7 @@ impl Request {
 ///
 /// - Ranges with gaps up to [`SourceCost::largest_gap`] share a request; the bytes of the gap are dropped. If all such
 ///   gaps together exceed [`SourceCost::most_gaps`], only the smallest ones within this limit are read.
+/// - If the source [merges](SourceCost::merges) ranges itself, only ranges inside of others share a request.
 /// - No request is larger than [`SourceCost::largest_request`], unless one of its ranges is.
 /// - A range inside another one costs nothing: the same request serves both. Ranges that overlap partly share a request
 ///   if the limit allows it; otherwise the common bytes are read twice.
@@ -95,7 +96,7 @@ fn largest_gap(sorted: &[(usize, Range<u64>)], cost: &SourceCost) -> u64 {
 
 /// Whether `next`, which does not start before `current`, should be read together with it.
 fn joins(current: &Range<u64>, next: &Range<u64>, largest_gap: u64, cost: &SourceCost) -> bool {
-    let near = next.start <= current.end.saturating_add(largest_gap);
+    let near = cost.merges && next.start <= current.end.saturating_add(largest_gap);
     next.end <= current.end || (near && next.end - current.start <= cost.largest_request)
 }
 

@@ -31,6 +31,7 @@
 pub mod forked;
 pub mod units;
 
+mod cache;
 mod coalesce;
 mod doctor;
 mod error;
@@ -59,12 +60,17 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{CacheEntry, CacheFolder, CachePruned, CacheStatus, CacheVerified};
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
-pub use layer::{HeldSource, MeteredSource, OriginSource, RecordSource};
-pub use meter::{Cached, Meter, Metered, Opening, Reads, Span, Spread, Stage, Traffic, beginning};
+pub use layer::{
+    CachedSource, HeldSource, LazyDownload, MeteredSource, OriginSource, RecordSource, open_layered,
+};
+pub use meter::{
+    CacheUse, Meter, Metered, Opening, Reads, Span, Spread, Stage, Traffic, beginning,
+};
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
 pub use pieces::pieces;

@@ -105,6 +105,21 @@ pub struct Traffic {
     pub retries: u64,
 }
 
+/// What a cache was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Ranges that were held completely.
+    pub hits: u64,
+    /// Bytes that came from the cache.
+    pub hit_bytes: u64,
+    /// Ranges of which something was missing.
+    pub misses: u64,
+    /// Bytes that were read from the server, to be kept.
+    pub fetched_bytes: u64,
+    /// Entries that were damaged, and replaced.
+    pub bad: u64,
+}
+
 impl Traffic {
     /// None.
     pub const NONE: Self = Self {
@@ -120,31 +135,24 @@ impl AddAssign for Traffic {
     }
 }
 
-/// What a cache served in place of a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cached {
-    /// Ranges that the cache had.
-    pub hits: u64,
-    /// Ranges that it did not have.
-    pub misses: u64,
-    /// Bytes that it served.
-    pub bytes: u64,
-}
-
-impl Cached {
-    /// None.
+impl CacheUse {
+    /// No use.
     pub const NONE: Self = Self {
         hits: 0,
+        hit_bytes: 0,
         misses: 0,
-        bytes: 0,
+        fetched_bytes: 0,
+        bad: 0,
     };
 }
 
-impl AddAssign for Cached {
+impl AddAssign for CacheUse {
     fn add_assign(&mut self, other: Self) {
         self.hits += other.hits;
+        self.hit_bytes += other.hit_bytes;
         self.misses += other.misses;
-        self.bytes += other.bytes;
+        self.fetched_bytes += other.fetched_bytes;
+        self.bad += other.bad;
     }
 }
 
@@ -294,7 +302,7 @@ pub struct Meter {
     failed: AtomicU64,
     waiting: AtomicU64,
     /// What a cache has served.
-    cached: Mutex<Cached>,
+    cached: Mutex<CacheUse>,
     way: Arc<Way>,
     remembered: AtomicUsize,
     spans: Mutex<Vec<Span>>,
@@ -414,13 +422,13 @@ impl Meter {
     }
 
     /// Notes what a cache has served so far.
-    pub(crate) fn note_cached(&self, cached: Cached) {
+    pub(crate) fn note_cached(&self, cached: CacheUse) {
         *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = cached;
     }
 
     /// What a cache has served so far.
     #[must_use]
-    pub fn cached(&self) -> Cached {
+    pub fn cached(&self) -> CacheUse {
         *self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

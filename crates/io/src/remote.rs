@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::cache::listed;
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
 use crate::url::{Protocol, RemoteEntry, is_foreign, protocol, public};
 use crate::{
-    ByteSink, ByteSource, HttpSink, IoError, ObjectSink, OriginSource, Settings, XrootdSink,
+    ByteSink, ByteSource, HttpSink, IoError, ObjectSink, OriginSource, Settings, SourceCost,
+    SourceMeta, XrootdSink,
 };
 
 /// Opens a file of a scheme that is not known here.
@@ -90,6 +92,26 @@ pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>
     })
 }
 
+/// The state of a file, by a request that brings none of its bytes; none if its protocol has no request that is shorter
+/// than opening it, or if it fails.
+pub(crate) fn state_of(url: &str, settings: &Settings) -> Result<Option<SourceMeta>, IoError> {
+    match protocol_by(url, settings)? {
+        Some(Protocol::Http) => source::state_of_http(url, settings),
+        Some(Protocol::Object(_)) => source::state_of_object(url, settings),
+        _ => Ok(None),
+    }
+}
+
+/// How requests to files of a URL's protocol are cut.
+pub(crate) fn usual_cost(url: &str) -> SourceCost {
+    match protocol(url) {
+        Some(Protocol::Xrootd) => XrootdSource::cost(),
+        Some(Protocol::Http) => HttpSource::cost(),
+        Some(Protocol::Object(_)) => ObjectSource::cost(),
+        _ => SourceCost::default(),
+    }
+}
+
 /// Makes a file of a server, to be written.
 ///
 /// # Errors
@@ -123,6 +145,10 @@ fn unknown(url: &str) -> IoError {
 /// # Errors
 /// If its server has no listings, the directory does not exist or may not be read, or no server answers.
 pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
+    listed(url, settings, || list_now(url, settings))
+}
+
+fn list_now(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let mut found = match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),
         Some(Protocol::Http) => source::list_http(url, settings),

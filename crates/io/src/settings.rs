@@ -130,6 +130,30 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "size in bytes of the parts of an upload to an object store (16 MiB)",
     ),
     (
+        "cache",
+        "directory for cached parts of remote files, and its maximum size: DIR or DIR:SIZE, or off (off; 20 GiB)",
+    ),
+    (
+        "cache_key",
+        "what a cached file is known by: url, or logical: its path from cache_prefix on, whatever the server (url)",
+    ),
+    (
+        "cache_prefix",
+        "where the logical name begins in the path of a URL (/store/)",
+    ),
+    (
+        "cache_list_ttl",
+        "time in seconds for which listings of servers, and the states of cached files, are not asked for again (0)",
+    ),
+    (
+        "lazy_download",
+        "size in bytes of chunks that are downloaded whole to a temporary file when something of them is read (none)",
+    ),
+    (
+        "immutable",
+        "whether cached files never change and are used without asking the server (false)",
+    ),
+    (
         "spool_folder",
         "directory for files that are sent as a whole after writing (the directory for temporary files)",
     ),
@@ -150,6 +174,12 @@ pub const SETTINGS_FOR_ALL: &[&str] = &[
     "largest_gap",
     "largest_request",
     "largest_vector",
+    "cache",
+    "cache_key",
+    "cache_prefix",
+    "cache_list_ttl",
+    "lazy_download",
+    "immutable",
 ];
 
 /// Numeric settings for which 0 would block all work.
@@ -163,6 +193,7 @@ const ABOVE_ZERO: &[&str] = &[
     "in_flight",
     "largest_request",
     "largest_vector",
+    "lazy_download",
 ];
 
 /// Bytes per second; with 128 concurrent requests, less than any usable connection.
@@ -249,7 +280,7 @@ impl Settings {
 
     /// Checks that boolean settings are valid, even if no protocol uses them.
     fn check_flags(&self) -> Result<(), IoError> {
-        let flags = ["checksums", "anonymous", "partial_lists"];
+        let flags = ["checksums", "anonymous", "partial_lists", "immutable"];
         for name in flags.iter().filter(|name| self.given.contains_key(**name)) {
             self.flag(name)?;
         }
@@ -286,6 +317,17 @@ impl Settings {
         Self {
             url: public(url),
             ..Self::default()
+        }
+    }
+
+    /// The same settings, with another value of one.
+    #[must_use]
+    pub fn but(&self, name: &str, value: &str) -> Self {
+        let mut given = BTreeMap::clone(&self.given);
+        given.insert(name.to_owned(), value.to_owned());
+        Self {
+            given: Arc::new(given),
+            url: self.url.clone(),
         }
     }
 
@@ -412,6 +454,12 @@ impl Settings {
             concurrency: self.number("concurrency")?.unwrap_or(own.concurrency),
             ..own
         })
+    }
+
+    /// The error of an invalid setting.
+    pub(crate) fn invalid(&self, what: String) -> IoError {
+        let url = self.url.clone();
+        IoError::Setting { url, what }
     }
 
     /// The bearer token from the settings.
@@ -604,7 +652,7 @@ fn on_one_line(error: &toml::de::Error, text: &str) -> String {
 
 /// Normalizes a URL or a prefix of one: schemes and servers in lower case, without the default port, and XRootD paths
 /// after a single slash.
-fn comparable(url: &str) -> String {
+pub(crate) fn comparable(url: &str) -> String {
     let Some((_, rest)) = url.split_once("://").filter(|_| !is_foreign(url)) else {
         return url.to_owned();
     };

@@ -15,6 +15,12 @@ pub fn sources<'py>(py: Python<'py>, usages: &[Usage]) -> PyResult<Bound<'py, Py
         dict.set_item("size", usage.size)?;
         dict.set_item("requests", usage.traffic.requests)?;
         dict.set_item("retries", usage.traffic.retries)?;
+        let cache = usage.cached;
+        dict.set_item("cache_hits", cache.hits)?;
+        dict.set_item("cache_misses", cache.misses)?;
+        dict.set_item("cache_bytes", cache.hit_bytes)?;
+        dict.set_item("fetched_bytes", cache.fetched_bytes)?;
+        dict.set_item("bad_entries", cache.bad)?;
         dict.set_item("vectors", usage.metered.vectors)?;
         dict.set_item("ranges", usage.metered.ranges)?;
         dict.set_item("bytes_read", usage.metered.bytes)?;

@@ -67,6 +67,13 @@ class SourceMetrics(Value):
         between ranges.
     failed : int
         Number of vector reads that failed after all retries.
+    cache_hits, cache_misses : int
+        With a cache of remote files: number of ranges that were in it completely, and of the others. The numbers above
+        are only of what was not in the cache.
+    cache_bytes, fetched_bytes : int
+        Bytes that came from the cache, and bytes that were read from the server to be kept in it.
+    bad_entries : int
+        Number of damaged entries of the cache, which were replaced.
     waiting_seconds : float
         Time in vector reads, in seconds, summed over threads.
     spans : tuple of Request
@@ -82,6 +89,11 @@ class SourceMetrics(Value):
     bytes_read: int = 0
     bytes_used: int = 0
     failed: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_bytes: int = 0
+    fetched_bytes: int = 0
+    bad_entries: int = 0
     waiting_seconds: float = 0.0
     spans: tuple[Request, ...] = ()
 

@@ -34,6 +34,7 @@ def open(
     verify_checksums: bool = True,
     memory_map: bool = True,
     allow_missing: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> NTuple:
@@ -65,6 +66,9 @@ def open(
         Whether local files may be mapped into memory.
     allow_missing : bool
         Whether files without the ntuple are skipped.
+    cache : str or path, optional
+        A directory that keeps what is read from servers, with its maximum size if it is a string:
+        ``"/scratch/fb-cache:50GB"``; ``"off"`` for none. The same as ``storage_options={"cache": …}``.
     storage_options : dict, optional
         Settings for access to servers, as ``{"request_timeout": 20, "largest_gap": "4 KiB"}``: names and values as
         in the guide on remote files. They take precedence over environment variables and the settings file.
@@ -100,6 +104,8 @@ def open(
     'Events'
     """
     check_open_options(options)
+    if cache is not None:
+        storage_options = {**(storage_options or {}), "cache": os.fspath(cache)}
     return open_pairs(
         resolve(files, storage_options),
         threads=threads,

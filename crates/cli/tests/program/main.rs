@@ -8,6 +8,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod cache;
 mod convert;
 mod copy;
 mod errors;

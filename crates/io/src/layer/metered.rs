@@ -41,11 +41,10 @@ impl MeteredSource {
     }
 
     fn note(&self, start: Instant, read: &[Range<u64>], is_answered: bool) {
-        if read.is_empty() {
-            return;
-        }
         let meter = &self.inner.meter;
-        meter.note(self.stage, start, read, is_answered);
+        if !read.is_empty() {
+            meter.note(self.stage, start, read, is_answered);
+        }
         if let Some(cached) = self.inner.source.cached() {
             meter.note_cached(cached);
         }

@@ -13,7 +13,7 @@ pub(crate) use at_exit::report_if_set;
 pub use at_exit::{ReportTo, report_at_exit};
 use process::Figures;
 
-use crate::meter::{Cached, Traffic};
+use crate::meter::{CacheUse, Traffic};
 use crate::usage::{Process, ServerTotals, process_totals};
 
 /// What this process has read so far.
@@ -107,7 +107,7 @@ impl Report {
                 "hits": cached.hits,
                 "misses": cached.misses,
                 "hit_rate": hit_rate(cached),
-                "bytes": cached.bytes,
+                "bytes": cached.hit_bytes,
             },
             "rates": rates,
             "servers": serde_json::Map::from_iter(servers),
@@ -154,7 +154,7 @@ fn seconds(time: SystemTime) -> f64 {
 
 /// The share of ranges that a cache had; none if there was no cache.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn hit_rate(cached: Cached) -> Option<f64> {
+fn hit_rate(cached: CacheUse) -> Option<f64> {
     let all = cached.hits + cached.misses;
     (all > 0).then(|| cached.hits as f64 / all as f64)
 }

@@ -57,7 +57,7 @@ impl Report {
                 "cache_bytes_total",
                 "counter",
                 "Bytes from a cache.",
-                real(totals.cached.bytes),
+                real(totals.cached.hit_bytes),
             ),
             (
                 "user_seconds_total",

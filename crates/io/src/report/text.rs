@@ -30,7 +30,7 @@ impl Report {
             let _ = writeln!(
                 out,
                 "{} from the cache, {} from servers ({} % of ranges were cached)",
-                bytes(cached.bytes),
+                bytes(cached.hit_bytes),
                 bytes(all.reads.bytes()),
                 three(rate * 100.0)
             );

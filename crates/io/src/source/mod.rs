@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::IoError;
-use crate::meter::{Cached, Meter, Opening, Stage, Traffic};
+use crate::meter::{CacheUse, Meter, Opening, Stage, Traffic};
 
 mod handles;
 mod http;
@@ -19,16 +19,17 @@ mod memory;
 mod object;
 mod xrootd;
 
-pub(crate) use map::is_local;
+pub(crate) use map::{is_local, map as map_file};
 
 pub use http::{HttpError, HttpSource};
 pub(crate) use http::{
     HttpProbe, HttpUpload, list as list_http, probe as http_probe, start as http_start,
+    state_of as state_of_http,
 };
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;
-pub(crate) use object::list as list_objects;
+pub(crate) use object::{list as list_objects, state_of as state_of_object};
 pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 
@@ -79,6 +80,12 @@ pub trait ByteSource: Send + Sync + Debug {
         self.inner()?.peek(range)
     }
 
+    /// Whether the source or a layer has the bytes of `range`, so that its server is not asked for them.
+    fn holds(&self, range: &Range<u64>) -> bool {
+        let in_memory = self.peek(range).is_some();
+        in_memory || self.inner().is_some_and(|inner| inner.holds(range))
+    }
+
     /// The file behind the source, if it is local.
     fn file(&self) -> Option<Result<Arc<File>, IoError>> {
         self.inner()?.file()
@@ -101,7 +108,7 @@ pub trait ByteSource: Send + Sync + Debug {
     }
 
     /// What a cache served in place of the server; none without a cache.
-    fn cached(&self) -> Option<Cached> {
+    fn cached(&self) -> Option<CacheUse> {
         self.inner()?.cached()
     }
 
@@ -279,6 +286,9 @@ const MOST_GAPS: u64 = 4;
 /// How requests to a source should be split, for [`coalesce`](crate::coalesce) and schedulers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceCost {
+    /// Whether ranges are merged into requests before they are read. If not, the source gets them as they are wanted, and
+    /// merges them itself.
+    pub merges: bool,
     /// The largest gap between two ranges, in bytes, that is cheaper to read than to skip.
     pub largest_gap: u64,
     /// Maximum bytes in such gaps, in percent of the requested bytes; unlimited if `None`. Without a limit, pages of a
@@ -300,6 +310,7 @@ impl Default for SourceCost {
     /// Costs of an unknown source.
     fn default() -> Self {
         Self {
+            merges: true,
             largest_gap: 64 << 10,
             most_gaps: Some(MOST_GAPS),
             largest_request: 16 << 20,

@@ -81,6 +81,24 @@ impl ObjectSource {
         }))
     }
 
+    /// How requests are cut.
+    pub(crate) fn cost() -> SourceCost {
+        SourceCost {
+            // Pages of a column have 48 kB on average: with such gaps between all of them, 1.04 times the needed bytes
+            // are read. Larger gaps would save time: a request costs 150 ms / 32, in which 32 × 85 MB/s transfer 13 MB.
+            largest_gap: 2 << 10,
+            // After 150 ms, a request has 85 MB/s. 8 MiB take 250 ms, or 34 MB/s per request; 8 of them fill the
+            // read-ahead (64 MiB) with 270 MB/s. With 16 MiB, only 4 fit: 190 MB/s. With 2 MiB, 32 fit: 380 MB/s, at
+            // four times the price of requests.
+            largest_request: 8 << 20,
+            // a vector read waits for all its ranges before any is decoded
+            most_ranges: 16,
+            concurrency: 8,
+            largest_vector: 64 << 20,
+            ..SourceCost::default()
+        }
+    }
+
     fn store(&self) -> Result<Arc<Store>, IoError> {
         self.store
             .get(|| object::store(&self.address, &self.options))
@@ -309,6 +327,20 @@ async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
     })
 }
 
+/// The state of an object, without its bytes; none if the store fails: opening will say why.
+pub(crate) fn state_of(url: &str, settings: &Settings) -> Result<Option<SourceMeta>, IoError> {
+    let address = Address::parse(url)?;
+    let options = Options::of(&address, settings)?;
+    let store = object::store(&address, &options)?;
+    let ends = Ends {
+        store: &store,
+        address: &address,
+        traffic: &Arc::default(),
+    };
+    let asking = within(&address.url, options.limits.total_timeout, ends.head());
+    Ok(wait_for(&address.url, asking)??.ok())
+}
+
 /// The entries of a directory in a bucket: keys with its prefix, up to the next slash.
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let address = Address::parse(url)?;
@@ -343,23 +375,9 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 
 impl ByteSource for ObjectSource {
     fn info(&self) -> SourceInfo<'_> {
-        let cost = SourceCost {
-            // Pages of a column have 48 kB on average: with such gaps between all of them, 1.04 times the needed bytes
-            // are read. Larger gaps would save time: a request costs 150 ms / 32, in which 32 × 85 MB/s transfer 13 MB.
-            largest_gap: 2 << 10,
-            // After 150 ms, a request has 85 MB/s. 8 MiB take 250 ms, or 34 MB/s per request; 8 of them fill the
-            // read-ahead (64 MiB) with 270 MB/s. With 16 MiB, only 4 fit: 190 MB/s. With 2 MiB, 32 fit: 380 MB/s, at
-            // four times the price of requests.
-            largest_request: 8 << 20,
-            // a vector read waits for all its ranges before any is decoded
-            most_ranges: 16,
-            concurrency: 8,
-            largest_vector: 64 << 20,
-            ..SourceCost::default()
-        };
         SourceInfo {
             opening: Some(&self.opening),
-            ..SourceInfo::new(&self.address.url, &self.meta, cost)
+            ..SourceInfo::new(&self.address.url, &self.meta, Self::cost())
         }
     }
 

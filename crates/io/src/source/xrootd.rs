@@ -98,6 +98,18 @@ impl XrootdSource {
         }))
     }
 
+    /// How requests are cut.
+    pub(crate) fn cost() -> SourceCost {
+        SourceCost {
+            // a multiple of an element header: elements cost almost nothing
+            largest_gap: 512,
+            largest_request: 64 << 20,
+            most_ranges: 1024,
+            concurrency: 8,
+            ..SourceCost::default()
+        }
+    }
+
     fn file(&self) -> Result<Arc<File>, IoError> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.0 != process() {
@@ -188,15 +200,7 @@ pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
 
 impl ByteSource for XrootdSource {
     fn info(&self) -> SourceInfo<'_> {
-        let cost = SourceCost {
-            // a multiple of an element header: elements cost almost nothing
-            largest_gap: 512,
-            largest_request: 64 << 20,
-            most_ranges: 1024,
-            concurrency: 8,
-            ..SourceCost::default()
-        };
-        SourceInfo::new(&self.url, &self.meta, cost)
+        SourceInfo::new(&self.url, &self.meta, Self::cost())
     }
 
     fn inner(&self) -> Option<&dyn ByteSource> {
@@ -214,7 +218,10 @@ impl ByteSource for XrootdSource {
     fn traffic(&self) -> Option<Traffic> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (requests, retries) = file.1.asked();
-        Some(Traffic { requests, retries })
+        Some(Traffic {
+            requests,
+            retries,
+        })
     }
 
     fn server(&self) -> Option<String> {

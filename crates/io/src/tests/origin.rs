@@ -34,7 +34,7 @@ fn memory(url: &str, settings: &Settings) -> Arc<dyn ByteSource> {
 fn a_recorded_source_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let settings = recorded_to(&folder.path().join("trace.csv"));
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let open = || Ok(MemorySource::new("mem:content", content) as _);
         OriginSource::open("mem:content", &settings, open).unwrap()
     });

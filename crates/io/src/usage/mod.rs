@@ -13,7 +13,7 @@ pub use rates::Rates;
 pub(crate) use text::{BINS, counted, mean, peak, percent, rate_lines, three};
 pub use text::{plot, summary};
 
-use crate::meter::{Cached, Meter, Metered, Span, Traffic};
+use crate::meter::{CacheUse, Meter, Metered, Span, Traffic};
 use crate::{ByteSource, SourceInfo};
 
 /// The reads of one source.
@@ -28,7 +28,7 @@ pub struct Usage {
     /// What its server was asked; for sources without counters, each range is a request.
     pub traffic: Traffic,
     /// What a cache served in place of its server.
-    pub cached: Cached,
+    pub cached: CacheUse,
     /// The reads, the first ones of very many.
     pub spans: Vec<Span>,
 }
@@ -70,7 +70,7 @@ pub struct Totals {
     /// Sums of the requests.
     pub traffic: Traffic,
     /// Sums of what caches served.
-    pub cached: Cached,
+    pub cached: CacheUse,
     /// Bytes over time.
     pub rates: Rates,
 }
@@ -108,7 +108,7 @@ impl Totals {
             size: 0,
             metered: Metered::NONE,
             traffic: Traffic::NONE,
-            cached: Cached::NONE,
+            cached: CacheUse::NONE,
             rates: Rates::since(origin),
         }
     }

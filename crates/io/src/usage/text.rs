@@ -149,7 +149,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::{Cached, Metered, Traffic};
+    use crate::meter::{CacheUse, Metered, Traffic};
     use crate::{Span, Stage};
 
     fn usage() -> Usage {
@@ -175,7 +175,7 @@ mod tests {
                 requests: 2,
                 retries: 1,
             },
-            cached: Cached::default(),
+            cached: CacheUse::default(),
             spans: vec![
                 span(5, vec![0..1000]),
                 span(7, vec![2000..3000, 4000..6000]),

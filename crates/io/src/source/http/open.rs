@@ -152,6 +152,16 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
     }
 }
 
+/// The version of a file as the server reports it without sending bytes.
+pub(super) async fn version(call: Call<'_>) -> Option<Version> {
+    let host = call.client.host(&call.target.place());
+    let _permit = host.permits.acquire().await;
+    let asked = Question::new(Method::HEAD, "reading the state (HEAD)".to_owned());
+    let answer = call.ask(&asked).await.ok()?;
+    let length = answer::length(answer.headers()).filter(|_| answer.status() == 200)?;
+    Some(Version::of(length, answer.headers()))
+}
+
 /// Requests the size of a file from a server that does not send it with ranges.
 async fn size(call: Call<'_>) -> Result<u64, Failure> {
     let asked = Question::new(Method::HEAD, "reading the size (HEAD)".to_owned());

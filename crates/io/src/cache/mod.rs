@@ -1,0 +1,329 @@
+//! A cache of remote files in a directory, which any number of processes and threads read and fill at once.
+//!
+//! The directory is all that they share: there is no server, no lock, and nothing is locked to read what is held.
+//! docs/specs/cache.md draws its files, docs/design/012-shared-cache.md gives the reasons.
+//!
+//! | module | |
+//! |---|---|
+//! | `format` | the records of an index |
+//! | `index` | which ranges are held |
+//! | `segment`, `writer`, `writer_id` | the files with the bytes: reading and writing them, and who writes |
+//! | `room` | the limit, and what is removed to keep it |
+//! | `about` | names of directories, and what is in them |
+//! | `file` | what a process knows of one file |
+//! | `reading` | a vector read through the cache |
+//! | `lists` | lists of servers' directories |
+//! | `manage` | what `fb cache` does |
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+
+use crate::runtime::PerProcess;
+use crate::settings::comparable;
+use crate::units::parse_bytes;
+use crate::url::{Protocol, protocol, public};
+use crate::{IoError, Settings, SourceCost, SourceMeta};
+
+mod about;
+mod file;
+mod format;
+mod index;
+mod lists;
+mod manage;
+mod reading;
+mod room;
+mod segment;
+mod writer;
+mod writer_id;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use lists::listed;
+pub use manage::{CacheEntry, CachePruned, CacheStatus, CacheVerified};
+pub(crate) use reading::Counts;
+
+use about::About;
+use file::FileCache;
+use reading::{Fetch, Reading};
+use room::Room;
+
+/// The limit of a directory for which none is given.
+pub(crate) const USUAL_LIMIT: u64 = 20 << 30;
+
+/// A smaller limit is no cache.
+const LEAST_LIMIT: u64 = 1 << 20;
+
+/// A cache directory as settings name it: `DIR` or `DIR:SIZE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheFolder {
+    /// The directory.
+    pub path: PathBuf,
+    /// The most bytes in it.
+    pub limit: u64,
+}
+
+impl CacheFolder {
+    /// The directory that settings name; none if they name none, or `off`.
+    ///
+    /// # Errors
+    /// If it has no name, or its limit is too small.
+    pub fn of(settings: &Settings) -> Result<Option<Self>, IoError> {
+        let Some(text) = settings.text("cache")? else {
+            return Ok(None);
+        };
+        if ["", "off", "none", "false", "0"].contains(&text.to_lowercase().as_str()) {
+            return Ok(None);
+        }
+        let split = text.rsplit_once(':');
+        let sized = split.and_then(|(path, size)| Some((path, parse_bytes(size)?)));
+        let (path, limit) = sized.unwrap_or((&text, USUAL_LIMIT));
+        if path.is_empty() || limit < LEAST_LIMIT {
+            let what = format!(
+                "invalid cache {text:?}: expected DIR or DIR:SIZE with at least 1 MiB, e.g. /scratch/fb-cache:50GB"
+            );
+            return Err(settings.invalid(what));
+        }
+        let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
+            Some((rest, home)) => home.join(rest),
+            None => PathBuf::from(path),
+        };
+        // a process may change its directory
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Ok(Some(Self { path, limit }))
+    }
+}
+
+/// What a file is called in a cache.
+#[derive(Debug, Clone)]
+pub(crate) struct CacheKey {
+    folder: CacheFolder,
+    key: String,
+    url: String,
+    is_logical: bool,
+    /// Whether the file never changes.
+    pub is_immutable: bool,
+    /// For so long after it was looked at, a state counts as that of the file.
+    lasts: Duration,
+}
+
+/// What all files of a process share.
+#[derive(Default)]
+struct Shared {
+    rooms: BTreeMap<PathBuf, (u64, Arc<Room>)>,
+    files: BTreeMap<PathBuf, Weak<FileCache>>,
+}
+
+static SHARED: PerProcess<Arc<Mutex<Shared>>> = PerProcess::new();
+
+/// The cache of a file in one state.
+pub(crate) struct CachedFile {
+    folder: CacheFolder,
+    place: PathBuf,
+    about: About,
+    /// A process that was forked has its own segments.
+    file: PerProcess<Arc<FileCache>>,
+}
+
+impl std::fmt::Debug for CachedFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("CachedFile").field(&self.place).finish()
+    }
+}
+
+impl CacheKey {
+    /// The cache of a URL; none if its settings name none.
+    ///
+    /// # Errors
+    /// If a setting is invalid.
+    pub fn of(url: &str, settings: &Settings) -> Result<Option<Self>, IoError> {
+        let by_name = settings
+            .text("cache_key")?
+            .unwrap_or_else(|| "url".to_owned());
+        let Some(folder) = CacheFolder::of(settings)? else {
+            return Ok(None);
+        };
+        let shown = public(url);
+        let logical = match by_name.as_str() {
+            "url" => None,
+            "logical" => {
+                let prefix = settings.text("cache_prefix")?;
+                logical_name(&shown, prefix.as_deref().unwrap_or("/store/"))
+            }
+            _ => {
+                let what = format!("invalid cache_key {by_name:?}: expected url or logical");
+                return Err(settings.invalid(what));
+            }
+        };
+        let is_logical = logical.is_some();
+        let key = match logical {
+            Some(name) => name,
+            None => comparable(&shown) + &endpoint(url, settings)?,
+        };
+        Ok(Some(Self {
+            folder,
+            key,
+            url: shown,
+            is_logical,
+            is_immutable: settings.flag("immutable")?,
+            lasts: settings.seconds("cache_list_ttl")?.unwrap_or_default(),
+        }))
+    }
+
+    fn file_folder(&self) -> PathBuf {
+        about::folder_of(&self.folder.path, &self.key)
+    }
+
+    /// The states of the file that are held, the newest first.
+    pub fn states(&self) -> Vec<SourceMeta> {
+        let found = about::states(&self.file_folder(), &self.key);
+        found.into_iter().map(|(about, _)| about.meta).collect()
+    }
+
+    /// A state that needs no look at the server: any one of a file that never changes, or one that was looked at lately.
+    pub fn trusted(&self) -> Option<SourceMeta> {
+        let mut found = about::states(&self.file_folder(), &self.key).into_iter();
+        let is_young = |path: &Path| lists::is_younger(&path.join(about::FILE), self.lasts);
+        let (about, _) = found.find(|(_, path)| self.is_immutable || is_young(path))?;
+        Some(about.meta)
+    }
+
+    /// Notes that the file was looked at, and is in this state.
+    pub fn note_seen(&self, meta: &SourceMeta) {
+        if self.lasts.is_zero() {
+            return;
+        }
+        for (about, path) in about::states(&self.file_folder(), &self.key) {
+            let file = std::fs::File::options()
+                .write(true)
+                .open(path.join(about::FILE));
+            if let (true, Ok(file)) = (about.meta == *meta, file) {
+                let _ = file.set_modified(SystemTime::now());
+            }
+        }
+    }
+
+    /// The cache of the file in this state; none if nothing tells it from others.
+    pub fn file(&self, meta: &SourceMeta) -> Option<CachedFile> {
+        let about = About {
+            key: self.key.clone(),
+            url: self.url.clone(),
+            meta: meta.clone(),
+            since: writer_id::now(),
+        };
+        let is_certain = self.is_logical || self.is_immutable;
+        let place = about.folder(&self.file_folder(), false);
+        let place = match self.is_logical {
+            true => about.folder(&self.file_folder(), true),
+            false => place.or_else(|| about.folder(&self.file_folder(), is_certain)),
+        };
+        Some(CachedFile {
+            folder: self.folder.clone(),
+            place: place?,
+            about,
+            file: PerProcess::new(),
+        })
+    }
+
+    /// Forgets a state which is not that of the file any more.
+    pub fn forget(&self, meta: &SourceMeta) {
+        for (about, path) in about::states(&self.file_folder(), &self.key) {
+            if about.meta == *meta {
+                let _ = std::fs::remove_file(path.join(about::FILE));
+            }
+        }
+    }
+}
+
+/// The part of a URL's path from a prefix on: the name that the file has at any site.
+fn logical_name(url: &str, prefix: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let path = rest.get(rest.find('/')?..)?;
+    let at = path.find(prefix)?;
+    path.get(at..).map(str::to_owned)
+}
+
+/// What else says which file a URL of an object store means.
+fn endpoint(url: &str, settings: &Settings) -> Result<String, IoError> {
+    let mut out = String::new();
+    if matches!(protocol(url), Some(Protocol::Object(_))) {
+        for name in ["endpoint", "profile"] {
+            if let Some(value) = settings.text(name)? {
+                out += &format!(" {name}={}", public(&value));
+            }
+        }
+    }
+    Ok(out)
+}
+
+impl CachedFile {
+    fn open(&self) -> Arc<FileCache> {
+        let opened = self.file.get(|| {
+            let shared = SHARED.get(|| Ok::<_, Infallible>(Arc::default()))?;
+            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok::<_, Infallible>(shared.file(&self.folder, &self.place, &self.about))
+        });
+        opened.unwrap_or_else(|never| match never {})
+    }
+
+    pub fn holds(&self, range: &Range<u64>) -> bool {
+        self.open().holds(range)
+    }
+
+    /// The ranges of which something is missing.
+    pub fn missing(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let file = self.open();
+        let missing = ranges.iter().filter(|range| !file.holds(range));
+        missing.cloned().collect()
+    }
+
+    /// Reads ranges, what is missing by `fetch`.
+    pub fn read(
+        &self,
+        ranges: &[Range<u64>],
+        (url, cost, counts): (&str, &SourceCost, &Counts),
+        fetch: Fetch<'_>,
+    ) -> Result<Vec<Bytes>, IoError> {
+        let file = self.open();
+        let reading = Reading {
+            file: &file,
+            url,
+            cost,
+            counts,
+            fetch,
+        };
+        reading.read(ranges)
+    }
+
+    pub fn reject(&self, range: &Range<u64>) -> u64 {
+        self.open().reject(range)
+    }
+}
+
+impl Shared {
+    fn file(&mut self, folder: &CacheFolder, place: &Path, about: &About) -> Arc<FileCache> {
+        if let Some(known) = self.files.get(place).and_then(Weak::upgrade) {
+            return known;
+        }
+        self.files.retain(|_, file| file.strong_count() > 0);
+        let room = match self.rooms.get(&folder.path) {
+            Some((limit, room)) if *limit == folder.limit => room.clone(),
+            _ => {
+                let room = Arc::new(Room::new(&folder.path, folder.limit));
+                let entry = (folder.limit, room.clone());
+                self.rooms.insert(folder.path.clone(), entry);
+                room
+            }
+        };
+        let file = FileCache::new(room, &folder.path, place, about.clone());
+        let file = Arc::new(file);
+        self.files.insert(place.to_owned(), Arc::downgrade(&file));
+        file
+    }
+}

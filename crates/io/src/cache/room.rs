@@ -1,0 +1,344 @@
+//! The limit of a cache directory, and which segments make room for new ones.
+//!
+//! A process that writes takes a grant of some bytes before: a file in `writers` that is so long. Then it adds up all
+//! files of the directory, and removes segments until these and all grants are within the limit. So the limit holds
+//! whoever writes at the same time: each process has seen the grants that were taken before its own.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use super::format::{Header, Hits, RECORD, WriterId};
+use super::segment::{make_folder, name, new_file, number_of_index};
+use super::writer_id::{now, random};
+use crate::runtime::process;
+
+/// Of so many segments, the one that was of least use is removed.
+const SAMPLES: usize = 8;
+
+/// Grants of writers on other machines count for so long after they were taken.
+const GRANT_LASTS: Duration = Duration::from_secs(3600);
+
+/// The name of the directory with the grants.
+const WRITERS: &str = "writers";
+
+/// The name of the directory with lists of servers' directories.
+pub(super) const LISTS: &str = "lists";
+
+/// The name of a file that keeps the segments beside it, or one level below, from being removed.
+pub(super) const PINNED: &str = "pinned";
+
+/// Lists are removed when they are so old, whatever their time to live.
+const LISTS_LAST: Duration = Duration::from_secs(86_400);
+
+/// What a process may still write to a cache directory.
+#[derive(Debug)]
+pub(super) struct Room {
+    folder: PathBuf,
+    limit: u64,
+    grant: Mutex<Grant>,
+}
+
+#[derive(Debug)]
+struct Grant {
+    file: PathBuf,
+    owner: u32,
+    left: u64,
+}
+
+/// A segment of a directory.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// The directory of the state of its file.
+    pub folder: PathBuf,
+    pub number: u64,
+    pub bytes: u64,
+    pub is_pinned: bool,
+}
+
+/// What is in a cache directory.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub segments: Vec<Found>,
+    /// Bytes of all files, grants included.
+    pub bytes: u64,
+    /// Bytes of the grants.
+    pub granted: u64,
+}
+
+impl Found {
+    /// The paths of its index and its data.
+    pub fn files(&self) -> [PathBuf; 2] {
+        let place = |end: &str| self.folder.join(format!("{}.{end}", name(self.number)));
+        [place("index"), place("data")]
+    }
+
+    /// Removes it. Processes that have its bytes in memory keep them.
+    pub fn remove(&self) {
+        for file in self.files() {
+            let _ = fs::remove_file(file);
+        }
+        // the directories of files of which nothing is left
+        let is_empty = |folder: &Path| {
+            let names = fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut names = names.map(|entry| entry.file_name());
+            names.all(|name| name == super::about::FILE)
+        };
+        if is_empty(&self.folder) {
+            let _ = fs::remove_file(self.folder.join(super::about::FILE));
+            let _ = fs::remove_dir(&self.folder);
+            let _ = self.folder.parent().map(fs::remove_dir);
+        }
+    }
+
+    /// Bytes that came from it.
+    fn hits(&self) -> Hits {
+        let [index, _] = self.files();
+        let mut start = [0; 2 * RECORD];
+        let read = File::open(index).and_then(|mut file| file.read_exact(&mut start));
+        match read.ok().and_then(|()| Header::parse(&start)) {
+            Some(_) => Hits::parse(&start),
+            // what is no segment is of no use
+            None => Hits::default(),
+        }
+    }
+
+    /// The hits for each of its bytes, in 1024ths.
+    fn worth(&self, now: u64) -> u128 {
+        u128::from(self.hits().aged(now)) * 1024 / u128::from(self.bytes.max(1))
+    }
+
+    /// Lets its hits count for less: it was not removed this time.
+    fn fade(&self, now: u64) {
+        let bytes = self.hits().aged(now) / 4 * 3;
+        let [index, _] = self.files();
+        if bytes > 0
+            && let Ok(file) = File::options().write(true).open(index)
+        {
+            let _ = file.write_all_at(&Hits { bytes, time: now }.bytes(), RECORD as u64);
+        }
+    }
+}
+
+/// The names in a directory, and their paths; none if it does not exist.
+pub(super) fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    found.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+}
+
+/// Whether a directory of the cache was named by it: by a hash.
+pub(super) fn is_hash(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|c| c.is_ascii_hexdigit())
+}
+
+/// Adds up a cache directory, and clears away what nobody needs: grants of processes that have ended, and old lists.
+pub(super) fn scan(folder: &Path) -> Scan {
+    let mut scan = Scan::default();
+    for (name, path) in entries(folder) {
+        match name.as_str() {
+            WRITERS => scan_grants(&path, &mut scan),
+            LISTS => scan_lists(&path, &mut scan),
+            name if is_hash(name) => {
+                let is_pinned = path.join(PINNED).exists();
+                for (name, path) in entries(&path) {
+                    if is_hash(&name) {
+                        scan_state(&path, is_pinned, &mut scan);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    scan
+}
+
+fn scan_state(folder: &Path, is_pinned: bool, scan: &mut Scan) {
+    let is_pinned = is_pinned || folder.join(PINNED).exists();
+    for (file, path) in entries(folder) {
+        let Ok(meta) = fs::metadata(&path) else {
+            continue;
+        };
+        scan.bytes = scan.bytes.saturating_add(meta.len());
+        let index = file
+            .strip_suffix(".data")
+            .map(|stem| format!("{stem}.index"));
+        // bytes without an index are of no use, and count as a segment
+        let (number, is_data) = match index {
+            Some(index) if folder.join(&index).exists() => (number_of_index(&index), true),
+            Some(index) => (number_of_index(&index), false),
+            None => (number_of_index(&file), false),
+        };
+        if let Some(number) = number.filter(|_| !is_data) {
+            let data = folder.join(format!("{}.data", name(number)));
+            let more = fs::metadata(data).map_or(0, |meta| meta.len());
+            let bytes = if file.ends_with(".data") {
+                meta.len()
+            } else {
+                meta.len() + more
+            };
+            scan.segments.push(Found {
+                folder: folder.to_owned(),
+                number,
+                bytes,
+                is_pinned,
+            });
+        }
+    }
+}
+
+fn scan_grants(folder: &Path, scan: &mut Scan) {
+    for (_, path) in entries(folder) {
+        let Ok(meta) = fs::metadata(&path) else {
+            continue;
+        };
+        let mut start = [0; RECORD];
+        let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
+        let header = read.ok().and_then(|()| Header::parse(&start));
+        let age = meta
+            .modified()
+            .ok()
+            .and_then(|time| SystemTime::now().duration_since(time).ok());
+        let is_old = age.is_some_and(|age| age > GRANT_LASTS);
+        if is_old || header.is_some_and(|header| header.writer.is_gone()) {
+            let _ = fs::remove_file(&path);
+        } else {
+            scan.granted = scan.granted.saturating_add(meta.len());
+            scan.bytes = scan.bytes.saturating_add(meta.len());
+        }
+    }
+}
+
+fn scan_lists(folder: &Path, scan: &mut Scan) {
+    for (_, path) in entries(folder) {
+        let Ok(meta) = fs::metadata(&path) else {
+            continue;
+        };
+        let age = meta
+            .modified()
+            .ok()
+            .and_then(|time| SystemTime::now().duration_since(time).ok());
+        if age.is_some_and(|age| age > LISTS_LAST) {
+            let _ = fs::remove_file(&path);
+        } else {
+            scan.bytes = scan.bytes.saturating_add(meta.len());
+        }
+    }
+}
+
+/// Removes segments until a directory has no more than `limit` bytes. Returns whether it does.
+pub(super) fn make_room(mut scan: Scan, limit: u64) -> bool {
+    scan.segments.retain(|found| !found.is_pinned);
+    let (mut state, now) = (random(), now());
+    while scan.bytes > limit {
+        let n = scan.segments.len();
+        let Ok(count) = u64::try_from(n) else {
+            return false;
+        };
+        let mut draw = || {
+            // any generator does; this one is splitmix64
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let drawn = (mixed ^ (mixed >> 31)).checked_rem(count)?;
+            let at = usize::try_from(drawn).ok()?;
+            Some((scan.segments.get(at)?.worth(now), at))
+        };
+        let sampled: Vec<(u128, usize)> = (0..SAMPLES).map_while(|_| draw()).collect();
+        let Some((_, at)) = sampled.iter().copied().min_by_key(|(worth, _)| *worth) else {
+            return false;
+        };
+        // what is not used any more loses its rank to what is
+        let others: BTreeSet<usize> = sampled.iter().map(|(_, other)| *other).collect();
+        for other in others.iter().filter(|other| **other != at) {
+            if let Some(other) = scan.segments.get(*other) {
+                other.fade(now);
+            }
+        }
+        let found = scan.segments.swap_remove(at);
+        found.remove();
+        scan.bytes = scan.bytes.saturating_sub(found.bytes);
+    }
+    true
+}
+
+impl Room {
+    pub fn new(folder: &Path, limit: u64) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            limit,
+            grant: Mutex::new(Grant {
+                file: folder.join(WRITERS).join(name(random())),
+                owner: process(),
+                left: 0,
+            }),
+        }
+    }
+
+    /// The largest size of a segment: so that removing one is not much.
+    pub fn segment(&self) -> u64 {
+        (self.limit / 64).clamp(64 << 10, 64 << 20)
+    }
+
+    /// The most bytes of one entry.
+    pub fn largest(&self) -> u64 {
+        self.limit / 8
+    }
+
+    /// Whether so many bytes may be written.
+    pub fn take(&self, bytes: u64) -> bool {
+        let mut grant = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
+        if grant.left < bytes && !self.renew(&mut grant, bytes) {
+            return false;
+        }
+        grant.left -= bytes;
+        true
+    }
+
+    fn renew(&self, grant: &mut Grant, bytes: u64) -> bool {
+        let size = bytes.max((self.limit / 256).clamp(64 << 10, 64 << 20));
+        if size > self.limit / 2 || self.announce(&grant.file, size).is_none() {
+            return false;
+        }
+        if !make_room(scan(&self.folder), self.limit) {
+            grant.left = 0;
+            let _ = fs::remove_file(&grant.file);
+            return false;
+        }
+        grant.left = size;
+        true
+    }
+
+    /// Makes the file of the grant so long.
+    fn announce(&self, file: &Path, size: u64) -> Option<()> {
+        if !file.exists() {
+            make_folder(&self.folder.join(WRITERS)).ok()?;
+            let header = Header {
+                writer: WriterId::this(),
+                segment: 0,
+                time: now(),
+            };
+            new_file()
+                .open(file)
+                .ok()?
+                .write_all(&header.bytes())
+                .ok()?;
+        }
+        let file = File::options().write(true).open(file).ok()?;
+        file.set_len(size.max(RECORD as u64)).ok()?;
+        let _ = file.set_modified(SystemTime::now());
+        Some(())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let grant = self.grant.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if grant.owner == process() {
+            let _ = fs::remove_file(&grant.file);
+        }
+    }
+}
