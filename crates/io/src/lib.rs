@@ -35,6 +35,7 @@ mod coalesce;
 mod doctor;
 mod error;
 mod layer;
+mod metalink;
 mod meter;
 mod nearest;
 mod object;
@@ -61,6 +62,7 @@ pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
 pub use layer::{HeldSource, MeteredSource, RecordSource};
+pub use metalink::{is_metalink, read_metalink};
 pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
@@ -80,9 +82,12 @@ pub use sink::{
 };
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,
-    SourceInfo, SourceMeta, XrootdSource,
+    SourceInfo, SourceMeta, SourceState, SourceStatus, XrootdSource,
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
-pub use url::{RemoteEntry, expand_home, is_foreign, is_of_xrootd, local_path, public, scheme};
+pub use url::{
+    RemoteEntry, expand_home, is_foreign, is_of_xrootd, join_sources, local_path, public, scheme,
+    split_sources,
+};
 pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

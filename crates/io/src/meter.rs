@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::SourceCost;
+use crate::{SourceCost, SourceStatus};
 
 /// Maximum number of ranges whose times are recorded; counters continue beyond that.
 const MOST_REMEMBERED: usize = 200_000;
@@ -96,6 +96,8 @@ pub struct Traffic {
 pub(crate) struct TrafficCounters {
     requests: AtomicU64,
     retries: AtomicU64,
+    /// Bytes of answers that arrived.
+    received: Arc<AtomicU64>,
 }
 
 impl TrafficCounters {
@@ -107,6 +109,16 @@ impl TrafficCounters {
     /// Notes that one is made again.
     pub fn retry(&self) {
         self.retries.fetch_add(1, Relaxed);
+    }
+
+    /// Counts bytes of answers as they arrive.
+    pub fn received(&self) -> Arc<AtomicU64> {
+        self.received.clone()
+    }
+
+    /// How many bytes of answers have arrived.
+    pub fn n_received(&self) -> u64 {
+        self.received.load(Relaxed)
     }
 
     /// Their current values.
@@ -154,6 +166,8 @@ pub struct Meter {
     waiting: AtomicU64,
     /// What the server was asked, as soon as the source is closed.
     traffic: Mutex<Option<Traffic>>,
+    /// The servers that it was read from, if there were several.
+    sources: Mutex<Vec<SourceStatus>>,
     way: Arc<Way>,
     remembered: AtomicUsize,
     spans: Mutex<Vec<Span>>,
@@ -239,8 +253,15 @@ impl Meter {
     }
 
     /// Notes what a source's server was asked until it was closed.
-    pub(crate) fn close(&self, traffic: Option<Traffic>) {
+    pub(crate) fn close(&self, traffic: Option<Traffic>, sources: Vec<SourceStatus>) {
         *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic;
+        *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = sources;
+    }
+
+    /// The servers that a closed source was read from, if there were several.
+    pub(crate) fn sources(&self) -> Vec<SourceStatus> {
+        let sources = self.sources.lock();
+        sources.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the server of a source was asked that is closed.

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::meter::{Meter, Metered, Span, Traffic};
 use crate::units::{bytes, decimals};
-use crate::{ByteSource, SourceInfo};
+use crate::{ByteSource, SourceInfo, SourceState, SourceStatus};
 
 /// The reads of one source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Usage {
     /// Its URL, without secrets.
     pub url: String,
@@ -22,6 +22,8 @@ pub struct Usage {
     pub traffic: Traffic,
     /// The reads, the first ones of very many.
     pub spans: Vec<Span>,
+    /// The servers that it was read from, if there were several and it is closed.
+    pub sources: Vec<SourceStatus>,
 }
 
 impl Usage {
@@ -29,6 +31,21 @@ impl Usage {
     pub fn of(info: SourceInfo<'_>, traffic: Option<Traffic>) -> Option<Self> {
         let (url, size) = (info.url.to_owned(), info.meta.size);
         Some(Self::new(url, size, info.meter?, traffic))
+    }
+
+    /// The file as its only source.
+    #[must_use]
+    pub fn as_source(&self) -> SourceStatus {
+        SourceStatus {
+            url: self.url.clone(),
+            server: None,
+            state: SourceState::Active,
+            quality: None,
+            rate: None,
+            n_bytes: self.metered.bytes,
+            n_requests: self.metered.vectors,
+            errors: Vec::new(),
+        }
     }
 
     fn new(url: String, size: u64, meter: &Meter, traffic: Option<Traffic>) -> Self {
@@ -42,6 +59,7 @@ impl Usage {
                 retries: 0,
             }),
             spans: meter.spans(),
+            sources: meter.sources(),
         }
     }
 }
@@ -128,6 +146,9 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
         sum(|u| u.traffic.retries),
         sum(|u| u.metered.failed),
     );
+    for source in usages.iter().flat_map(|usage| &usage.sources) {
+        let _ = write!(out, "\n{source}");
+    }
     let (real, processor) = (real.as_secs_f64(), processor.as_secs_f64());
     let _ = write!(
         out,
@@ -263,6 +284,7 @@ mod tests {
                 span(5, vec![0..1000]),
                 span(7, vec![2000..3000, 4000..6000]),
             ],
+            sources: Vec::new(),
         }
     }
 

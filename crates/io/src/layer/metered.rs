@@ -40,7 +40,8 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.meter.close(self.source.traffic());
+        let sources = self.source.sources().unwrap_or_default();
+        self.meter.close(self.source.traffic(), sources);
     }
 }
 

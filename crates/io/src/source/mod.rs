@@ -17,6 +17,7 @@ mod local;
 mod map;
 mod memory;
 mod object;
+mod several;
 mod xrootd;
 
 pub(crate) use map::is_local;
@@ -29,6 +30,8 @@ pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;
 pub(crate) use object::list as list_objects;
+pub(crate) use several::open_several;
+pub use several::{SourceState, SourceStatus};
 pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 
@@ -93,6 +96,21 @@ pub trait ByteSource: Send + Sync + Debug {
     /// The requests that were sent to the server; `None` without counters.
     fn traffic(&self) -> Option<Traffic> {
         self.inner()?.traffic()
+    }
+
+    /// A number that changes whenever bytes arrive, also of answers that are not complete; none if that is not known.
+    fn progress(&self) -> Option<u64> {
+        self.inner()?.progress()
+    }
+
+    /// The server that a redirector has chosen, which may know others; none if the URL names the server.
+    fn chosen_server(&self) -> Option<String> {
+        self.inner()?.chosen_server()
+    }
+
+    /// The servers that the file is read from, if there may be several.
+    fn sources(&self) -> Option<Vec<SourceStatus>> {
+        self.inner()?.sources()
     }
 
     /// The same source for reads of another stage; `None` if stages are not recorded.

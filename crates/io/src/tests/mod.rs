@@ -6,6 +6,7 @@ mod layers;
 pub(crate) mod liar;
 mod metered;
 mod replaced;
+mod several;
 mod ways;
 
 use std::ops::Range;
