@@ -70,10 +70,10 @@ pub mod io {
     pub use femtobarn_io::{
         ByteSource, Check, ForeignFs, IoError, MemorySource, Outcome, RecordSource, RemoteEntry,
         SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, Settings, SourceCost, SourceInfo, SourceMeta,
-        Span, Usage, beginning, did_you_mean, end_background, examine, is_in_background, is_remote,
-        is_stopped, list_folder, local_path, nearest, nearest_within, open_own, printable, public,
-        read_foreign_with, set_for_all, summary, sweep, tell_notices_by, units, watch_all, watched,
-        while_waiting, with_causes,
+        SourceState, SourceStatus, Span, Usage, beginning, did_you_mean, end_background, examine,
+        is_in_background, is_remote, is_stopped, join_sources, list_folder, local_path, nearest,
+        nearest_within, open_own, printable, public, read_foreign_with, set_for_all, summary,
+        sweep, tell_notices_by, units, watch_all, watched, while_waiting, with_causes,
     };
 }
 
