@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.many import concatenate, iterate
-from femtobarn._files.metrics import Metrics, Request, SourceMetrics
+from femtobarn._files.metrics import Metrics, Request, Source, SourceMetrics
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import open
 from femtobarn._files.report import Report
@@ -117,6 +117,7 @@ __all__ = [
     "ResourceError",
     "Run",
     "ServerWarning",
+    "Source",
     "SourceMetrics",
     "SubRun",
     "Swept",

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arrow_array::RecordBatch;
 use femtobarn_io::forked::lock;
-use femtobarn_io::{ByteSource, Settings, SourceMeta, Usage};
+use femtobarn_io::{ByteSource, Settings, SourceMeta, SourceStatus, Usage};
 use femtobarn_rntuple::array::{ArrayError, Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
     Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
@@ -488,6 +488,18 @@ impl NTuple {
         stores
             .filter_map(|store| Usage::of(store.info(), store.traffic()))
             .collect()
+    }
+
+    /// The sources of each file: its servers, or itself if it has no others.
+    pub fn sources(&self) -> Vec<Vec<SourceStatus>> {
+        let stores = self.readers.iter().map(|reader| reader.store());
+        let sources = stores.map(|store| {
+            store.sources().unwrap_or_else(|| {
+                let usage = Usage::of(store.info(), store.traffic());
+                usage.iter().map(Usage::as_source).collect()
+            })
+        });
+        sources.collect()
     }
 
     /// Number of times that fields were resolved in every file; an iteration does this once, for any number of files.

@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::Path;
 
 use femtobarn_events::StoreUrl;
-use femtobarn_io::{IoError, Settings, expand_home, is_foreign, is_remote, local_path, public};
+use femtobarn_io::{
+    IoError, Settings, expand_home, is_foreign, is_metalink, is_remote, join_sources, local_path,
+    public, read_metalink, split_sources,
+};
 use glob::{MatchOptions, PatternError};
 
 use crate::Error;
@@ -62,6 +65,10 @@ impl Target {
             );
             return Err(Error::Usage { what });
         }
+        let (sources, size) = split_sources(text);
+        if sources.len() > 1 {
+            return Self::parse_sources(&sources, size);
+        }
         if is_remote(text) {
             let (file, name) = split_remote(text);
             return Ok(Self::new(&file, name));
@@ -82,6 +89,22 @@ impl Target {
         })
     }
 
+    /// The file that several URLs name, each of which may end with the name of the object.
+    fn parse_sources(sources: &[&str], size: Option<u64>) -> Result<Self, Error> {
+        let targets = sources.iter().map(|source| Self::parse(source));
+        let targets: Vec<Self> = targets.collect::<Result<_, _>>()?;
+        let mut names = targets.iter().filter_map(|target| target.name.as_deref());
+        let name = names.next();
+        if let Some(other) = names.find(|other| Some(*other) != name) {
+            let name = name.unwrap_or_default();
+            let what =
+                format!("several URLs of one file name different objects: {name} and {other}");
+            return Err(Error::Usage { what });
+        }
+        let files: Vec<&str> = targets.iter().map(|target| target.file.as_str()).collect();
+        Ok(Self::new(&join_sources(&files, size), name))
+    }
+
     fn new(file: &str, name: Option<&str>) -> Self {
         Self {
             file: file.to_owned(),
@@ -99,16 +122,26 @@ impl Target {
 
     /// The matching files: the file itself, or the files that match its pattern (`*`, `?`, `[]`, `**`, and `{a,b}`),
     /// sorted by name for each alternative in braces. `~` is the home directory. If a file is literally named like the
-    /// pattern, that file is used. In URLs `?` starts the query.
+    /// pattern, that file is used. In URLs `?` starts the query. A Metalink file stands for the files that it lists.
     ///
     /// # Errors
-    /// If no file matches, the pattern is invalid, or a directory of a server cannot be listed.
+    /// If no file matches, the pattern is invalid, a directory of a server cannot be listed, or a Metalink file cannot
+    /// be read.
     pub fn expand(&self, settings: Option<&Settings>) -> Result<Vec<Self>, Error> {
         let files = match is_remote(&self.file) {
+            true if split_sources(&self.file).0.len() > 1 => vec![self.file.clone()],
             true => expand_remote(&self.file, settings)?,
             false => expand_local(&self.file)?,
         };
-        let targets = files.into_iter().map(|file| Self {
+        let listed = |file: String| match is_metalink(&file) {
+            true => read_metalink(&file, settings.unwrap_or(&Settings::of(&file))),
+            false => Ok(vec![file]),
+        };
+        let files = files
+            .into_iter()
+            .map(listed)
+            .collect::<Result<Vec<_>, _>>()?;
+        let targets = files.into_iter().flatten().map(|file| Self {
             file,
             name: self.name.clone(),
         });
@@ -380,5 +413,43 @@ mod tests {
             braces("{a,b}x{1,2}{c}"),
             ["ax1{c}", "ax2{c}", "bx1{c}", "bx2{c}"]
         );
+    }
+
+    #[test]
+    fn several_urls_of_a_file_are_one_file() {
+        for (text, file, name) in [
+            (
+                "root://h:1//a.root:E|https://h/a.root?x:y|s3://b/a.root:/E",
+                "root://h:1//a.root|https://h/a.root?x:y|s3://b/a.root",
+                Some("E"),
+            ),
+            (
+                "file:///no%20a.root|http://h/a.root:d/E",
+                "file:///no a.root|http://h/a.root",
+                Some("d/E"),
+            ),
+            (
+                "http://h/a.root|http://g/a.root|size=12",
+                "http://h/a.root|http://g/a.root|size=12",
+                None,
+            ),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!((target.file.as_str(), target.name.as_deref()), (file, name));
+            assert_eq!(target.expand(None).unwrap(), [target]);
+        }
+        for text in [
+            "http://h/a.root:E|http://g/a.root:F",
+            "http://h/a.root|gopher://g/a.root",
+        ] {
+            assert!(Target::parse(text).is_err());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.meta4");
+        let text = "<metalink><file><url>http://h/a.root</url><url>http://g/a.root</url></file></metalink>";
+        std::fs::write(&path, text).unwrap();
+        let found = Target::find(&format!("{}:E", path.display()), None).unwrap();
+        assert_eq!(found[0].file, "http://h/a.root|http://g/a.root");
+        assert_eq!(found[0].name.as_deref(), Some("E"));
     }
 }

@@ -36,6 +36,7 @@ mod coalesce;
 mod doctor;
 mod error;
 mod layer;
+mod metalink;
 mod meter;
 mod monitor;
 mod nearest;
@@ -68,6 +69,7 @@ pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_ca
 pub use layer::{
     CachedSource, HeldSource, LazyDownload, MeteredSource, OriginSource, RecordSource, open_layered,
 };
+pub use metalink::{is_metalink, read_metalink};
 pub use meter::{
     CacheUse, Meter, Metered, Opening, Reads, Span, Spread, Stage, Traffic, beginning,
 };
@@ -90,10 +92,13 @@ pub use sink::{
 };
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,
-    SourceInfo, SourceMeta, XrootdSource,
+    SourceInfo, SourceMeta, SourceState, SourceStatus, XrootdSource,
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
 pub use trace::{Access, Action, Operation, record};
-pub use url::{RemoteEntry, expand_home, is_foreign, is_of_xrootd, local_path, public, scheme};
+pub use url::{
+    RemoteEntry, expand_home, is_foreign, is_of_xrootd, join_sources, local_path, public, scheme,
+    split_sources,
+};
 pub use usage::{Process, Rates, ServerTotals, Totals, Usage, note_used, plot, summary};

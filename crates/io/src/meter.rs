@@ -252,6 +252,8 @@ impl AddAssign for Reads {
 pub(crate) struct TrafficCounters {
     requests: AtomicU64,
     retries: AtomicU64,
+    /// Bytes of answers that arrived.
+    received: Arc<AtomicU64>,
 }
 
 impl TrafficCounters {
@@ -263,6 +265,16 @@ impl TrafficCounters {
     /// Notes that one is made again.
     pub fn retry(&self) {
         self.retries.fetch_add(1, Relaxed);
+    }
+
+    /// Counts bytes of answers as they arrive.
+    pub fn received(&self) -> Arc<AtomicU64> {
+        self.received.clone()
+    }
+
+    /// How many bytes of answers have arrived.
+    pub fn n_received(&self) -> u64 {
+        self.received.load(Relaxed)
     }
 
     /// Their current values.

@@ -1,13 +1,14 @@
 //! Files that are not on this machine: opening, creating and listing them by the protocol of their URL.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::listed;
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
-use crate::url::{Protocol, RemoteEntry, is_foreign, protocol, public};
+use crate::url::{Protocol, RemoteEntry, is_foreign, local_path, protocol, public};
 use crate::{
-    ByteSink, ByteSource, HttpSink, IoError, ObjectSink, OriginSource, Settings, SourceCost,
-    SourceMeta, XrootdSink,
+    ByteSink, ByteSource, HttpSink, IoError, LocalSource, ObjectSink, OriginSource, Settings,
+    SourceCost, SourceMeta, XrootdSink,
 };
 
 /// Opens a file of a scheme that is not known here.
@@ -40,7 +41,7 @@ fn readable(url: &str) -> Option<Protocol> {
 fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoError> {
     let found = readable(url);
     // files of this machine are read without anybody's help
-    match found.is_some() && settings.is_foreign()? {
+    match found.is_some_and(|found| found != Protocol::Several) && settings.is_foreign()? {
         true => Ok(Some(Protocol::Foreign)),
         false => Ok(found),
     }
@@ -74,20 +75,30 @@ pub fn is_remote(url: &str) -> bool {
     readable(url).is_some()
 }
 
-/// Opens a file of a server.
+/// Opens a file of a server. It is read from several servers if it has several URLs, or if a redirector of XRootD knows them.
 ///
 /// # Errors
 /// If its scheme is not supported, a setting is invalid, the file does not exist or may not be read, or no server
 /// answers.
 pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, IoError> {
-    let protocol = protocol_by(url, settings)?;
+    source::open_several(url, settings, open_one)
+}
+
+/// Opens one of several sources of a file, on none of these servers if a redirector of XRootD knows others.
+fn open_one(
+    url: &str,
+    settings: &Settings,
+    avoided: &[String],
+) -> Result<Arc<dyn ByteSource>, IoError> {
+    let by = protocol_by(url, settings)?;
     OriginSource::open(url, settings, || {
-        Ok(match protocol {
-            Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
+        Ok(match by {
+            Some(Protocol::Xrootd) => XrootdSource::open_elsewhere(url, settings, avoided)?,
             Some(Protocol::Http) => HttpSource::open(url, settings)?,
             Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
             Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,
-            None => return Err(unknown(url)),
+            None if protocol(url).is_none() => LocalSource::open(Path::new(&*local_path(url)))?,
+            Some(Protocol::Several) | None => return Err(unknown(url)),
         })
     })
 }
@@ -126,6 +137,10 @@ pub fn create_remote(
         Some(Protocol::Xrootd) => Ok(Arc::new(XrootdSink::create(url, replaces, settings)?)),
         Some(Protocol::Object(_)) => Ok(Arc::new(ObjectSink::create(url, replaces, settings)?)),
         Some(Protocol::Http) => Ok(Arc::new(HttpSink::create(url, replaces, settings)?)),
+        Some(Protocol::Several) => Err(IoError::NotWritten {
+            url: public(url),
+            why: "cannot write to several URLs: write to one of them",
+        }),
         Some(Protocol::Foreign) => Err(IoError::NotWritten {
             url: public(url),
             why: "cannot write there: supported are local files, root://, https://, davs://, s3://, gs:// and az://",
@@ -154,7 +169,7 @@ fn list_now(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError>
         Some(Protocol::Http) => source::list_http(url, settings),
         Some(Protocol::Object(_)) => source::list_objects(url, settings),
         Some(Protocol::Foreign) => (others(url)?.list)(url, settings),
-        None => Err(unknown(url)),
+        Some(Protocol::Several) | None => Err(unknown(url)),
     }?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)

@@ -14,6 +14,9 @@ use crate::together::is_stopped;
 /// Number of threads that wait for sockets; other threads decode the data.
 const THREADS: usize = 2;
 
+/// Threads that wait for requests to one of several sources, or for names of servers.
+const MOST_THREADS: usize = 4096;
+
 /// Interval for checking whether to continue.
 pub const PULSE: Duration = Duration::from_millis(100);
 
@@ -65,6 +68,14 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
             }
         }
     })
+}
+
+/// Does work that may wait on a thread of its own, for which nobody waits.
+///
+/// # Errors
+/// If the system cannot start threads.
+pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    runtime().map(|runtime| drop(runtime.spawn_blocking(work)))
 }
 
 /// Runs asynchronous cleanup, limited only by its timeout.
@@ -154,6 +165,7 @@ fn runtime() -> std::io::Result<Arc<Runtime>> {
         let made = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("femtobarn-io")
+            .max_blocking_threads(MOST_THREADS)
             .enable_all()
             .build();
         made.map(Arc::new)

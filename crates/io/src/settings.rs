@@ -53,6 +53,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "maximum number of retries after temporary failures (3)",
     ),
     (
+        "sources",
+        "maximum number of sources that one file is read from at the same time; 1 reads another one only after a failure (2)",
+    ),
+    (
         "open_files",
         "maximum number of files open on XRootD servers (256)",
     ),
@@ -188,6 +192,7 @@ const ABOVE_ZERO: &[&str] = &[
     "request_timeout",
     "total_timeout",
     "open_files",
+    "sources",
     "concurrency",
     "requests_at_once",
     "in_flight",
@@ -328,6 +333,15 @@ impl Settings {
         Self {
             given: Arc::new(given),
             url: self.url.clone(),
+        }
+    }
+
+    /// The same settings for another URL of the same file.
+    #[must_use]
+    pub(crate) fn for_url(&self, url: &str) -> Self {
+        Self {
+            given: self.given.clone(),
+            url: public(url),
         }
     }
 

@@ -47,6 +47,21 @@ impl Together {
         }
     }
 
+    /// Work that is a part of nothing, and that no caller waits for.
+    pub(crate) fn apart() -> Self {
+        Self {
+            parts: vec![Arc::default()],
+            is_in_background: true,
+        }
+    }
+
+    /// A part of it, which can be stopped alone.
+    pub(crate) fn part(&self) -> Self {
+        let mut part = self.clone();
+        part.parts.push(Arc::default());
+        part
+    }
+
     /// Runs a part of the work on the current thread.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = DOES.replace(self.clone());

@@ -11,6 +11,8 @@ pub(crate) enum Protocol {
     Xrootd,
     Http,
     Object(Store),
+    /// Several URLs of the same file: see [`split_sources`].
+    Several,
     /// Another protocol, read by a registered function: see [`read_foreign_with`](crate::read_foreign_with).
     Foreign,
 }
@@ -53,6 +55,10 @@ pub fn scheme(text: &str) -> Option<String> {
 
 /// The protocol of a URL; `None` for local files and for strings that are not URLs.
 pub(crate) fn protocol(url: &str) -> Option<Protocol> {
+    let (sources, size) = split_sources(url);
+    if sources.len() > 1 || size.is_some() && sources.iter().any(|url| scheme(url).is_some()) {
+        return Some(Protocol::Several);
+    }
     let scheme = scheme(url).filter(|scheme| scheme != "file")?;
     let known = SCHEMES
         .iter()
@@ -75,6 +81,11 @@ pub fn is_of_xrootd(url: &str) -> bool {
 /// A URL without secrets: without its query and password. A path is unchanged.
 #[must_use]
 pub fn public(url: &str) -> String {
+    let shown = split_sources(url).0.into_iter().map(public_of_one);
+    shown.collect::<Vec<_>>().join("|")
+}
+
+fn public_of_one(url: &str) -> String {
     match is_foreign(url) {
         true => url
             .split("::")
@@ -83,6 +94,47 @@ pub fn public(url: &str) -> String {
             .join("::"),
         false => public_link(url),
     }
+}
+
+/// The URLs of one file, and its size if `|size=1234` at the end gives it. ROOT separates URLs by `|`, after which a URL
+/// follows; in a query, `|` is written `%7C`.
+///
+/// ```
+/// use femtobarn_io::split_sources;
+/// assert_eq!(split_sources("root://a//f|https://b/f|size=12").0.len(), 2);
+/// assert_eq!(split_sources("a|b.root").0.len(), 1);
+/// ```
+#[must_use]
+pub fn split_sources(text: &str) -> (Vec<&str>, Option<u64>) {
+    let sized = text.rsplit_once("|size=");
+    let sized = sized.and_then(|(urls, size)| Some((urls, size.parse().ok()?)));
+    let (text, size) = sized.map_or((text, None), |(urls, size)| (urls, Some(size)));
+    let (mut sources, mut start) = (Vec::new(), 0);
+    for (at, _) in text.match_indices('|') {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        if at > start && scheme(rest).is_some() {
+            sources.extend(text.get(start..at));
+            start = at + 1;
+        }
+    }
+    sources.extend(text.get(start..));
+    (sources, size)
+}
+
+/// The name of a file with several URLs or paths, and its size if it is known.
+#[must_use]
+pub fn join_sources(sources: &[impl AsRef<str>], size: Option<u64>) -> String {
+    let name = |source: &str| match scheme(source) {
+        Some(_) => source.to_owned(),
+        None => {
+            let path = std::path::absolute(source).unwrap_or_else(|_| source.into());
+            let path = path.to_string_lossy();
+            format!("file://{}", path.replace('%', "%25").replace('|', "%7C"))
+        }
+    };
+    let mut names: Vec<String> = sources.iter().map(|source| name(source.as_ref())).collect();
+    names.extend(size.map(|size| format!("size={size}")));
+    names.join("|")
 }
 
 /// The same for one part of a chain.
@@ -181,6 +233,10 @@ mod tests {
                 "zip://a.root::https://me@h/f.zip::simplecache",
             ),
             ("root://[::1]//f?x", "root://[::1]//f"),
+            (
+                "root://h//f?x|https://me:secret@h/f?token=x|file:///a?b",
+                "root://h//f|https://me@h/f|file:///a?b",
+            ),
             // passwords without the required encoding
             ("https://me:pa/ss@h/f?x", "https://me@h/f"),
             ("https://me:pa?ss@h/f", "https://me@h/f"),
@@ -229,5 +285,27 @@ mod tests {
             assert_eq!(is_foreign(url), expected.is_some());
         }
         assert!(!is_foreign("root://h//f") && !is_foreign("/f") && !is_foreign("file:///f"));
+    }
+
+    #[test]
+    fn several_urls_of_one_file_are_one_name() {
+        let all = ["root://h//f", "https://h:80/g?a=%7Cb", "file:///a%20b"];
+        for size in [None, Some(12)] {
+            let name = join_sources(&all, size);
+            assert_eq!(split_sources(&name), (all.to_vec(), size));
+            assert_eq!(protocol(&name), Some(Protocol::Several));
+        }
+        let local = join_sources(&["/x%y|z.root", "root://h//f"], None);
+        assert_eq!(
+            split_sources(&local).0,
+            ["file:///x%25y%7Cz.root", "root://h//f"]
+        );
+        assert_eq!(local_path("file:///x%25y%7Cz.root"), "/x%y|z.root");
+        assert_eq!(split_sources("/a|b|root://h//f").0, ["/a|b", "root://h//f"]);
+        assert_eq!(split_sources("|root://h//f").0, ["|root://h//f"]);
+        assert_eq!(
+            (split_sources("").0, protocol("/a|size=5")),
+            (vec![""], None)
+        );
     }
 }

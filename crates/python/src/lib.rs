@@ -140,6 +140,12 @@ mod _core {
         femtobarn::io::public(url)
     }
 
+    /// The name of a file with several URLs or paths.
+    #[pyfunction]
+    fn join_sources(urls: Vec<String>) -> String {
+        femtobarn::io::join_sources(&urls, None)
+    }
+
     /// Opens a file for reading that belongs to this user or root and is not writable by others; returns its
     /// descriptor.
     #[pyfunction]

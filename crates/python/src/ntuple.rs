@@ -97,6 +97,12 @@ impl NTuple {
         urls.zip(paths).collect()
     }
 
+    /// The servers that each file is read from, as dictionaries.
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let sources = py.detach(|| self.inner.sources());
+        usage::servers(py, &sources)
+    }
+
     /// The state of each file when it was opened: size, time of the last change (nanoseconds since 1970) and entity
     /// tag.
     fn states(&self) -> Vec<State> {

@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use femtobarn::io::{Span, Usage, beginning};
+use femtobarn::io::{SourceStatus, Span, Usage, beginning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -33,6 +33,27 @@ pub fn sources<'py>(py: Python<'py>, usages: &[Usage]) -> PyResult<Bound<'py, Py
         }
         dict.set_item("spans", spans)?;
         list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// A dictionary for each server that a file is read from.
+pub fn servers<'py>(py: Python<'py>, files: &[Vec<SourceStatus>]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (file, sources) in files.iter().enumerate() {
+        for source in sources {
+            let dict = PyDict::new(py);
+            dict.set_item("file", file)?;
+            dict.set_item("url", &source.url)?;
+            dict.set_item("server", &source.server)?;
+            dict.set_item("state", source.state.name())?;
+            dict.set_item("quality", source.quality)?;
+            dict.set_item("rate", source.rate)?;
+            dict.set_item("num_bytes", source.n_bytes)?;
+            dict.set_item("requests", source.n_requests)?;
+            dict.set_item("errors", &source.errors)?;
+            list.append(dict)?;
+        }
     }
     Ok(list)
 }

@@ -46,6 +46,21 @@ pub(crate) struct Tried {
 }
 
 impl Tried {
+    /// Servers that should not be chosen again: `host:port`.
+    pub fn avoiding(servers: &[String]) -> Self {
+        let mut tried = Self::default();
+        for server in servers {
+            let host = Server::parse(server, false).map(|server| server.host);
+            match host {
+                Ok(host) if !tried.hosts.iter().any(|(known, _)| *known == host) => {
+                    tried.hosts.push((host, "resel"));
+                }
+                _ => {}
+            }
+        }
+        tried
+    }
+
     /// Records a failure.
     pub fn add(&mut self, server: &Server, error: &XrootdError) {
         if !self.hosts.iter().any(|(host, _)| *host == server.host) {
@@ -376,6 +391,24 @@ impl Client {
         let request = |path| Request::Locate { path, refresh };
         let answered = self.simple(url, &doing, request).await?;
         Ok(protocol::locations(&answered.body))
+    }
+
+    /// Returns the servers of a redirector that have a file; none if the URL names such a server.
+    ///
+    /// # Errors
+    /// If no server has it, or the redirector does not answer.
+    pub async fn servers_with(&self, url: &XrootdUrl) -> Result<Vec<Server>, XrootdError> {
+        let connection = self.connection(&url.server, "").await?;
+        if !connection.protocol.flags.is_manager() {
+            return Ok(Vec::new());
+        }
+        let addresses = self.locate(url, false).await?;
+        let named = addresses.iter().filter_map(|address| {
+            let named = Server::parse(address, url.server.tls).ok()?;
+            let user = url.server.user.clone();
+            Some(Server { user, ..named }.named_by(&connection, &url.server))
+        });
+        Ok(named.collect())
     }
 
     /// Returns the server's checksum of a file: the algorithm and the digits.

@@ -206,6 +206,11 @@ impl Connection {
         })
     }
 
+    /// How often bytes of answers were received.
+    pub fn n_received(&self) -> u64 {
+        self.streams.n_received()
+    }
+
     /// Whether the connection can be used.
     pub fn is_alive(&self) -> bool {
         self.streams.lost().is_none()

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::client::{Client, Tried};
 use crate::protocol::{self, Element, Mode, OpenFlags, Request, Stat};
-use crate::{XrootdError, XrootdUrl};
+use crate::{Server, XrootdError, XrootdUrl};
 
 mod again;
 mod cut;
@@ -79,7 +79,21 @@ impl File {
         url: XrootdUrl,
         options: OpenOptions,
     ) -> Result<Self, XrootdError> {
-        let (session, stat) = open(client, &url, options, &mut Tried::default(), 0).await?;
+        Self::open_elsewhere(client, url, options, &[]).await
+    }
+
+    /// Opens a file, on none of these servers if the redirector knows others. Not all redirectors heed that.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_elsewhere(
+        client: &Client,
+        url: XrootdUrl,
+        options: OpenOptions,
+        avoided: &[String],
+    ) -> Result<Self, XrootdError> {
+        let mut tried = Tried::avoiding(avoided);
+        let (session, stat) = open(client, &url, options, &mut tried, 0).await?;
         let stat = match stat {
             Some(stat) => stat,
             None => stat_open(&session, &url).await?,
@@ -108,6 +122,19 @@ impl File {
     /// The URL.
     pub fn url(&self) -> &XrootdUrl {
         &self.url
+    }
+
+    /// The server to which a redirector has sent us; none if the URL names the server, or if the file is being opened.
+    pub fn redirected_to(&self) -> Option<String> {
+        let place = self.session.try_lock().ok()?;
+        let at = |server: &Server| (server.host.clone(), server.port);
+        (at(&place.server) != at(&self.url.server)).then(|| place.server.to_string())
+    }
+
+    /// A number that changes when bytes of answers arrive; none while the file is being opened again.
+    pub fn progress(&self) -> Option<u64> {
+        let place = self.session.try_lock().ok()?;
+        Some(place.here.as_ref()?.connection.n_received())
     }
 
     /// The status when the file was opened.

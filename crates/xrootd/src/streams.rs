@@ -60,6 +60,8 @@ struct State {
     asked: u64,
     /// Why the connection ended.
     lost: Option<String>,
+    /// How often bytes of answers were received.
+    n_received: u64,
     /// When anything was received last.
     heard: Option<Instant>,
     /// When data were sent last. Requests without data do not count: the system buffers them even if the connection is
@@ -150,6 +152,7 @@ impl Streams {
     pub fn progress(&self, id: u16) {
         let mut state = self.lock();
         let now = Instant::now();
+        state.n_received += 1;
         state.heard = Some(now);
         let Some(waiting) = state.waiting.get_mut(&id) else {
             return;
@@ -211,6 +214,11 @@ impl Streams {
             Some(by) => Late::Postponed(by),
             None => Late::Silent,
         }
+    }
+
+    /// How often bytes of answers were received.
+    pub fn n_received(&self) -> u64 {
+        self.lock().n_received
     }
 
     /// How long nothing was received and no data were sent.

@@ -391,6 +391,10 @@ def _sources(files: object, storage_options: Mapping[str, Any] | None) -> Iterat
         and not hasattr(files, "read")
     ):
         for item in files:
-            yield from _sources(item, storage_options)
+            # a list in a list has the sources of one file
+            if isinstance(item, (list, tuple)):
+                yield from resolve([item], storage_options)
+            else:
+                yield from _sources(item, storage_options)
     else:
         yield from resolve(files, storage_options)  # type: ignore[arg-type]

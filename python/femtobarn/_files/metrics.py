@@ -13,7 +13,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Metrics", "Request", "SourceMetrics"]
+__all__ = ["Metrics", "Request", "Source", "SourceMetrics"]
 
 _COLORS = {"open": "tab:red", "lists": "tab:orange", "data": "tab:blue"}
 
@@ -101,6 +101,42 @@ class SourceMetrics(Value):
     def _from_core(cls, values: Mapping[str, Any]) -> Self:
         spans = tuple(Request._from_core(span) for span in values["spans"])
         return super()._from_core({**values, "spans": spans})
+
+
+@dataclass(frozen=True)
+class Source(Value):
+    """A server, or another place, that a file is read from.
+
+    Parameters
+    ----------
+    file : int
+        The number of the file in the ntuple.
+    url : str
+        The URL, without secrets.
+    server : str or None
+        The server that a redirector has chosen: its name and port.
+    state : str
+        "active" (it is read), "inactive" (it is open, and others are read), "disabled" (it failed, or has another
+        version of the file), "opening" or "unopened" (it was not needed so far).
+    quality : float or None
+        Time of a request of 256 KiB, in seconds; None if it was not measured.
+    rate : float or None
+        Bytes per second while data were awaited; None if too little was read.
+    num_bytes, requests : int
+        Bytes that it delivered, and number of vector reads that it got.
+    errors : tuple of str
+        What went wrong, the last first.
+    """
+
+    file: int
+    url: str
+    server: str | None = None
+    state: str = "active"
+    quality: float | None = None
+    rate: float | None = None
+    num_bytes: int = 0
+    requests: int = 0
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)

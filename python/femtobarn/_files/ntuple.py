@@ -11,7 +11,7 @@ from femtobarn import _core as core_module
 from femtobarn._files.explain import Cluster, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
-from femtobarn._files.metrics import Metrics
+from femtobarn._files.metrics import Metrics, Source
 from femtobarn._files.pickled import absolute
 from femtobarn._files.proof import proven, verified
 from femtobarn._files.reading import Readable
@@ -64,6 +64,7 @@ class NTuple(Readable):
         self._opened: core_module.NTuple | None = core
         self._default_threads = threads
         self._final_metrics: Metrics | None = None
+        self._final_sources: tuple[Source, ...] = ()
         self._since = since or (time.monotonic(), time.process_time())
         self._progress = progress
         self._reopen = dict(reopen or {})
@@ -156,6 +157,20 @@ class NTuple(Readable):
             return self._final_metrics
         real, cpu = time.monotonic() - self._since[0], time.process_time() - self._since[1]
         return Metrics._from_core({**self._core.metrics(real, cpu), "real_seconds": real, "cpu_seconds": cpu})
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The servers that the files are read from, with their state; also available after the ntuple is closed.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> [source.state for source in fb.open(dimuon).sources]
+        ['active']
+        """
+        if self._final_metrics is not None:
+            return self._final_sources
+        return tuple(Source._from_core(source) for source in self._core.sources())
 
     @property
     def attributes(self) -> dict[str, NTuple]:
@@ -290,7 +305,7 @@ class NTuple(Readable):
         12000
         """
         if self._opened is not None:
-            self._final_metrics = self.metrics
+            self._final_metrics, self._final_sources = self.metrics, self.sources
             self._opened = None
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from femtobarn import _core
@@ -55,7 +55,8 @@ def open(
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``; its files are sorted alphabetically;
         - a dict ``{path: name}``;
         - an open ntuple, which stands for its files;
-        - a list of these. Several files are read as one ntuple, in the order given.
+        - a list of these. Several files are read as one ntuple, in the order given. A list in the list has the URLs of
+          one file at several sites, ``[[url1, url2], …]``, as the string ``"url1|url2:Events"`` and a Metalink file do.
     threads : int, optional
         Number of threads for reading; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
@@ -320,12 +321,24 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
         raise UsageError(f"give the path of a file, not an open file object ({files!r})")
     elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
         for item in files:
-            yield from _pairs(item, settings)
+            # a list in a list has the sources of one file
+            if isinstance(item, (list, tuple)):
+                yield from _sources(item, settings)
+            else:
+                yield from _pairs(item, settings)
     else:
         raise UsageError(
             "files must be a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
             f"or a list of these, not {files!r}"
         )
+
+
+def _sources(urls: Sequence[object], settings: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
+    """Yield the file that several URLs or paths name, each with or without ":name"."""
+    texts = [_text(url) for url in urls if isinstance(url, (str, os.PathLike))]
+    if not texts or len(texts) < len(urls):
+        raise UsageError(f"a list in a list has the URLs of one file: strings or paths, at least one, not {urls!r}")
+    yield from _core.find_files(texts[0] if len(texts) == 1 else _core.join_sources(texts), settings)
 
 
 def _text(path: str | os.PathLike[str]) -> str:

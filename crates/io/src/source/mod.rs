@@ -17,6 +17,7 @@ mod local;
 mod map;
 mod memory;
 mod object;
+mod several;
 mod xrootd;
 
 pub(crate) use map::{is_local, map as map_file};
@@ -30,6 +31,8 @@ pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;
 pub(crate) use object::{list as list_objects, state_of as state_of_object};
+pub(crate) use several::open_several;
+pub use several::{SourceState, SourceStatus};
 pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 
@@ -110,6 +113,21 @@ pub trait ByteSource: Send + Sync + Debug {
     /// What a cache served in place of the server; none without a cache.
     fn cached(&self) -> Option<CacheUse> {
         self.inner()?.cached()
+    }
+
+    /// A number that changes whenever bytes arrive, also of answers that are not complete; none if that is not known.
+    fn progress(&self) -> Option<u64> {
+        self.inner()?.progress()
+    }
+
+    /// The server that a redirector has chosen, which may know others; none if the URL names the server.
+    fn chosen_server(&self) -> Option<String> {
+        self.inner()?.chosen_server()
+    }
+
+    /// The servers that the file is read from, if there may be several.
+    fn sources(&self) -> Option<Vec<SourceStatus>> {
+        self.inner()?.sources()
     }
 
     /// The same source for reads of another stage; `None` if stages are not recorded.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -173,8 +174,10 @@ impl ObjectSource {
         }
         let most = bytes.len() as u64 + (wanted.end - wanted.start);
         let mut body = answer.into_stream();
+        let received = self.traffic.received();
         while let Some(piece) = body.next().await {
             let piece = piece.map_err(failed)?;
+            received.fetch_add(piece.len() as u64, Relaxed);
             bytes.extend_from_slice(&piece);
             if bytes.len() as u64 > most {
                 break;
@@ -394,6 +397,10 @@ impl ByteSource for ObjectSource {
 
     fn traffic(&self) -> Option<Traffic> {
         Some(self.traffic.now())
+    }
+
+    fn progress(&self) -> Option<u64> {
+        Some(self.traffic.n_received())
     }
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {

@@ -55,6 +55,8 @@ pub struct XrootdSource {
     /// The URL for messages, without secrets.
     url: String,
     target: XrootdUrl,
+    /// Its server, if a redirector has told where the file is.
+    located: Option<String>,
     settings: Settings,
     total_timeout: Duration,
     /// The file, and the process that opened it.
@@ -70,8 +72,37 @@ impl XrootdSource {
     /// # Errors
     /// If the URL is invalid, the file does not exist or is not readable, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
+        Self::open_elsewhere(url, settings, &[])
+    }
+
+    /// Opens a file, on none of these servers.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and if the redirector knows no other server.
+    pub fn open_elsewhere(
+        url: &str,
+        settings: &Settings,
+        avoided: &[String],
+    ) -> Result<Arc<Self>, IoError> {
         let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
-        let file = open(&target, url, settings)?;
+        let is_other = |file: &Arc<File>| {
+            let server = file.redirected_to();
+            server.is_none_or(|server| !avoided.contains(&server))
+        };
+        let opened = open(&target, url, settings, avoided);
+        let (target, file, located) = match opened.map(|file| (is_other(&file), file)) {
+            Ok((true, file)) => (target, file, None),
+            // not all redirectors heed which servers are to be avoided, but they may tell where the file is
+            found if !avoided.is_empty() => match other_server(&target, url, settings, avoided)? {
+                Some(other) => {
+                    let name = other.server.to_string();
+                    let file = open(&other, url, settings, &[])?;
+                    (other, file, Some(name))
+                }
+                None => return Err(found.err().unwrap_or_else(|| no_other(url, avoided))),
+            },
+            found => (target, found?.1, None),
+        };
         let stat = file.stat();
         if stat.is_folder() || stat.is_other() {
             return Err(IoError::NotAFile {
@@ -86,6 +117,7 @@ impl XrootdSource {
         Ok(Arc::new(Self {
             url: public(url),
             target,
+            located,
             settings: settings.clone(),
             total_timeout: settings.limits()?.total_timeout,
             meta: SourceMeta {
@@ -113,7 +145,7 @@ impl XrootdSource {
     fn file(&self) -> Result<Arc<File>, IoError> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.0 != process() {
-            let again = open(&self.target, &self.url, &self.settings)?;
+            let again = open(&self.target, &self.url, &self.settings, &[])?;
             // a redirector may lead to another replica, with another modification time
             if again.stat().size != self.meta.size {
                 let url = self.url.clone();
@@ -168,13 +200,43 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     Ok(found.into_iter().map(entry).collect())
 }
 
-fn open(target: &XrootdUrl, url: &str, settings: &Settings) -> Result<Arc<File>, IoError> {
+fn open(
+    target: &XrootdUrl,
+    url: &str,
+    settings: &Settings,
+    avoided: &[String],
+) -> Result<Arc<File>, IoError> {
     let client = client(settings)?;
-    let opened = File::open(&client, target.clone(), OpenOptions::Read);
+    let opened = File::open_elsewhere(&client, target.clone(), OpenOptions::Read, avoided);
     let (shown, longest) = (public(url), settings.limits()?.total_timeout);
     let file =
         wait_for(&shown, within(&shown, longest, opened))??.map_err(|error| failed(url, error))?;
     Ok(Arc::new(file))
+}
+
+/// The URL of the file on another server that its redirector knows.
+fn other_server(
+    target: &XrootdUrl,
+    url: &str,
+    settings: &Settings,
+    avoided: &[String],
+) -> Result<Option<XrootdUrl>, IoError> {
+    let (client, shown) = (client(settings)?, public(url));
+    let longest = settings.limits()?.total_timeout;
+    let found = wait_for(&shown, within(&shown, longest, client.servers_with(target)))??;
+    let servers = found.map_err(|error| failed(url, error))?.into_iter();
+    let mut others = servers.filter(|server| !avoided.contains(&server.to_string()));
+    Ok(others.next().map(|server| XrootdUrl {
+        server,
+        ..target.clone()
+    }))
+}
+
+fn no_other(url: &str, avoided: &[String]) -> IoError {
+    IoError::Remote {
+        url: public(url),
+        source: format!("its redirector knows no server but {}", avoided.join(", ")).into(),
+    }
 }
 
 /// Converts an error of the client.
@@ -218,15 +280,22 @@ impl ByteSource for XrootdSource {
     fn traffic(&self) -> Option<Traffic> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (requests, retries) = file.1.asked();
-        Some(Traffic {
-            requests,
-            retries,
-        })
+        Some(Traffic { requests, retries })
     }
 
     fn server(&self) -> Option<String> {
         let file = self.file().ok()?;
         wait_for(&self.url, async move { file.server().await }).ok()
+    }
+
+    fn progress(&self) -> Option<u64> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.1.progress()
+    }
+
+    fn chosen_server(&self) -> Option<String> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.1.redirected_to().or_else(|| self.located.clone())
     }
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {

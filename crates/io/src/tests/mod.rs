@@ -8,6 +8,7 @@ pub(crate) mod liar;
 mod metered;
 mod origin;
 mod replaced;
+mod several;
 mod ways;
 
 use std::ops::Range;

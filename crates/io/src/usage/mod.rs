@@ -14,7 +14,7 @@ pub(crate) use text::{BINS, counted, mean, peak, percent, rate_lines, three};
 pub use text::{plot, summary};
 
 use crate::meter::{CacheUse, Meter, Metered, Span, Traffic};
-use crate::{ByteSource, SourceInfo};
+use crate::{ByteSource, SourceInfo, SourceState, SourceStatus};
 
 /// The reads of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,23 @@ impl Usage {
             cached: meter.cached(),
             spans: meter.spans(),
         })
+    }
+}
+
+impl Usage {
+    /// The file as its only source.
+    #[must_use]
+    pub fn as_source(&self) -> SourceStatus {
+        SourceStatus {
+            url: self.url.clone(),
+            server: None,
+            state: SourceState::Active,
+            quality: None,
+            rate: None,
+            n_bytes: self.metered.bytes,
+            n_requests: self.metered.vectors,
+            errors: Vec::new(),
+        }
     }
 }
 

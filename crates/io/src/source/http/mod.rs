@@ -218,6 +218,10 @@ impl ByteSource for HttpSource {
         Some(self.traffic.now())
     }
 
+    fn progress(&self) -> Option<u64> {
+        Some(self.traffic.n_received())
+    }
+
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());

@@ -1,5 +1,7 @@
 //! Sends one request to a server: redirects, credentials, and checks of the answer.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -53,6 +55,8 @@ pub(super) struct Answer {
     doing: String,
     patience: Duration,
     pace: Pace,
+    /// Counts the bytes that arrive.
+    received: Arc<AtomicU64>,
 }
 
 impl Answer {
@@ -97,10 +101,13 @@ impl Answer {
     /// The next bytes of the body.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         match timeout(self.patience, self.response.chunk()).await {
-            Ok(Ok(Some(chunk))) => match self.pace.came(chunk.len()) {
-                Ok(()) => Ok(Some(chunk)),
-                Err(slow) => Err(self.failure(Why::Slow(slow))),
-            },
+            Ok(Ok(Some(chunk))) => {
+                self.received.fetch_add(chunk.len() as u64, Relaxed);
+                match self.pace.came(chunk.len()) {
+                    Ok(()) => Ok(Some(chunk)),
+                    Err(slow) => Err(self.failure(Why::Slow(slow))),
+                }
+            }
             Ok(Ok(None)) => Ok(None),
             Ok(Err(error)) => Err(self.failure(Why::Lost(cause(error)))),
             Err(_) => Err(self.failure(Why::Silent(self.patience))),
@@ -268,6 +275,7 @@ impl<'a> Call<'a> {
             doing: question.doing.clone(),
             patience: limits.request_timeout,
             pace: Pace::begin(limits.rate()),
+            received: self.traffic.received(),
         })
     }
 }

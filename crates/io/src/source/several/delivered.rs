@@ -1,0 +1,65 @@
+//! Which source gave which bytes. Pure.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::member::SourceId;
+
+/// Answers that are remembered: their bytes are decoded soon.
+const MOST: usize = 4096;
+/// The first answers, which have the metadata, are remembered for good.
+const FIRST: usize = 16;
+
+/// The last answers, and the first.
+#[derive(Debug, Default)]
+pub(super) struct Delivered {
+    first: Vec<(SourceId, Vec<Range<u64>>)>,
+    last: VecDeque<(SourceId, Vec<Range<u64>>)>,
+}
+
+impl Delivered {
+    /// Notes an answer.
+    pub fn add(&mut self, source: SourceId, ranges: Vec<Range<u64>>) {
+        if self.first.len() < FIRST {
+            self.first.push((source, ranges));
+            return;
+        }
+        if self.last.len() == MOST {
+            self.last.pop_front();
+        }
+        self.last.push_back((source, ranges));
+    }
+
+    /// The source that gave bytes of this range last, of those that `counts` says.
+    pub fn by(&self, range: &Range<u64>, counts: impl Fn(SourceId) -> bool) -> Option<SourceId> {
+        let has = |ranges: &[Range<u64>]| {
+            let mut ranges = ranges.iter();
+            ranges.any(|own| own.start < range.end && range.start < own.end)
+        };
+        let all = self.last.iter().rev().chain(self.first.iter().rev());
+        let mut fitting = all.filter(|(source, ranges)| counts(*source) && has(ranges));
+        fitting.next().map(|(source, _)| *source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_that_gave_bytes_of_a_range_is_known() {
+        let mut delivered = Delivered::default();
+        delivered.add(0, vec![0..10, 90..100]);
+        for i in 0..5000 {
+            delivered.add(1, vec![1000 + i..1001 + i]);
+        }
+        delivered.add(2, vec![5..20]);
+        let by = |range| delivered.by(&range, |_| true);
+        assert_eq!(
+            (by(8..12), by(95..96), by(20..90)),
+            (Some(2), Some(0), None)
+        );
+        assert_eq!((by(5999..6000), by(1100..1101)), (Some(1), None));
+        assert_eq!(delivered.by(&(8..12), |source| source != 2), Some(0));
+    }
+}

@@ -1,0 +1,219 @@
+//! Several real servers with the same file, some of them behind connections that go bad.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use femtobarn_testkit::{Servers, Ways, can_start, content};
+
+use super::check_reads;
+use super::kinds::Place;
+use crate::{ByteSource, MeteredSource, Settings, SourceState, open_remote, with_causes};
+
+const SIZE: usize = 24 << 20;
+
+/// Servers of different protocols with the same file, each behind a proxy.
+struct Mixed {
+    places: Vec<Place>,
+    ways: Ways,
+    ports: Vec<u16>,
+    content: Vec<u8>,
+}
+
+impl Mixed {
+    fn start(kinds: &[&'static str]) -> Option<Self> {
+        let mut places: Vec<Place> = kinds
+            .iter()
+            .map(|kind| Place::start(kind))
+            .collect::<Option<_>>()?;
+        let mut ways = Ways::start()?;
+        let content = content(SIZE);
+        places.iter_mut().for_each(|place| place.put("f", &content));
+        let ports = places
+            .iter()
+            .map(|place| ways.before(place.server.port))
+            .collect();
+        Some(Self {
+            places,
+            ways,
+            ports,
+            content,
+        })
+    }
+
+    fn open(&self, more: &[(&str, &str)]) -> Arc<dyn ByteSource> {
+        let pairs = self.places.iter().zip(&self.ports);
+        let urls: Vec<String> = pairs.map(|(place, port)| place.url(*port, "f")).collect();
+        // those of the object store, which say nothing to the others
+        let (place, port) = (self.places.last().unwrap(), self.ports.last().unwrap());
+        let settings = place.settings(*port, more);
+        let source = open_remote(&crate::join_sources(&urls, None), &settings).unwrap();
+        MeteredSource::of(source, &settings).unwrap()
+    }
+
+    /// Reads all of the file some times, so that all sources are in use.
+    fn read(&self, source: &dyn ByteSource) {
+        check_reads(source, &self.content).unwrap();
+    }
+}
+
+fn states(source: &dyn ByteSource) -> Vec<SourceState> {
+    source.sources().unwrap().iter().map(|s| s.state).collect()
+}
+
+#[test]
+fn servers_of_several_protocols_are_read_together() {
+    let Some(mut mixed) = Mixed::start(&["xrootd", "nginx", "minio"]) else {
+        return;
+    };
+    for (port, rate) in mixed
+        .ports
+        .clone()
+        .into_iter()
+        .zip([40_000, 40_000, 40_000])
+    {
+        mixed.ways.poison(port, "bandwidth", &[("rate", rate)]);
+    }
+    let source = mixed.open(&[("sources", "3")]);
+    mixed.read(&*source);
+    mixed.read(&*source);
+    let sources = source.sources().unwrap();
+    for one in &sources {
+        assert_eq!(one.state, SourceState::Active, "{one:?}");
+        assert!(one.n_bytes > 1 << 20 && one.errors.is_empty(), "{one:?}");
+    }
+    assert!(sources[1].url.starts_with("http://") && sources[2].url.starts_with("s3://"));
+}
+
+#[test]
+fn a_server_that_goes_away_is_replaced_and_the_last_is_named_with_all() {
+    let Some(mut mixed) = Mixed::start(&["nginx", "xrootd"]) else {
+        return;
+    };
+    let more = [("most_retries", "0"), ("connect_timeout", "1")];
+    let source = mixed.open(&more);
+    mixed.read(&*source);
+    let (first, second) = (mixed.ports[0], mixed.ports[1]);
+    std::thread::scope(|scope| {
+        mixed.ways.poison(first, "bandwidth", &[("rate", 10_000)]);
+        let read = scope.spawn(|| check_reads(&*source, &mixed.content));
+        std::thread::sleep(Duration::from_millis(300));
+        mixed.ways.close(first);
+        read.join().unwrap().unwrap();
+    });
+    assert_eq!(
+        states(&*source),
+        [SourceState::Disabled, SourceState::Active]
+    );
+    mixed.ways.close(second);
+    let error = check_reads(&*source, &mixed.content).unwrap_err();
+    let text = with_causes(&error);
+    for port in [first, second] {
+        assert!(text.contains(&format!("127.0.0.1:{port}")), "{text}");
+    }
+    mixed.ways.open(first);
+    mixed.ways.heal(first);
+    mixed.read(&*source);
+}
+
+#[test]
+fn a_server_that_falls_silent_is_left_for_the_other() {
+    for kinds in [
+        ["xrootd", "nginx"],
+        ["nginx", "xrootd"],
+        ["minio", "xrootd"],
+    ] {
+        let Some(mut mixed) = Mixed::start(&kinds) else {
+            continue;
+        };
+        // with the usual patience of a minute
+        let source = mixed.open(&[]);
+        mixed.read(&*source);
+        let silent = mixed.ports[0];
+        mixed.ways.poison(silent, "timeout", &[("timeout", 0)]);
+        let start = std::time::Instant::now();
+        mixed.read(&*source);
+        let elapsed = start.elapsed();
+        assert!(elapsed < Duration::from_secs(20), "{kinds:?}: {elapsed:?}");
+        assert_ne!(states(&*source)[0], SourceState::Active, "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_slow_answer_in_which_bytes_arrive_is_not_silence() {
+    let Some(mut mixed) = Mixed::start(&["xrootd", "nginx"]) else {
+        return;
+    };
+    // the second does not exist any more
+    mixed.ways.close(mixed.ports[1]);
+    mixed
+        .ways
+        .poison(mixed.ports[0], "bandwidth", &[("rate", 3000)]);
+    let source = mixed.open(&[("connect_timeout", "1"), ("most_retries", "0")]);
+    let before = source.traffic().unwrap().requests;
+    let whole = [0..12 << 20];
+    let found = source.read_ranges(&whole).unwrap();
+    assert!(found[0] == mixed.content[..12 << 20]);
+    let requests = source.traffic().unwrap().requests - before;
+    assert_eq!(requests, source.n_requests(&whole));
+    assert_eq!(
+        states(&*source),
+        [SourceState::Active, SourceState::Disabled]
+    );
+}
+
+#[test]
+fn redirectors_are_asked_for_other_servers() {
+    if !can_start() {
+        return;
+    }
+    let mut cluster = Servers::start("cluster");
+    let content = content(SIZE);
+    cluster.put_on(0, "f", &content);
+    cluster.put_on(1, "f", &content);
+    let url = cluster.url("f");
+    let settings = Settings::with(&url, &[("most_retries", "0")]).unwrap();
+    let source = open_remote(&url, &settings).unwrap();
+    check_reads(&*source, &content).unwrap();
+    // one is enough as long as it is good
+    let first = source.sources().unwrap();
+    assert_eq!((first.len(), first[0].state), (1, SourceState::Active));
+    let server = first[0].server.clone().unwrap();
+    // damaged bytes: another server may have better ones
+    assert!(source.reject(&(0..10)));
+    check_reads(&*source, &content).unwrap();
+    let both = source.sources().unwrap();
+    assert_eq!(
+        states(&*source),
+        [SourceState::Disabled, SourceState::Active]
+    );
+    assert_ne!(both[1].server.as_ref(), Some(&server), "{both:?}");
+    // there is no third, and the second stays
+    assert!(!source.reject(&(0..10)));
+    check_reads(&*source, &content).unwrap();
+    cluster.kill();
+}
+
+#[test]
+fn sources_of_this_machine_and_of_servers_mix() {
+    let Some(mut place) = Place::start("nginx") else {
+        return;
+    };
+    let content = content(SIZE);
+    place.put("f", &content);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a b.root");
+    std::fs::write(&path, &content).unwrap();
+    let url = place.url(place.server.port, "f");
+    let local = path.to_str().unwrap();
+    for both in [[local, url.as_str()], [url.as_str(), local]] {
+        let name = crate::join_sources(&both, None);
+        let source = open_remote(&name, &Settings::of(&name)).unwrap();
+        check_reads(&*source, &content).unwrap();
+        check_reads(&*source, &content).unwrap();
+        let sources = source.sources().unwrap();
+        assert!(
+            sources.iter().all(|one| one.errors.is_empty()),
+            "{sources:?}"
+        );
+    }
+}
