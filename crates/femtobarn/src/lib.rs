@@ -10,6 +10,7 @@
 //! # Ok(()) }
 //! ```
 
+mod access_records;
 mod common;
 pub mod convert;
 mod copy;
@@ -20,6 +21,7 @@ pub mod ingest;
 mod inputs;
 mod iterate;
 pub mod kinds;
+mod lazy;
 mod left_behind;
 pub mod merge;
 mod ntuple;
@@ -82,7 +84,8 @@ pub mod array {
 /// One ntuple in one file.
 pub mod read {
     pub use femtobarn_rntuple::read::{
-        FileStore, NotStored, PageStore, Reader, ReaderOptions, verify,
+        AccessCounts, AccessedColumn, Accesses, FileStore, LazyArrays, LazyOptions, NotStored,
+        PageStore, Reader, ReaderOptions, verify,
     };
 }
 
@@ -94,7 +97,7 @@ pub mod rows {
 /// The schema of an ntuple.
 pub mod schema {
     pub use femtobarn_rntuple::schema::{
-        DType, Descriptor, Field, FieldId, ListSort, Node, NodeKind, is_anonymous,
+        DType, Descriptor, Field, FieldId, ListSort, Node, NodeKind, SlotId, SlotKind, is_anonymous,
     };
 }
 
@@ -130,9 +133,11 @@ pub mod ttree {
 #[doc(hidden)]
 pub use femtobarn_rntuple::fuzz;
 
+pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
 pub use iterate::{Steps, StepsOptions};
+pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};
 pub use left_behind::{AllLeftBehind, LeftBehind};
 pub use ntuple::{NTuple, Selection};
 pub use objects::ntuples;
