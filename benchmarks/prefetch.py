@@ -1,8 +1,8 @@
 """Measure columns that are touched lazily over a slow connection: what is learned, and what it saves.
 
-    python benchmarks/prefetch.py [--runs N] [--copies N] [--step N] [--rtt MS] [--coffea PYTHON] [--json FILE]
+    python benchmarks/prefetch.py [--runs N] [--steps N] [--step N] [--rtt MS] [--coffea PYTHON] [--json FILE]
 
-A NanoAOD file of 1479 columns, copies of `../shared/data/ttree/nanoaod_v5_1000.root` as an RNTuple, is read from an
+A NanoAOD file of 1479 columns, events of `../shared/data/ttree/nanoaod_v5_1000.root` drawn at random, is read as RNTuple from an
 XRootD server on this machine, through a Toxiproxy that adds latency. An analysis touches 15 columns in each step, one
 by one, and 3 more in every third step. Readers are separate processes, which run in turn: the columns named
 beforehand; virtual arrays; one read for each column, as without learning; and coffea's virtual arrays over uproot, with
@@ -40,18 +40,18 @@ READERS = {
 }
 
 
-def make(path: Path, copies: int, step: int) -> None:
+def make(path: Path, steps: int, step: int) -> None:
     """Write the ntuple, with a cluster for each step."""
-    import awkward as ak
+    import numpy as np
 
     import femtobarn as fb
 
     nt = fb.open(f"{SOURCE}:Events")
-    events = nt.arrays()
+    events, random = nt.arrays(), np.random.default_rng(1)
     with fb.recreate(path) as file:
         out = file.mkrntuple("Events", events[:0])
-        for _ in range(0, copies * len(events), step):
-            out.extend(ak.concatenate([events] * (step // len(events))))
+        for _ in range(steps):
+            out.extend(events[random.integers(0, len(events), step)])
             out.commit_cluster()
 
 
@@ -85,8 +85,8 @@ def row(reader: str, runs: list[dict[str, Any]], named: list[float]) -> list[str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="rounds in which all readers take part (default: 5)")
-    parser.add_argument("--copies", type=int, default=64, help="copies of 1000 events (default: 64)")
-    parser.add_argument("--step", type=int, default=8000, help="entries per step and cluster (default: 8000)")
+    parser.add_argument("--steps", type=int, default=12, help="number of steps (default: 12)")
+    parser.add_argument("--step", type=int, default=20_000, help="entries per step and cluster (default: 20000)")
     parser.add_argument("--rtt", type=int, default=50, help="round-trip time in milliseconds (default: 50)")
     parser.add_argument("--coffea", help="an interpreter that has coffea, uproot and fsspec-xrootd")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there, too")
@@ -105,7 +105,7 @@ def main() -> None:
         stack.callback(server.close)
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "nano.root"
-            make(made, options.copies, options.step)
+            make(made, options.steps, options.step)
             size = made.stat().st_size
             (server.data / "nano.root").write_bytes(made.read_bytes())
         (server.data / "warm.root").write_bytes(WARM_UP.read_bytes())
@@ -127,9 +127,10 @@ def main() -> None:
 
 
 def report(found: dict[str, list[dict[str, Any]]], options: argparse.Namespace, size: int) -> None:
-    steps = -(-options.copies * 1000 // options.step)
     print(f"# Columns that are touched lazily, {options.rtt} ms\n")
-    print(f"`{' '.join(sys.argv)}`; {size / 1e6:.1f} MB, {steps} steps, load average {os.getloadavg()[0]:.1f}\n")
+    print(
+        f"`{' '.join(sys.argv)}`; {size / 1e6:.1f} MB, {options.steps} steps of {options.step} events, load average {os.getloadavg()[0]:.1f}\n"
+    )
     print("| reader | round trips of each step | MB | MB unused | seconds: median (min to max) | ÷ named |")
     print("|---|---|---:|---:|---|---:|")
     named = [run["seconds"] for run in found["named"] if "seconds" in run]

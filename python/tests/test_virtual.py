@@ -59,11 +59,31 @@ def test_all_types_are_those_of_a_read(all_files):
     assert n > 500
 
 
+def test_columns_are_made_when_they_are_accessed(testdata):
+    """Of a wide ntuple most columns are never touched."""
+    events = fb.open(testdata / "dimuon.root").arrays(virtual=True)
+    contents = events.layout._contents
+
+    def n_made():
+        return sum(list.__getitem__(contents, at) is not None for at in range(len(contents)))
+
+    assert n_made() == 0
+    _ = events.nMuon, events[events.nMuon > 1].Muon_pt
+    assert n_made() == 2
+    assert [str(content.form.type) for content in contents] == [
+        str(events[name].type.content) for name in events.fields
+    ]
+    assert contents[-1] is contents[len(contents) - 1]
+    assert contents[1:3] == [contents[1], contents[2]]
+    assert n_made() == len(contents)
+
+
 def test_nothing_is_read_until_it_is_touched(testdata):
     nt = fb.open(testdata / "dimuon.root")
     before = nt.metrics.bytes_needed
     events = nt.arrays(virtual=True)
-    assert len(events) == 12000 and "Muon_pt" in events.fields
+    assert len(events) == 12000
+    assert "Muon_pt" in events.fields
     assert nt.metrics.bytes_needed == before
     expected = fb.open(testdata / "dimuon.root").arrays(["Muon_pt", "nMuon"])
     assert same(events.Muon_pt, expected.Muon_pt)
@@ -158,7 +178,8 @@ def test_functions_learn_by_themselves(testdata):
     assert first.main == ("event",)
     assert second.main == ("run",)
     assert first.function != second.function
-    assert first.function.endswith("of") and "test_virtual" in first.function
+    assert first.function.endswith("of")
+    assert "test_virtual" in first.function
     assert first.to_dict()["main"] == ["event"]
 
 
@@ -206,7 +227,8 @@ def test_a_directory_keeps_the_record_for_the_next_run(testdata, tmp_path):
     assert int(run[1][2]) == 0, "the second run begins with what the first one has learned"
     (file,) = (tmp_path / "records").iterdir()
     known = json.loads(file.read_text())
-    assert known["function"].endswith("script.py:run") and set(known["columns"]) == {"event", "run"}
+    assert known["function"].endswith("script.py:run")
+    assert set(known["columns"]) == {"event", "run"}
 
 
 def test_threads_share_an_array(testdata):
@@ -216,9 +238,8 @@ def test_threads_share_an_array(testdata):
     failed = []
 
     def touch(number):
-        for name in np.random.default_rng(number).permutation(expected.fields):
-            if not same(events[name], expected[name]):
-                failed.append(name)
+        names = np.random.default_rng(number).permutation(expected.fields)
+        failed.extend(name for name in names if not same(events[name], expected[name]))
 
     threads = [threading.Thread(target=touch, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -231,9 +252,9 @@ def test_threads_share_an_array(testdata):
 def test_other_results_cannot_be_virtual(testdata):
     nt = fb.open(testdata / "dimuon.root")
     for options in ({"library": "np"}, {"library": "pd"}, {"how": "zip"}):
-        with pytest.raises(fb.UsageError, match="virtual|ak.zip"):
+        with pytest.raises(fb.UsageError, match=r"virtual|ak\.zip"):
             nt.arrays(virtual=True, **options)
-        with pytest.raises(fb.UsageError, match="virtual|ak.zip"):
+        with pytest.raises(fb.UsageError, match=r"virtual|ak\.zip"):
             list(nt.iterate(virtual=True, **options))
     with pytest.raises(fb.UsageError, match="virtual=True"):
         nt.arrays(record="x")

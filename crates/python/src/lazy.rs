@@ -9,7 +9,7 @@ use femtobarn::read::{Accesses as Record, LazyArrays, LazyOptions};
 use femtobarn::schema::SlotKind;
 use femtobarn::{LazySteps, Selection, StepSize, accesses_of, schema_id};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
 use crate::batch::{Nodes, Piece, Pieces, url_of};
 use crate::buffer::Buffer;
@@ -212,11 +212,18 @@ impl LazyBatch {
         format!("{:016x}", self.form_id)
     }
 
-    /// Top-level names and their nodes, with lazy buffers.
-    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let schema = self.arrays.columns().schema();
-        let columns = &schema.columns;
-        Nodes::list(py, &Touches(&self.arrays), columns, self.arrays.n_entries())
+    /// Names of the top-level columns.
+    fn names(&self) -> Vec<&str> {
+        let columns = self.arrays.columns().schema().columns.iter();
+        columns.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The name and the node of a top-level column, with lazy buffers.
+    fn column<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let columns = &self.arrays.columns().schema().columns;
+        let own = columns.get(index..=index).unwrap_or_default();
+        let n_entries = self.arrays.n_entries();
+        Nodes::list(py, &Touches(&self.arrays), own, n_entries)?.get_item(0)
     }
 }
 

@@ -1,7 +1,8 @@
 """Awkward Arrays whose buffers are read when they are touched.
 
-A form is made of arrays without entries, by the rules of all other arrays, and kept for further steps. The nodes of a
-step have the buffers in the order of the form: a buffer is an object that reads its column when it is called.
+Of a wide ntuple most columns are never touched, so a column is made when it is accessed. Its form is made of arrays
+without entries, by the rules of all other arrays, and kept for further steps. The nodes of a step have the buffers in
+the order of the form: a buffer is an object that reads its column when it is called.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import awkward as ak
 import numpy as np
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["to_virtual_array"]
 
-_MOST_FORMS = 8
+_MOST_FORMS = 10_000
 _OLDEST = (2, 9)  # of Awkward, with virtual arrays of unknown length
 
-_forms: OrderedDict[tuple[str, bool], Any] = OrderedDict()
+_forms: OrderedDict[tuple[str, bool, int], Any] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -56,32 +57,59 @@ def to_virtual_array(
     -------
     ak.Array
         An array of `batch.num_entries` records. Columns with variants, or with optional values of optional values, have
-        no virtual form: they are read at once.
+        no virtual form: they are read when they are accessed.
     """
     if tuple(int(part) for part in ak.__version__.split(".")[:2]) < _OLDEST:
         raise UsageError(f"virtual=True needs awkward {_OLDEST[0]}.{_OLDEST[1]} or newer, not {ak.__version__}")
-    columns = batch.columns()
-    are_virtual = [_is_virtual(node) for _, node in columns]
-    nodes = [node for (_, node), is_virtual in zip(columns, are_virtual, strict=True) if is_virtual]
     build = functools.partial(layouts_of, schema=schema, add_doc=add_doc, of_tree=of_tree)
-    names = [name for name, _ in columns]
-    key = batch.form_id, of_tree
+    names = batch.names()
+    parameters = {"__doc__": description} if add_doc is True and description else None
+    layout = RecordArray([], [], length=batch.num_entries, parameters=parameters)
+    contents = _Contents(len(names), lambda index: _content(batch, index, build, None if add_doc else of_tree))
+    layout._contents, layout._fields = contents, names
+    return ak.Array(layout)
+
+
+class _Contents(list[Any]):
+    """The contents of a record array, each made when it is accessed."""
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        super().__init__([None] * length)
+        self._make = make
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = index.__index__()
+        made = super().__getitem__(at)
+        if made is None:
+            made = self._make(at % len(self))
+            self[at] = made
+        return made
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def _content(batch: LazyBatch, index: int, build: Callable[..., list[Any]], of_tree: bool | None) -> Any:
+    """Return a column; its form is kept for other steps, unless `of_tree` is None."""
+    name, node = batch.column(index)
+    if not _is_virtual(node):
+        return build([(name, _read(node))])[0]
+    key = batch.form_id, bool(of_tree), index
     with _lock:
-        form = None if add_doc else _forms.get(key)
+        form = None if of_tree is None else _forms.get(key)
     if form is None:
-        empty = [(name, _emptied(node)) for (name, node), is_one in zip(columns, are_virtual, strict=True) if is_one]
-        form = RecordArray(build(empty), None, length=0).form_with_key("node{id}")
-        if not add_doc:
+        form = build([(name, _emptied(node))])[0].form_with_key("node{id}")
+        if of_tree is not None:
             with _lock:
                 _forms[key] = form
-                while len(_forms) > _MOST_FORMS:
+                if len(_forms) > _MOST_FORMS:
                     _forms.popitem(last=False)
-    layout = ak.from_buffers(form, batch.num_entries, _container(nodes), highlevel=False)
-    read = iter(build([(name, _read(node)) for (name, node), one in zip(columns, are_virtual, strict=True) if not one]))
-    virtual = iter(layout.contents)
-    contents = [next(virtual) if is_one else next(read) for is_one in are_virtual]
-    parameters = {"__doc__": description} if add_doc is True and description else None
-    return ak.Array(RecordArray(contents, names, length=batch.num_entries, parameters=parameters))
+    return ak.from_buffers(form, batch.num_entries, _container(node), highlevel=False)
 
 
 def _is_virtual(node: Node) -> bool:
@@ -167,15 +195,12 @@ def _with_lengths(node: Node, length: int | None = None) -> Node:
     return node
 
 
-def _container(nodes: list[Node]) -> dict[str, Any]:
-    """Return the buffers by their keys in the form: nodes are numbered from the outside to the inside."""
+def _container(node: Node) -> dict[str, Any]:
+    """Return the buffers by their keys in the form: arrays are numbered from the outside to the inside."""
     container: dict[str, Any] = {}
-    number = 1  # node0 is the record
-    for node in nodes:
-        for buffers in _parts(node):
-            for attribute, buffer, dtype in buffers:
-                container[f"node{number}-{attribute}"] = functools.partial(_touched, buffer, dtype)
-            number += 1
+    for number, buffers in enumerate(_parts(node)):
+        for attribute, buffer, dtype in buffers:
+            container[f"node{number}-{attribute}"] = functools.partial(_touched, buffer, dtype)
     return container
 
 

@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub struct LazyOptions {
     /// Number of threads that decode.
     pub threads: usize,
-    /// The most stored bytes that are fetched beside a column because it may be touched with them, while the record knows
-    /// nothing of it.
+    /// The most bytes that are fetched beside a column because it may be touched with them, while the record knows nothing
+    /// of it: those in the file or those in memory, whichever are more.
     pub small: u64,
     /// Decoded pages that the steps of an iteration share.
     pub cache: Option<Arc<PageCache>>,

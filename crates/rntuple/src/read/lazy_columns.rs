@@ -104,7 +104,7 @@ impl LazyColumns {
         small: u64,
         marks: &mut [bool],
     ) {
-        let total = sizes.iter().map(|size| size.stored);
+        let total = sizes.iter().map(size_of);
         if total.fold(0, u64::saturating_add) <= small {
             marks.fill(true);
             return;
@@ -144,7 +144,7 @@ impl LazyColumns {
         sizes: &[SlotSize],
         marks: &mut [bool],
     ) -> u64 {
-        let size_of = |id: SlotId| sizes.get(id).map_or(0, |size| size.stored);
+        let size_of = |id: SlotId| sizes.get(id).map_or(0, size_of);
         slots.sort_by_key(|&id| size_of(id));
         for id in slots {
             let Some(rest) = left.checked_sub(size_of(id)) else {
@@ -155,6 +155,11 @@ impl LazyColumns {
         }
         left
     }
+}
+
+/// What decides whether a column is small: fetching and decoding both take time.
+fn size_of(size: &SlotSize) -> u64 {
+    size.stored.max(size.decoded)
 }
 
 /// Names of slots: paths of fields. Those of offsets end with `[]`, those of variants with `?`.
