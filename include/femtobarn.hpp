@@ -10,7 +10,7 @@
 #include <femtobarn/describe.hpp>
 #include <femtobarn/descriptor.hpp>
 #include <femtobarn/error.hpp>
-#include <femtobarn/item.hpp>
+#include <femtobarn/container.hpp>
 #include <femtobarn/loader.hpp>
 #include <femtobarn/ptr.hpp>
 #include <femtobarn/queue.hpp>

@@ -14,9 +14,9 @@ FB_DESCRIBE(Hit, x, y, z, plane)
 
 static void write(const fb::Store &store, const fb::DataSet &nova) {
     fb::WriteBatch batch(store);
-    const fb::Item subrun = nova.create(43).create(56);
+    const fb::Container subrun = nova.create(43).create(56);
     for (std::uint64_t number = 0; number < 1000; ++number) {
-        const fb::Item event = batch.create(subrun, number);
+        const fb::Container event = batch.create(subrun, number);
         batch.store(event, "hits", std::vector<Hit>(number % 5, Hit{1, 2, 3, 4}));
     }
     batch.flush();
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     write(store, nova);
 
     // one event
-    const fb::Item event = nova[43][56][14];
+    const fb::Container event = nova[43][56][14];
     const auto hits = event.load<std::vector<Hit>>("hits");
     std::cout << "event " << event.number() << " has " << hits.value().size() << " hits, stored as "
               << event.products().at(0) << '\n';

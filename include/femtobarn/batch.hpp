@@ -2,7 +2,7 @@
 #ifndef FEMTOBARN_BATCH_HPP
 #define FEMTOBARN_BATCH_HPP
 
-#include <femtobarn/item.hpp>
+#include <femtobarn/container.hpp>
 
 namespace fb {
 
@@ -46,7 +46,7 @@ public:
     }
 
     /// Adds the child of a container with this number. The container must be in the same store.
-    Item create(const Item &holder, std::uint64_t number) {
+    Container create(const Container &holder, std::uint64_t number) {
         check_same(holder);
         const Descriptor child = holder.descriptor().child(number);
         create(child);
@@ -63,7 +63,7 @@ public:
 
     /// Adds a product of a container, which must be in the same store.
     template <class T>
-    void store(const Item &container, std::string_view label, const T &value) {
+    void store(const Container &container, std::string_view label, const T &value) {
         check_same(container);
         m_store.describe<T>();
         store_bytes(container.descriptor(), product_name<T>(label), Codec<T>::encode(value));
@@ -98,9 +98,9 @@ private:
         }
     }
 
-    /// Throws if an item is in another store.
-    void check_same(const Item &item) const {
-        const Store &other = item.store();
+    /// Throws if a container is in another store.
+    void check_same(const Container &container) const {
+        const Store &other = container.store();
         if (other != m_store && (other.url() != m_store.url() || other.url() == "memory:")) {
             throw Error("usage", "the container is in the store " + other.url() +
                                      ", but this batch writes to " + m_store.url());

@@ -2,7 +2,7 @@
 #ifndef FEMTOBARN_LOADER_HPP
 #define FEMTOBARN_LOADER_HPP
 
-#include <femtobarn/item.hpp>
+#include <femtobarn/container.hpp>
 
 namespace fb {
 

@@ -6,7 +6,7 @@
 #ifndef FEMTOBARN_PTR_HPP
 #define FEMTOBARN_PTR_HPP
 
-#include <femtobarn/item.hpp>
+#include <femtobarn/container.hpp>
 
 #include <array>
 
@@ -26,7 +26,7 @@ struct Ptr {
 
     /// Makes a reference to the product with this label and of type T, or to an element of it.
     template <class T>
-    static Ptr to(const Item &item, std::string_view label, std::uint64_t index = ABSENT) {
+    static Ptr to(const Container &item, std::string_view label, std::uint64_t index = ABSENT) {
         Ptr ptr;
         ptr.container = item.descriptor();
         ptr.index = index;

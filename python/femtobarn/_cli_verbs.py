@@ -12,7 +12,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femtobarn import _core
@@ -115,7 +114,7 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
-    url = _store_of(given.pop("into"))
+    url = given.pop("into")
     look(**_chosen({name: value for name, value in given.items() if name != "dataset"}))
     store = DataStore.connect(url)
     if not store._core.is_kept:
@@ -131,13 +130,6 @@ def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
             _remove_if_empty(store[whole])
         raise
     return str(report), report.to_dict()
-
-
-def _store_of(url: str) -> str:
-    is_told = Path(url).is_file() or (Path(url) / "store.json").is_file()  # connecting says what to do
-    if ":" not in url and not is_told and not url.endswith(".json"):
-        raise UsageError(f"{url} is not an event store: did you mean dir:{url}?")
-    return url
 
 
 def _remove_if_empty(dataset: DataSet) -> None:

@@ -41,6 +41,7 @@ __all__ = [
     "Store",
     "WriteBatch",
     "__version__",
+    "absolute_store",
     "check_ingest",
     "cli_main",
     "compression_settings",
@@ -53,11 +54,14 @@ __all__ = [
     "file_kind",
     "find_files",
     "identifier",
+    "is_of_store",
+    "is_pattern",
     "is_remote",
     "is_stopped",
     "join_columns",
     "list_objects",
     "local_path",
+    "matches",
     "may_be_of_boost",
     "merge",
     "nearest",
@@ -68,6 +72,7 @@ __all__ = [
     "product_hint",
     "prove",
     "public_url",
+    "type_name",
     "without_cycle",
 ]
 
@@ -519,6 +524,11 @@ class Queue:
 def list_objects(url: str, settings: dict[str, str] | None = None) -> list[dict[str, Any]]: ...
 def without_cycle(name: str) -> str: ...
 def is_remote(url: str) -> bool: ...
+def absolute_store(url: str) -> str: ...
+def type_name(name: str) -> str: ...
+def is_of_store(kind: str) -> bool: ...
+def is_pattern(text: str) -> bool: ...
+def matches(pattern: str, text: str) -> bool: ...
 def local_path(text: str) -> str: ...
 def plain_name(name: str) -> str | None: ...
 def exit_code(kind: str) -> int: ...

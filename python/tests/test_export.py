@@ -565,9 +565,9 @@ int main(int, char **argv) {
     const fb::Store store = fb::Store::connect(argv[1]);
     const fb::DataSet data = store.create_dataset("cpp");
     fb::WriteBatch batch(store);
-    const fb::Item subrun = data.create(1).create(2);
+    const fb::Container subrun = data.create(1).create(2);
     for (std::uint64_t number = 0; number < 100; ++number) {
-        const fb::Item event = batch.create(subrun, number);
+        const fb::Container event = batch.create(subrun, number);
         batch.store(event, "points", std::vector<Point>(number % 3, Point{1.5F, 7, 2.5}));
         if (number % 2) batch.store(event, "cells", std::vector<Cell>(2, Cell{3, true}));
     }

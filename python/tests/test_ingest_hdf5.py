@@ -623,7 +623,7 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
     assert (none.returncode, none.stderr) == (3, f"fb: no file matches {tmp_path}/none*.root\n")
     assert not (tmp_path / "store").exists()
     assert fb_program("ingest", tmp_path / "a.root", "--into", "mystore", "--dataset", "a").stderr == (
-        "fb: mystore is not an event store: did you mean dir:mystore?\n"
+        "fb: mystore is not an event store: did you mean \"dir:mystore\"?\n"
     )
     numbers = ["--run", "1", "--subrun", "2", "--event", "0"]
     into_file = fb_program("ingest", tmp_path / "a.root", "--into", tmp_path / "a.root", "--dataset", "a", *numbers)
@@ -982,7 +982,7 @@ int main(int, char **argv) {
     auto chunks = nova.events();
     while (const auto chunk = chunks.next()) {
         for (std::size_t i = 0; i < chunk->size(); ++i) {
-            const fb::Item event(store, (*chunk)[i]);
+            const fb::Container event(store, (*chunk)[i]);
             std::vector<hep::rec_g0_x_y> rows;
             if (load(event, rows)) {
                 for (const auto &row : rows) {
@@ -1002,7 +1002,7 @@ int main(int, char **argv) {
         }
     }
     // What C++ stores, Python loads: the class is the one that was ingested.
-    const fb::Item made = nova.create(1).create(1).create(1);
+    const fb::Container made = nova.create(1).create(1).create(1);
     hep::store(made, std::vector<hep::spill>{{2.5f}});
     return 0;
 }
@@ -1100,7 +1100,7 @@ NAMES_PROGRAM = """
 #include <iostream>
 int main(int, char **argv) {
     const fb::Store store = fb::Store::connect(argv[1]);
-    const fb::Item event(store.dataset("nova")[1][1][1]);
+    const fb::Container event(store.dataset("nova")[1][1][1]);
     std::vector<NAMESPACE::NULL_> null;
     std::vector<NAMESPACE::load_> loads;
     std::vector<NAMESPACE::fb_> fbs;
@@ -1146,7 +1146,7 @@ int main(int, char **argv) {
     {
         const fb::Store store = fb::Store::connect(argv[1]);
         for (int i = 0; i < 3; ++i) {
-            std::cout << load(fb::Item(store.dataset("nova")[1][1][1]), rows) << std::endl;
+            std::cout << load(fb::Container(store.dataset("nova")[1][1][1]), rows) << std::endl;
         }
     }
     std::vector<hep::rec_vtx> others;

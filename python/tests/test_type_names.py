@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn._shared.type_names import normal_name
+from femtobarn import _core
 
 _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
 
@@ -62,8 +62,8 @@ _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
     ],
 )
 def test_names_are_those_that_cpp_computes(written: str, normal: str) -> None:
-    assert normal_name(written) == normal
-    assert normal_name(normal) == normal
+    assert _core.type_name(written) == normal
+    assert _core.type_name(normal) == normal
 
 
 def test_the_tests_of_cpp_say_the_same() -> None:
@@ -73,7 +73,7 @@ def test_the_tests_of_cpp_say_the_same() -> None:
     assert len(typed) > 10
     assert len(named) > 2
     for written, normal in typed + named:
-        assert normal_name(written) == normal
+        assert _core.type_name(written) == normal
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ FB_DESCRIBE(Track, pt, n)
 
 static std::string url;
 
-static fb::Item event_of(const fb::Store &store, const char *dataset) {
+static fb::Container event_of(const fb::Store &store, const char *dataset) {
     return store.create_dataset(dataset).create(43).create(56).create(fb::ABSENT - 1);
 }
 
 static void references_are_stored_and_followed() {
     const fb::Store store = fb::Store::connect(url);
-    const fb::Item event = event_of(store, "references");
+    const fb::Container event = event_of(store, "references");
     event.store("tracks", std::vector<Track>{{1.5, 2}, {2.5, 3}});
     event.store("n", 42);
     const auto whole = fb::Ptr::to<std::vector<Track>>(event, "tracks");
@@ -42,7 +42,7 @@ static void references_are_stored_and_followed() {
 
 static void references_that_dangle_are_told() {
     const fb::Store store = fb::Store::connect(url);
-    const fb::Item event = event_of(store, "dangling");
+    const fb::Container event = event_of(store, "dangling");
     event.store("v", std::vector<double>{1});
     double value = 0;
     CHECK(!fb::Ptr::to<std::vector<double>>(event, "v", 1).load(store, value));
@@ -64,7 +64,7 @@ static void references_that_dangle_are_told() {
 
 static void what_python_stored_is_followed() {
     const fb::Store store = fb::Store::connect(url);
-    const fb::Item event = store.dataset("python")[43][56][fb::ABSENT - 1];
+    const fb::Container event = store.dataset("python")[43][56][fb::ABSENT - 1];
     const auto one = event.load<fb::Ptr>("one").value();
     CHECK(one == fb::Ptr::to<std::vector<Track>>(event, "tracks", 1));
     CHECK(one.load<Track>(store).n == 3);
@@ -77,7 +77,7 @@ static void what_python_stored_is_followed() {
 static void what_python_is_to_follow_is_stored() {
     const fb::Store store = fb::Store::connect(url);
     const fb::DataSet dataset = store.create_dataset("c++");
-    const fb::Item event = event_of(store, "c++");
+    const fb::Container event = event_of(store, "c++");
     event.store("tracks", std::vector<Track>{{1.5, 2}, {2.5, 3}});
     dataset.store("text", std::string("of the dataset"));
     const auto one = fb::Ptr::to<std::vector<Track>>(event, "tracks", 1);

@@ -48,9 +48,9 @@ static void fill(const fb::Store &store, const fb::DataSet &dataset) {
     fb::WriteBatch batch(store);
     for (std::uint64_t run = 1; run <= 2; ++run) {
         for (std::uint64_t subrun = 1; subrun <= 3; ++subrun) {
-            const fb::Item holder = batch.create(batch.create(dataset, run), subrun);
+            const fb::Container holder = batch.create(batch.create(dataset, run), subrun);
             for (std::uint64_t event = 0; event < 100; ++event) {
-                const fb::Item item = batch.create(holder, 2 * event);
+                const fb::Container item = batch.create(holder, 2 * event);
                 batch.store(item, "number", 2 * event);
             }
         }
@@ -80,7 +80,7 @@ static void datasets_are_nested() {
 static void a_dataset_that_was_deleted_is_none() {
     const fb::Store store = connect();
     const fb::DataSet gone = store.create_dataset("deleted/a");
-    const fb::Item run = gone.create(1);
+    const fb::Container run = gone.create(1);
     CHECK(gone.exists());
     store.dataset("deleted/a").remove();
     const char *what = "there is no dataset \"deleted/a\" any more";
@@ -109,7 +109,7 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     const char *what = "there is no dataset \"a\" any more";
     THROWS(fb::Error, what, dataset.events());
     THROWS(fb::Error, what, dataset.children(1));
-    THROWS(fb::Error, what, for (const fb::Item &run : dataset) { run.exists(); });
+    THROWS(fb::Error, what, for (const fb::Container &run : dataset) { run.exists(); });
     THROWS(fb::Error, what, dataset.datasets());
     CHECK(store.root().datasets().empty());
 }
@@ -119,7 +119,7 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
 static void a_deleted_dataset_has_not_just_no_events() {
     const fb::Store store = fb::Store::connect("memory:loader"), other = fb::Store::connect("memory:loader");
     const fb::DataSet empty = store.create_dataset("a/empty"), dataset = store.create_dataset("a/b");
-    const fb::Item run = dataset.create(1);
+    const fb::Container run = dataset.create(1);
     run.create(2).create(3).store("n", 1);
     const std::vector<std::string> names{fb::product_name<int>("n")};
     fb::Loader begun(store, dataset.descriptor(), names);
@@ -146,7 +146,7 @@ static void a_dataset_is_removed_with_its_name() {
     const fb::Store store = connect();
     const fb::DataSet dataset = store.create_dataset("as-item");
     dataset.create(1);
-    const fb::Item &item = dataset;
+    const fb::Container &item = dataset;
     THROWS(fb::Error, "a dataset has a name", item.remove());
     CHECK(dataset.exists() && dataset.find(1));
     dataset.remove();
@@ -156,7 +156,7 @@ static void a_dataset_is_removed_with_its_name() {
 static void products_of_events_are_counted() {
     const fb::DataSet dataset = connect().create_dataset("counted");
     for (const std::uint64_t run : {1, 2}) {
-        const fb::Item subrun = dataset.create(run).create(1);
+        const fb::Container subrun = dataset.create(run).create(1);
         for (std::uint64_t number = 0; number < 3; ++number) {
             subrun.create(number).store("n", 1);
         }
@@ -173,7 +173,7 @@ static void products_of_events_are_counted() {
 
 static void items_are_made_found_and_removed() {
     const fb::DataSet dataset = connect().create_dataset("items");
-    const fb::Item event = dataset.create(43).create(56).create(25);
+    const fb::Container event = dataset.create(43).create(56).create(25);
     CHECK(event.type() == fb::ItemType::event && event.number() == 25);
     CHECK(event.descriptor().run() == 43 && event.descriptor().subrun() == 56);
     CHECK(dataset[43][56][25] == event);
@@ -184,7 +184,7 @@ static void items_are_made_found_and_removed() {
         dataset.create(run);
     }
     std::vector<std::uint64_t> numbers;
-    for (const fb::Item &run : dataset) {
+    for (const fb::Container &run : dataset) {
         numbers.push_back(run.number());
     }
     CHECK((numbers == std::vector<std::uint64_t>{5, 7, 43, 100}));
@@ -195,7 +195,7 @@ static void items_are_made_found_and_removed() {
 }
 
 static void products_come_back() {
-    const fb::Item event = connect().create_dataset("products").create(1).create(2).create(3);
+    const fb::Container event = connect().create_dataset("products").create(1).create(2).create(3);
     event.store("n", 42);
     event.store("v", std::vector<double>{1, 2, 3});
     event.store("text", std::string("nova\0detector", 13));
@@ -229,9 +229,9 @@ static void a_product_of_all_events_is_removed() {
     const fb::DataSet dataset = connect().create_dataset("cut");
     const auto refill = [&dataset] {
         for (const std::uint64_t run : {1, 2}) {
-            const fb::Item subrun = dataset.create(run).create(1);
+            const fb::Container subrun = dataset.create(run).create(1);
             for (std::uint64_t number = 0; number < 3; ++number) {
-                const fb::Item event = subrun.create(number);
+                const fb::Container event = subrun.create(number);
                 event.store("cut", number);
                 event.store("cut", 1.0f);
                 event.store("n", 1);
@@ -241,7 +241,7 @@ static void a_product_of_all_events_is_removed() {
     refill();
     dataset[1].store("cut", 1);
     CHECK(dataset[1].remove_event_products<float>("cut") == 3);
-    const fb::Item event = dataset[1][1][0];
+    const fb::Container event = dataset[1][1][0];
     CHECK(!event.load<float>("cut") && event.load<std::uint64_t>("cut") && event.load<int>("n"));
     refill();
     CHECK(dataset.remove_event_products("cut") == 12 && event.products().size() == 1);
@@ -257,7 +257,7 @@ static void vectors_of_texts_and_of_vectors_come_back() {
     using Texts = std::vector<std::string>;
     using Numbers = std::vector<std::vector<float>>;
     const fb::Store store = connect();
-    const fb::Item event = store.create_dataset("nested-values").create(1).create(2).create(3);
+    const fb::Container event = store.create_dataset("nested-values").create(1).create(2).create(3);
     const Texts texts{"a", "", std::string("b\0c", 3)};
     const Numbers numbers{{1.5f, 2.5f}, {}, {3.5f}};
     const std::vector<Texts> deep{{"x"}, {}, texts};
@@ -281,7 +281,7 @@ static void vectors_of_texts_and_of_vectors_come_back() {
 
 static void batches_take_nothing_of_another_store() {
     const fb::Store store = connect();
-    const fb::Item run = fb::Store::connect("memory:").create_dataset("other").create(1);
+    const fb::Container run = fb::Store::connect("memory:").create_dataset("other").create(1);
     fb::WriteBatch batch(store);
     THROWS(fb::Error, "this batch writes to", batch.create(run, 2));
     THROWS(fb::Error, "this batch writes to", batch.store(run, "n", 1));
@@ -290,7 +290,7 @@ static void batches_take_nothing_of_another_store() {
 
 static void bytes_that_are_no_value_are_an_error() {
     const fb::Store store = connect();
-    const fb::Item event = store.create_dataset("damaged").create(1).create(2).create(3);
+    const fb::Container event = store.create_dataset("damaged").create(1).create(2).create(3);
     store.store(event.descriptor(), "v#std::vector<double>", "abc");
     THROWS(fb::Error, "expected 8 bytes, found 3", event.load<std::vector<double>>("v"));
     store.store(event.descriptor(), "v#std::vector<double>", "\xff\xff\xff\xff\xff\xff\xff\xff 8 bytes");
@@ -301,11 +301,11 @@ static void bytes_that_are_no_value_are_an_error() {
 }
 
 /// Stores a product and the note of its class, like another program.
-static fb::Item stored_by_another(const fb::Store &store, const char *dataset, const char *name,
+static fb::Container stored_by_another(const fb::Store &store, const char *dataset, const char *name,
                                   const std::string &bytes, const char *type, const char *members) {
     store.note(std::string("type/") + type,
                std::string(R"({"type":")") + type + R"(","members":[)" + members + "]}");
-    const fb::Item event = store.create_dataset(dataset).create(1).create(2).create(3);
+    const fb::Container event = store.create_dataset(dataset).create(1).create(2).create(3);
     store.store(event.descriptor(), name, bytes);
     return event;
 }
@@ -315,7 +315,7 @@ static fb::Item stored_by_another(const fb::Store &store, const char *dataset, c
 static void structs_that_the_store_knows_otherwise_are_told() {
     const fb::Store store = connect();
     const std::string bytes = fb::Codec<std::vector<Jet>>::encode({{1, 2, 3, 4}});
-    const fb::Item event =
+    const fb::Container event =
         stored_by_another(store, "jets", "Jet#std::vector<Jet>", bytes, "Jet",
                           R"({"name":"pt","type":"float"},{"name":"eta","type":"float"},)"
                           R"({"name":"phi","type":"float"},{"name":"btag","type":"float"})");
@@ -337,11 +337,11 @@ static void structs_that_the_store_knows_otherwise_are_told() {
 
 static void structs_within_others_and_of_other_sizes_are_told() {
     const fb::Store store = connect();
-    const fb::Item event =
+    const fb::Container event =
         stored_by_another(store, "clusters", "c#Cluster", std::string(sizeof(Cluster), '\0'), "Tower",
                           R"({"name":"n_cells","type":"std::int32_t"},{"name":"energy","type":"float"})");
     THROWS(fb::Error, "class Tower is stored with other members", event.load<Cluster>("c"));
-    const fb::Item other =
+    const fb::Container other =
         stored_by_another(store, "muons", "m#Muon", "four", "Muon", R"({"name":"pt","type":"float"})");
     THROWS(fb::Error, "class Muon is stored with other members: noted with float pt, d",
            other.load<Muon>("m"));
@@ -350,7 +350,7 @@ static void structs_within_others_and_of_other_sizes_are_told() {
 /// Regression: Python had noted Strip{charge, n}; n was loaded as charge, as the program did not describe it.
 static void structs_that_only_the_store_knows_must_be_described() {
     const fb::Store store = fb::Store::connect("memory:strips");
-    const fb::Item event = store.create_dataset("strips").create(1).create(2).create(3);
+    const fb::Container event = store.create_dataset("strips").create(1).create(2).create(3);
     const std::vector<Strip> strips{{1, 2}};
     event.store("mine", strips); // not noted yet
     CHECK(event.load<std::vector<Strip>>("mine")->size() == 1);
@@ -361,7 +361,7 @@ static void structs_that_only_the_store_knows_must_be_described() {
         "class Strip is not described, but the store has it as float charge, std::int32_t n: describe it "
         "outside of all namespaces, with its members in the order of the store, "
         "FB_DESCRIBE(Strip, charge, n)";
-    const fb::Item again = other.dataset("strips")[1][2][3];
+    const fb::Container again = other.dataset("strips")[1][2][3];
     for (int i = 0; i < 2; ++i) {
         THROWS(fb::Error, what, again.load<Strip>("s"));
     }
@@ -382,7 +382,7 @@ static void structs_that_only_the_store_knows_must_be_described() {
 /// Other programs may not have described the structs that they store.
 static void structs_that_nobody_noted_are_loaded() {
     const fb::Store store = fb::Store::connect("memory:");
-    const fb::Item event = store.create_dataset("d").create(1).create(2).create(3);
+    const fb::Container event = store.create_dataset("d").create(1).create(2).create(3);
     store.store(event.descriptor(), "m#Muon", fb::Codec<Muon>::encode({1, -1}));
     CHECK(event.load<Muon>("m").value().charge == -1);
     store.store(event.descriptor(), "m#Muon", "four");
@@ -430,7 +430,7 @@ static void events_come_in_order_and_with_products() {
 
 static void batches_keep_what_is_there_and_say_so() {
     const fb::Store store = connect();
-    const fb::Item run = store.create_dataset("kept").create(1);
+    const fb::Container run = store.create_dataset("kept").create(1);
     run.store("a", 1);
     fb::BatchOptions options;
     options.if_there = fb::IfThere::keep;
@@ -480,9 +480,9 @@ static void large_products_lie_beside_the_store() {
         const fb::Store store = fb::Store::connect((folder / "config.json").string());
         const fb::DataSet dataset = store.create_dataset("large");
         fb::WriteBatch batch(store);
-        const fb::Item subrun = batch.create(batch.create(dataset, 1), 1);
+        const fb::Container subrun = batch.create(batch.create(dataset, 1), 1);
         for (std::uint64_t event = 0; event < 3; ++event) {
-            const fb::Item item = batch.create(subrun, event);
+            const fb::Container item = batch.create(subrun, event);
             batch.store(item, "image", image);
             batch.store(item, "number", event);
         }
@@ -491,7 +491,7 @@ static void large_products_lie_beside_the_store() {
     }
     // the store knows where its large products are
     const fb::Store store = fb::Store::connect("dir:" + (folder / "store").string());
-    const fb::Item subrun = store.dataset("large")[1][1];
+    const fb::Container subrun = store.dataset("large")[1][1];
     for (std::uint64_t event = 0; event < 3; ++event) {
         CHECK(subrun[event].load<std::vector<float>>("image") == image);
         CHECK(subrun[event].load<std::uint64_t>("number") == event);

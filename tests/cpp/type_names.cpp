@@ -114,7 +114,7 @@ static void descriptions_have_members_types_and_places() {
 
 static void storing_notes_the_description_once() {
     const fb::Store store = fb::Store::connect("memory:");
-    const fb::Item run = store.create_dataset("d").create(1);
+    const fb::Container run = store.create_dataset("d").create(1);
     CHECK(!store.noted("type/Particle"));
     run.store("particles", std::vector<Particle>(2));
     CHECK(store.noted("type/Particle") == fb::description<Particle>());
@@ -126,7 +126,7 @@ static void storing_notes_the_description_once() {
 }
 
 static void a_struct_is_described_as_a_whole() {
-    const fb::Item run = fb::Store::connect("memory:").create_dataset("d").create(1);
+    const fb::Container run = fb::Store::connect("memory:").create_dataset("d").create(1);
     THROWS(fb::Error, "Partial: FB_DESCRIBE leaves out members", run.store("p", Partial{}));
     THROWS(fb::Error, "Swapped: FB_DESCRIBE", run.store("s", std::vector<Swapped>(1)));
     run.store("n", std::vector<Nothing>(3));
@@ -159,7 +159,7 @@ static void a_class_that_python_has_noted_is_the_same() {
 static void a_class_that_others_had_forgotten_is_looked_up_again() {
     const fb::Store store = fb::Store::connect("memory:forgotten");
     const fb::Store other = fb::Store::connect("memory:forgotten");
-    const fb::Item run = store.create_dataset("d").create(1);
+    const fb::Container run = store.create_dataset("d").create(1);
     run.store("v", Vertex{1});
     CHECK(run.load<Vertex>("v").value().z == 1);
     THROWS(fb::Error, "cannot be forgotten", other.forget_class("Vertex"));
@@ -175,7 +175,7 @@ static void a_class_that_others_had_forgotten_is_looked_up_again() {
 
 static void who_forgets_a_class_knows_it_at_once() {
     const fb::Store store = fb::Store::connect("memory:");
-    const fb::Item run = store.create_dataset("d").create(1);
+    const fb::Container run = store.create_dataset("d").create(1);
     run.store("v", Vertex{1});
     run.remove_product<Vertex>("v");
     store.forget_class("Vertex");
@@ -185,7 +185,7 @@ static void who_forgets_a_class_knows_it_at_once() {
 
 static void a_class_that_is_being_forgotten_is_not_stored() {
     const fb::Store store = fb::Store::connect("memory:");
-    const fb::Item run = store.create_dataset("d").create(1);
+    const fb::Container run = store.create_dataset("d").create(1);
     store.note("type/Vertex", "forgetting " + fb::description<Vertex>());
     store.store(run.descriptor(), "v#Vertex", "four");
     const char *what = "memory:: class Vertex is being forgotten, which takes some seconds: try again";

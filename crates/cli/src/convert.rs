@@ -8,6 +8,7 @@ use femtobarn::convert::{
     convert_many,
 };
 use femtobarn::io::{is_remote, public};
+use femtobarn::is_pattern;
 use femtobarn::rootfile::without_cycle;
 use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
@@ -188,7 +189,7 @@ fn check_output(output: &str) -> Result<(), Failure> {
         let message = format!("invalid output {output}: neither a file nor a directory");
         return is_either.then_some(()).ok_or_else(|| usage(&message));
     }
-    if output.contains(['*', '?', '[']) {
+    if is_pattern(output) {
         let message = format!(
             "invalid output {output:?}: an output cannot be a pattern; the last argument is the output"
         );

@@ -10,7 +10,7 @@ use femtobarn::write::WriteOptions;
 
 use crate::args::{ExportArgs, Threads};
 use crate::failure::{Failure, code};
-use crate::ingest::{interrupted, store_of};
+use crate::ingest::interrupted;
 use crate::options::compression;
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
@@ -19,7 +19,7 @@ use crate::table::printable;
 pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let options = options(args)?;
     // a directory is opened even while another process writes to it, and no store is created
-    let store = DataStore::connect_to_read(store_of(&args.store)?, ObjectOptions::default())?;
+    let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
     let dataset = store.root().dataset(&args.dataset)?;
     end_gently();
     let show = Show::new(1, json);

@@ -107,8 +107,8 @@ fn groups(descriptor: &Descriptor) -> Vec<Value> {
             "num_entries": group.entry_span,
             "clusters": group.n_clusters,
             "page_list": {
-                "offset": group.page_list.locator.address.offset(),
-                "bytes_on_disk": group.page_list.locator.size,
+                "offset": group.page_list.stored.address.offset(),
+                "bytes_on_disk": group.page_list.stored.size,
                 "bytes_uncompressed": group.page_list.length,
             },
         })

@@ -1,10 +1,9 @@
 //! `fb ingest`: brings files into a dataset of an event store. HDF5 files are read in Python.
 
 use std::io::Write;
-use std::path::Path;
 
 use femtobarn::Target;
-use femtobarn::events::{DataSet, DataStore, EventsError, ObjectOptions};
+use femtobarn::events::{DataSet, DataStore, EventsError, ObjectOptions, check_url};
 use femtobarn::ingest::{self, FileKind, Ingest, IngestOptions, OnConflict};
 use femtobarn::products::Types;
 use femtobarn::transfer::{TransferError, Words};
@@ -26,7 +25,8 @@ pub fn run(
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let url = store_of(&args.into)?;
+    let url = &args.into;
+    check_url(url)?;
     let files = files(args)?;
     let options = options(args)?;
     if ingest::check(&files, options.clone())?.contains(&FileKind::Hdf5) {
@@ -100,18 +100,6 @@ pub fn interrupted(state: &str) -> Failure {
         "interrupted",
         format!("interrupted; {state}"),
     )
-}
-
-/// The URL of a store. A path without a scheme may be that of a configuration file.
-pub fn store_of(url: &str) -> Result<&str, Failure> {
-    let path = Path::new(url);
-    // connecting says what to do
-    let is_told = path.is_file() || path.join("store.json").is_file();
-    if url.contains(':') || is_told || url.ends_with(".json") {
-        return Ok(url);
-    }
-    let message = format!("{url} is not an event store: did you mean dir:{url}?");
-    Err(Failure::new(code::USAGE, "usage", message))
 }
 
 fn files(args: &IngestArgs) -> Result<Vec<File>, Failure> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use femtobarn::convert::Input;
 use femtobarn::io::public;
 use femtobarn::merge::{MergeOptions, MergeReport, merge};
-use femtobarn::{Delivery, Error};
+use femtobarn::{Delivery, Error, Target, is_pattern};
 
 use crate::args::MergeArgs;
 use crate::convert::{AS_LIST, inputs};
@@ -18,7 +18,6 @@ use crate::progress::{Show, end_gently};
 use crate::proof;
 use crate::remarks::{FILES, Remarks, missing};
 use crate::table::printable;
-use femtobarn::Target;
 
 use crate::target::exists;
 use crate::units;
@@ -84,7 +83,7 @@ pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
     let is_named = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
     let wrong = if path.exists() {
         (!path.is_file()).then(|| format!("invalid output {output}: not a file"))
-    } else if output.contains(['*', '?', '[']) {
+    } else if is_pattern(&output) {
         Some(format!(
             "invalid output {output:?}: an output cannot be a pattern"
         ))

@@ -49,13 +49,13 @@ pub fn metadata(descriptor: &Descriptor) -> Bytes {
     let ends = Bytes {
         on_disk: anchor
             .header
-            .locator
+            .stored
             .size
-            .saturating_add(anchor.footer.locator.size),
+            .saturating_add(anchor.footer.stored.size),
         uncompressed: anchor.header.length.saturating_add(anchor.footer.length),
     };
     let lists = descriptor.cluster_groups.iter().map(|group| Bytes {
-        on_disk: group.page_list.locator.size,
+        on_disk: group.page_list.stored.size,
         uncompressed: group.page_list.length,
     });
     lists.fold(ends, Bytes::add)

@@ -1,7 +1,7 @@
 //! Fields by name and by pattern.
 
-use femtobarn::matches;
 use femtobarn::read::Reader;
+use femtobarn::{is_pattern, matches};
 
 use crate::failure::{Failure, code};
 
@@ -12,8 +12,7 @@ pub fn select(reader: &Reader, fields: &[String]) -> Result<Option<Vec<String>>,
     }
     let mut paths: Vec<String> = Vec::new();
     for field in fields {
-        let is_name = !field.contains(['*', '?']);
-        if is_name {
+        if !is_pattern(field) {
             paths.push(field.clone());
             continue;
         }

@@ -1,6 +1,6 @@
-//! How fast products are written one at a time, by one thread and by several: products a second.
+//! Measures how many products per second are written one at a time, by one thread and by several.
 //!
-//! `cargo run --release -p femtobarn-events --example single_writes -- FOLDER [bytes]`
+//! `cargo run --release -p femtobarn-events --example single_writes -- DIRECTORY [bytes]`
 
 #![expect(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use femtobarn_events::{DataStore, Mode, Overwrite, ProductName, open_dir};
 
-/// How long each is measured.
+/// The duration of each measurement.
 const TIME: Duration = Duration::from_secs(3);
 
 fn main() {

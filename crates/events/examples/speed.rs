@@ -1,11 +1,11 @@
-//! How fast a store is: seconds for 100,000 events in 10 runs of 10 subruns, with one product each, as JSON.
+//! Measures a store: seconds for 100,000 events in 10 runs of 10 subruns, with one product each, as JSON.
 //!
 //! ```sh
 //! cargo run --release -p femtobarn-events --example speed -- dir:STORE 100
 //! ```
 //!
-//! `benchmarks/event_store.py` calls this, and puts the figures beside those of others. The events go into datasets of
-//! their own, `speed/N`, which must not be there.
+//! `benchmarks/event_store.py` runs this program and compares the results with other engines. The events go into new
+//! datasets, `speed/N`, which must not exist.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "it is an example")]
 
@@ -68,7 +68,7 @@ fn noise(size: usize) -> Vec<u8> {
 }
 
 impl Speed {
-    /// Notes the seconds that `n` events take, as they would be for all.
+    /// Records the seconds that `n` events take, scaled to all events.
     fn note(&mut self, label: &str, started: Instant, n: usize) {
         let scale = N as f64 / n as f64;
         let seconds = started.elapsed().as_secs_f64() * scale;

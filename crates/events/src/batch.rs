@@ -6,42 +6,43 @@ use std::ops::Range;
 use crate::seal::{INLINE, SEAL, compress, may_be_compressed, seal};
 use crate::{ABSENT, Descriptor, Parent, ProductName};
 
-/// After how many products of a group it is left uncompressed, if these have not become smaller by a tenth together.
+/// Number of products after which a group is left uncompressed, if they have not shrunk by a tenth together.
 const TRIES: usize = 16;
 
 /// Treatment of an existing product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Overwrite {
-    /// The new product replaces it.
+    /// The new product replaces the existing one.
     #[default]
     Replace,
-    /// It stays as it is, and [`Written`](crate::Written) names it.
+    /// The existing product is kept, and [`Written`](crate::Written) names it.
     Keep,
 }
 
-/// The children of one container that are to be there.
+/// The children of one container that are to be created.
 #[derive(Clone, Debug)]
 pub struct Items {
     /// The container.
     pub parent: Parent,
-    /// Their numbers, in the order in which they came.
+    /// The numbers of the children, in the order in which they were added.
     pub numbers: Vec<u64>,
 }
 
-/// The products of one name that are placed together.
+/// The products of one name that are stored together.
 #[derive(Clone, Debug)]
 pub struct Products {
-    /// The parent that places them.
+    /// The parent that places the products.
     pub parent: Parent,
-    /// Their name.
+    /// The name of the products.
     pub name: ProductName,
-    /// The event of each (or [`ABSENT`] for a product of the parent itself), and where its stored bytes are.
+    /// The event of each product (or [`ABSENT`] for a product of the parent itself), and the position of its stored
+    /// bytes.
     pub entries: Vec<(u64, Range<usize>)>,
 }
 
 /// Containers and products, grouped as they are stored.
 ///
-/// Of two products of one key the later counts.
+/// If two products have the same key, the later one counts.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     items: Vec<Items>,
@@ -49,7 +50,7 @@ pub struct Batch {
     bytes: Vec<u8>,
     items_of: HashMap<Parent, usize>,
     products_of: HashMap<(Parent, ProductName), usize>,
-    // Where the last ones went, which is where the next ones mostly go.
+    // The groups of the last additions; most additions go to the same groups.
     last_items: usize,
     last_products: usize,
     n: usize,
@@ -57,7 +58,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty one.
+    /// Creates an empty batch.
     pub fn new(overwrite: Overwrite) -> Self {
         Self {
             overwrite,
@@ -137,7 +138,7 @@ impl Batch {
         }
     }
 
-    /// Compresses products that become at least 10 % smaller, except for products larger than `most`. If the first
+    /// Compresses products that become at least 10 % smaller, except products larger than `most`. If the first
     /// products of a group do not compress well, the others are left uncompressed.
     pub(crate) fn compress(&mut self, most: u64) {
         for group in &mut self.products {
@@ -191,23 +192,23 @@ impl Batch {
         self.overwrite
     }
 
-    /// How many containers and products it has.
+    /// Number of containers and products.
     pub fn len(&self) -> usize {
         self.n
     }
 
-    /// Whether it has none.
+    /// Whether the batch has no containers and products.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
 
-    /// How many bytes of memory its contents take, about.
+    /// Approximate memory of the contents, in bytes.
     pub fn n_bytes(&self) -> usize {
         const ENTRY: usize = size_of::<(u64, Range<usize>)>();
         self.bytes.len() + self.n * ENTRY
     }
 
-    /// Its contents except for those of some containers: these, and their products.
+    /// The products and containers of the batch, except some containers and their products.
     pub(crate) fn without(&self, is_meant: impl Fn(Descriptor) -> bool) -> Self {
         let mut rest = Self::new(self.overwrite);
         for items in &self.items {
@@ -226,7 +227,7 @@ impl Batch {
         rest
     }
 
-    /// Empties it; its memory is used again.
+    /// Empties the batch; its memory is reused.
     pub fn clear(&mut self) {
         self.items.clear();
         self.products.clear();

@@ -6,12 +6,12 @@ use crate::{
     ABSENT, Container, DataStore, Descriptor, EventsError, ItemType, Parent, Passed, Scan,
 };
 
-/// How many numbers of one container a request brings.
+/// Maximum number of children of one container per request.
 const PAGE: usize = 4096;
-/// How many containers are asked for by one request.
+/// Maximum number of containers per request.
 const WIDTH: usize = 16;
 
-/// Events of one subrun, in their order.
+/// Consecutive events of one subrun.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventChunk {
     /// The subrun.
@@ -20,21 +20,21 @@ pub struct EventChunk {
     pub events: Vec<u64>,
 }
 
-/// The events of a container in the order of run, subrun and event, some at a time.
+/// Iterates over the events of a container in the order of run, subrun and event, in chunks.
 ///
-/// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few
-/// large ones. Containers that are created meanwhile may or may not be included; but if the container itself was deleted
-/// meanwhile, or a run or subrun that was found in it, the last that is given is the error of [`Passed::check_left`].
+/// Each request covers up to 16 containers, so many small subruns cost no more requests than a few large ones.
+/// Containers that are created meanwhile may or may not be included. If the container, or a run or subrun found in it,
+/// is deleted meanwhile, the last item is the error of [`Passed::check_left`].
 #[derive(Debug)]
 pub struct EventChunks {
     passed: Passed,
-    /// The target whose events are returned; all if none.
+    /// The target whose events are returned; `None` for all.
     target: Option<usize>,
-    /// What comes next: containers to visit, and after those of the lowest level their contents.
+    /// The next steps: containers to visit, followed by the contents of subruns.
     next: VecDeque<Step>,
-    /// Whether this continues after an event whose subrun was not looked for yet.
+    /// Whether this continues after an event whose subrun has not been looked up yet.
     continues: bool,
-    /// Whether it was checked at the end.
+    /// Whether the final check was made.
     has_looked: bool,
 }
 
@@ -45,7 +45,7 @@ enum Step {
 }
 
 impl EventChunks {
-    /// Those of a container.
+    /// The events of a container.
     pub fn new(store: DataStore, container: Descriptor) -> Self {
         let parent = container.placed_by();
         let first = match container.item_type() {
@@ -68,19 +68,19 @@ impl EventChunks {
         }
     }
 
-    /// Of these, only the events that one target of the store keeps, which others are not asked for.
+    /// Limits the events to one target of the store; other targets are not asked.
     pub fn of_target(mut self, target: usize) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// Leaves the look at the end to a caller that reads on after it; see [`Passed::check_left`].
+    /// Leaves the final check to a caller that continues to read; see [`Passed::check_left`].
     pub(crate) fn checked_by_caller(mut self) -> Self {
         self.has_looked = true;
         self
     }
 
-    /// What has been listed so far, also by this later on.
+    /// The runs and subruns listed so far; the result is updated as the iteration continues.
     pub fn passed(&self) -> Passed {
         self.passed.clone()
     }
@@ -100,8 +100,7 @@ impl EventChunks {
         parent.item_type() != ItemType::SubRun || self.target.is_none_or(is_wanted)
     }
 
-    /// The contents after an event of a container, for a reader that continues there. Fails if the event's run or subrun
-    /// does not exist any more.
+    /// Continues after an event of a container. Fails if the run or subrun of the event does not exist any more.
     pub fn after(store: DataStore, container: Descriptor, seen: Descriptor) -> Self {
         let passed = Passed::new(Container::new(store, container));
         let mut next = VecDeque::new();

@@ -1,8 +1,8 @@
-//! A file that describes where a store is: `config.json`.
+//! The configuration file of a store: `config.json`.
 //!
 //! It has the same settings as a URL, as separate members, and the location of large products. Its paths are relative
-//! to its directory, so that a directory with everything can be moved. A password is never in it, only the file that
-//! has it.
+//! to its directory, so the whole directory can be moved. It never contains a password, only the path of a password
+//! file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::{Backend, EventsError, Mode, RedisBackend};
 const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
 /// Members for Redis, in addition to settings of a URL.
 const OF_REDIS: [&str; 2] = ["nodes", "tls"];
-/// What `tls` may have.
+/// Members of `tls`.
 const TLS: [&str; 3] = ["ca", "cert", "key"];
 
-/// Members that are set as in a URL: all settings of a URL, except for those that have other members, or are not
-/// allowed.
+/// Members with the names of URL settings: all settings of a URL, except those with other members, and those that are
+/// not allowed.
 fn set() -> impl Iterator<Item = &'static str> {
     let names = NAMES.into_iter();
     names.filter(|name| *name != "password" && !TLS.contains(name))
@@ -42,12 +42,12 @@ pub struct Config {
 #[derive(Debug)]
 enum Place {
     Redis(Box<Settings>),
-    /// Any other URL.
+    /// A URL of another backend.
     Url(String),
 }
 
 impl Config {
-    /// That of a file.
+    /// Reads the configuration in a file.
     ///
     /// # Errors
     ///
@@ -104,12 +104,12 @@ impl Config {
         })
     }
 
-    /// Where large products are to be, if not in the store.
+    /// The location of large products, if they are stored as objects.
     pub fn objects(&self) -> Option<&str> {
         self.objects.as_deref()
     }
 
-    /// Products of more bytes are to be large ones.
+    /// Products with more bytes are stored as objects.
     pub fn objects_over(&self) -> Option<u64> {
         self.objects_over
     }
@@ -122,7 +122,7 @@ impl Config {
         }
     }
 
-    /// Whether connecting to it would make it.
+    /// Whether connecting would create the store.
     pub(crate) fn would_make(&self) -> Result<bool, EventsError> {
         match &self.place {
             Place::Url(url) => would_make(url),
@@ -130,7 +130,7 @@ impl Config {
         }
     }
 
-    /// Fails if it does not exist.
+    /// Fails if the store does not exist.
     pub(crate) fn check_there(self) -> Result<(), EventsError> {
         match &self.place {
             Place::Redis(_) => self.connect(Some(Mode::Read)).map(drop),
@@ -138,7 +138,7 @@ impl Config {
         }
     }
 
-    /// Connects to what keeps the store, in a mode if one is wanted.
+    /// Connects to the backend, in the given mode if there is one.
     pub(crate) fn connect(self, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
         match self.place {
             Place::Redis(mut settings) => {
@@ -151,7 +151,7 @@ impl Config {
     }
 }
 
-/// Says of servers of a local cluster that do not answer how they are started.
+/// Adds advice to the error that the servers of a local cluster do not answer.
 fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
     match (error, cluster) {
         (EventsError::Unreachable { url, doing, said }, Some(folder)) => EventsError::Unreachable {
@@ -165,7 +165,7 @@ fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
     }
 }
 
-/// A URL of something else than a Redis, which takes none of the settings.
+/// A URL of a store that is not in a Redis; it allows no Redis settings.
 fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String, String> {
     let mut of_redis = OF_REDIS.into_iter().chain(set());
     match of_redis.find(|name| all.contains_key(*name)) {
@@ -262,7 +262,7 @@ fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
     }
 }
 
-/// A path in a directory; a URL as it is.
+/// Joins a path to a directory; URLs are returned unchanged.
 fn within(folder: &Path, path: &str) -> String {
     match path.contains("://") {
         true => path.into(),
@@ -270,7 +270,7 @@ fn within(folder: &Path, path: &str) -> String {
     }
 }
 
-/// Whether a configuration belongs to a local cluster, and lies beside its servers.
+/// Whether a configuration belongs to a local cluster in the same directory.
 pub(crate) fn is_of_local_cluster(path: &Path) -> bool {
     path.is_file()
         && path.file_name() == Some("store.json".as_ref())

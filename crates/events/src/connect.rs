@@ -1,33 +1,91 @@
-//! From a URL, or the path of a configuration, to a store.
+//! Connects to a store, by its URL or the path of a configuration.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::redis_settings::{Settings, shown, unknown};
+use femtobarn_io::{expand_home, nearest};
+
+use crate::backend::redis_settings::{Settings, has_tls, shown};
 use crate::backend::{check_dir, compact_dir};
 use crate::config::is_of_local_cluster;
 use crate::forked::Process;
 use crate::objects::{objects_moved, own_place};
 use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
-/// What a URL of a store begins with.
+/// The schemes of store URLs.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
 
-/// Why the path of a file is none of a store.
+/// The kind of an event store URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreUrl<'a> {
+    /// `memory:` or `memory:NAME`.
+    Memory,
+    /// `dir:PATH`, with an optional mode; the value is the part after the colon.
+    Dir(&'a str),
+    /// A Redis or a cluster of it: `redis://` or `valkey://`, or with TLS `rediss://` or `valkeys://`.
+    Redis,
+    /// The path of a configuration, ending in `.json`.
+    Config,
+}
+
+impl<'a> StoreUrl<'a> {
+    /// The kind of a URL; `None` if it is not the URL of a store.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+        let is_network = rest.starts_with("//");
+        match scheme {
+            "memory" if !is_network => Some(Self::Memory),
+            "dir" => Some(Self::Dir(rest)),
+            scheme if is_network && has_tls(scheme).is_some() => Some(Self::Redis),
+            _ if !is_network && text.ends_with(".json") => Some(Self::Config),
+            _ => None,
+        }
+    }
+}
+
+/// Checks that a string names a store, without connecting to it.
+///
+/// # Errors
+///
+/// If it does not, with the reason.
+pub fn check_url(store: &str) -> Result<(), EventsError> {
+    StoreUrl::parse(store).map_or(Err(not_a_store(store)), |_| Ok(()))
+}
+
+/// The same URL with an absolute path, for programs in other directories.
+#[must_use]
+pub fn absolute(store: &str) -> String {
+    let absolute = |path: &str| {
+        let path = expand_home(path);
+        let absolute = std::path::absolute(Path::new(&*path));
+        absolute.map_or(path.to_string(), |path| path.display().to_string())
+    };
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Dir(rest)) if !rest.is_empty() => format!("dir:{}", absolute(rest)),
+        Some(StoreUrl::Config) => absolute(store),
+        _ => store.to_owned(),
+    }
+}
+
+/// Ways to name a store, for messages.
+const WAYS: &str = "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)";
+
+/// The error for the path of a file.
 const IS_FILE: &str = "this is a file, but a store needs a directory of its own";
 
-/// The stores in memory that have names, which end with the process.
+/// The named stores in memory, which end with the process.
 static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
 
 type Named = BTreeMap<String, Arc<MemoryBackend>>;
 
-/// Connects to a backend, without the objects of large products (for these, see
+/// Connects to a backend. Objects of large products are not available (for these, see
 /// [`DataStore::connect`](crate::DataStore::connect)):
 ///
-/// - `memory:` is a new one in memory, `memory:NAME` the one of this process that has the name;
+/// - `memory:` is a new store in memory, `memory:NAME` the named store of this process;
 /// - `dir:PATH` is a store in a directory; `dir:PATH?mode=r` opens it for reading while another process may write;
-/// - `redis://…` and `rediss://…` are in a Redis or a cluster of it (see [`RedisBackend`]);
+/// - `redis://…` and `rediss://…` are stores in a Redis or a Redis cluster (see [`RedisBackend`]);
 /// - a path that ends in `.json` is a configuration (see [`Config`]).
 ///
 /// # Errors
@@ -37,22 +95,20 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, None)
 }
 
-/// Connects to an existing store for reading only, whatever its URL says.
+/// Connects to an existing store for reading only; overrides the mode in its URL.
 ///
 /// # Errors
 ///
-/// As [`connect`]; and for a store in memory, which no other program can write.
+/// The errors of [`connect`], and an error for a store in memory, which no other program can write.
 pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, Some(Mode::Read))
 }
 
 /// Fails if a store does not exist, without creating or changing anything.
 pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
-    if is_config(store) {
-        return Config::read(Path::new(store))?.check_there();
-    }
-    match store.split_once(':') {
-        Some(("memory", _)) => match with_named(|named| named.contains_key(store)) {
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Config) => read_config(store)?.check_there(),
+        Some(StoreUrl::Memory) => match with_named(|named| named.contains_key(store)) {
             true => Ok(()),
             false => Err(EventsError::NotFound {
                 url: store.into(),
@@ -60,34 +116,35 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
                 hint: " of this name in this process".into(),
             }),
         },
-        Some(("dir", rest)) => check_dir(Path::new(folder(store, rest)?.0)),
+        Some(StoreUrl::Dir(rest)) => check_dir(&folder(store, rest)?.0),
         _ => open(store, Some(Mode::Read)).map(drop),
     }
 }
 
-/// Rewrites the file of a store in a directory: without the space of deleted data, which LMDB keeps for later writes,
-/// and with full leaves. A crash leaves the old file or the new one. The disk must have room for both.
+/// Compacts a store in a directory: rewrites its file without the space of deleted data and with full leaves. After a
+/// crash, the directory has the old file or the new one. The disk must have room for both.
 ///
 /// # Errors
 ///
 /// If the URL is not a store in a directory, if a process has the store open, if the store is damaged, or if another
-/// store owns the location of its large products. If claiming that location again fails, the store is compacted, and
-/// `fb store moved` claims it.
+/// store owns the location of its large products. If only claiming that location again fails, the store is compacted,
+/// and `fb store moved` claims the location.
 pub fn compact(store: &str) -> Result<Compacted, EventsError> {
-    if is_config(store) {
-        return compact(Config::read(Path::new(store))?.url());
-    }
-    let Some(("dir", rest)) = store.split_once(':') else {
-        let url = shown(store);
-        let what = format!("{url}: only a store in a directory (dir:PATH) can be compacted");
-        return Err(EventsError::Usage { what });
+    let rest = match StoreUrl::parse(store) {
+        Some(StoreUrl::Config) => return compact(read_config(store)?.url()),
+        Some(StoreUrl::Dir(rest)) => rest,
+        _ => {
+            let url = shown(store);
+            let what = format!("{url}: only a store in a directory (dir:PATH) can be compacted");
+            return Err(EventsError::Usage { what });
+        }
     };
-    let path = Path::new(folder(store, rest)?.0);
+    let path = &*folder(store, rest)?.0;
     check_dir(path)?;
     let objects = own_place(&*open_dir(path, Mode::Append)?)?;
     let compacted = compact_dir(path)?;
     if let Some(base) = objects {
-        // The file is another one now, as a copy is.
+        // The file has a new identity, like a copy.
         let backend = open_dir(path, Mode::Append)?;
         objects_moved(&*backend, &base)?;
         backend.flush()?;
@@ -95,62 +152,50 @@ pub fn compact(store: &str) -> Result<Compacted, EventsError> {
     Ok(compacted)
 }
 
-/// Connects, in a mode if one is wanted.
+/// Connects, in the given mode if there is one.
 pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
-    let (scheme, rest) = match store.split_once(':') {
-        _ if is_config(store) => return Config::read(Path::new(store))?.connect(wanted),
-        Some(parts) => parts,
-        None => ("", store),
-    };
-    match scheme {
-        "memory" if wanted.is_some() => Err(EventsError::Usage {
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Config) => read_config(store)?.connect(wanted),
+        Some(StoreUrl::Memory) if wanted.is_some() => Err(EventsError::Usage {
             what: format!("{store}: a store in memory cannot be opened read-only"),
         }),
-        "memory" if rest.is_empty() => Ok(Arc::new(MemoryBackend::new(store))),
-        "memory" => Ok(named(store)),
-        "dir" => {
+        Some(StoreUrl::Memory) if store == "memory:" => Ok(Arc::new(MemoryBackend::new(store))),
+        Some(StoreUrl::Memory) => Ok(named(store)),
+        Some(StoreUrl::Dir(rest)) => {
             let (path, mode) = folder(store, rest)?;
-            Ok(open_dir(Path::new(path), wanted.unwrap_or(mode))?)
+            Ok(open_dir(&path, wanted.unwrap_or(mode))?)
         }
-        "redis" | "rediss" | "valkey" | "valkeys" => {
+        Some(StoreUrl::Redis) => {
             let mut settings = Settings::parse(store)?;
             settings.mode = wanted.unwrap_or(settings.mode);
             Ok(RedisBackend::connect_with(settings)?)
         }
-        _ => Err(EventsError::Url {
-            url: match store {
-                "" => "nothing (\"\")".into(),
-                store => shown(store),
-            },
-            why: why_not(store, scheme),
-        }),
+        None => Err(not_a_store(store)),
     }
 }
 
-/// Whether this is the path of a configuration.
-pub(crate) fn is_config(store: &str) -> bool {
-    store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
+/// Reads a configuration file.
+pub(crate) fn read_config(path: &str) -> Result<Config, EventsError> {
+    Config::read(Path::new(&*expand_home(path)))
 }
 
-/// Whether connecting to a URL, which is not a configuration, would create a store that survives this process.
+/// Whether connecting to a URL, which is not a configuration, would create a persistent store.
 ///
 /// # Errors
 ///
 /// Errors of connecting to an existing store.
 pub(crate) fn would_make(store: &str) -> Result<bool, EventsError> {
-    match store.split_once(':') {
-        Some(("dir", rest)) => match folder(store, rest)? {
-            (path, Mode::Append) => is_absent(check_dir(Path::new(path))),
+    match StoreUrl::parse(store) {
+        Some(StoreUrl::Dir(rest)) => match folder(store, rest)? {
+            (path, Mode::Append) => is_absent(check_dir(&path)),
             (_, Mode::Read) => Ok(false),
         },
-        Some(("redis" | "rediss" | "valkey" | "valkeys", _)) => {
-            would_make_in(Settings::parse(store)?)
-        }
+        Some(StoreUrl::Redis) => would_make_in(Settings::parse(store)?),
         _ => Ok(false),
     }
 }
 
-/// Whether connecting by these settings would make a store.
+/// Whether connecting with these settings would create a store.
 pub(crate) fn would_make_in(mut settings: Settings) -> Result<bool, EventsError> {
     if settings.mode == Mode::Read {
         return Ok(false);
@@ -175,7 +220,7 @@ fn named(store: &str) -> Arc<MemoryBackend> {
     })
 }
 
-/// Does something with the stores of this process: after a fork, the child has none of its parent's.
+/// Calls a function with the named stores of this process. After a fork, the child has none of its parent's stores.
 fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
     let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_with(|| (Process::this(), Named::new()));
@@ -185,7 +230,7 @@ fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
     run(&mut all.1)
 }
 
-fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError> {
+fn folder(store: &str, rest: &str) -> Result<(PathBuf, Mode), EventsError> {
     let bad = |why: &str| EventsError::Url {
         url: store.into(),
         why: why.into(),
@@ -198,15 +243,18 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
     };
     match path {
         "" => Err(bad("the directory is missing, e.g. dir:mystore")),
-        path => match of_cluster(path) {
-            Some(why) => Err(bad(&why)),
-            None if Path::new(path).is_file() => Err(bad(IS_FILE)),
-            None => Ok((path, mode)),
-        },
+        path => {
+            let path = expand_home(path);
+            match of_cluster(&path) {
+                Some(why) => Err(bad(&why)),
+                None if Path::new(&*path).is_file() => Err(bad(IS_FILE)),
+                None => Ok((path.into_owned().into(), mode)),
+            }
+        }
     }
 }
 
-/// Advice for the directory of a local cluster: what connects to it is in there.
+/// Advice for the directory of a local cluster: it contains a configuration to connect with.
 fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
     is_of_local_cluster(&config).then(|| {
@@ -217,20 +265,32 @@ fn of_cluster(path: &str) -> Option<String> {
     })
 }
 
-fn why_not(store: &str, scheme: &str) -> String {
+fn not_a_store(store: &str) -> EventsError {
+    EventsError::Url {
+        url: match store {
+            "" => "nothing (\"\")".into(),
+            store => shown(store),
+        },
+        why: why_not(store),
+    }
+}
+
+fn why_not(store: &str) -> String {
     if let Some(why) = of_cluster(store) {
         return why;
     }
     if Path::new(store).is_file() {
         return IS_FILE.into();
     }
-    if Path::new(store).exists() || store.starts_with(['.', '/']) {
-        return format!("did you mean \"dir:{store}\"?");
-    }
-    let said = unknown(scheme, &SCHEMES);
-    match said.split_once("; ") {
-        Some((_, near)) if near.starts_with("did") => near.into(),
-        _ => "use memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or the path of a configuration (.json)".into(),
+    let Some((scheme, _)) = store.split_once(':').filter(|_| !Path::new(store).exists()) else {
+        return match store {
+            "" => WAYS.into(),
+            store => format!("did you mean \"dir:{store}\"?"),
+        };
+    };
+    match nearest(scheme, SCHEMES).first() {
+        Some(near) if near != scheme => format!("did you mean {near:?}?"),
+        _ => WAYS.into(),
     }
 }
 
@@ -360,7 +420,9 @@ mod tests {
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),
             ("redi://u:hidden@a", "did you mean \"redis\"?"),
-            ("mystore", "use memory:, dir:PATH"),
+            ("mystore", "did you mean \"dir:mystore\"?"),
+            ("gopher:mystore", "use memory:, dir:PATH"),
+            ("memory://a.root", "use memory:, dir:PATH"),
             ("dir:", "directory is missing, e.g. dir:mystore"),
             ("", "nothing (\"\") is not an event store: use memory:"),
             (&cluster, "store.json\""),

@@ -1,4 +1,4 @@
-//! Datasets, runs, subruns and events, as users hold them.
+//! Datasets, runs, subruns and events, for users of the store.
 
 use std::ops::{Bound, Deref, RangeBounds};
 
@@ -8,13 +8,13 @@ use crate::{
     ItemType, Overwrite, ProductId, ProductName, Scan, Uuid,
 };
 
-/// How many numbers or names one request brings when a whole container is walked through.
+/// Maximum number of children or names per request when a whole container is read.
 const PAGE: usize = 4096;
 
-/// What labels of products of a dataset begin with that note that a file is wholly in it.
+/// Prefix of the labels of products that record completely ingested files.
 pub const FILE_NOTES: &str = "ingested/";
 
-/// The error of a container that was deleted while it was read.
+/// The error for a container that was deleted while it was read.
 pub(crate) fn deleted(url: &str, container: &Descriptor) -> EventsError {
     EventsError::NotFound {
         url: url.into(),
@@ -36,12 +36,12 @@ impl Container {
         Self { store, descriptor }
     }
 
-    /// The store that it is in.
+    /// The store that contains the container.
     pub fn datastore(&self) -> &DataStore {
         &self.store
     }
 
-    /// Which one it is.
+    /// The descriptor of the container.
     pub fn descriptor(&self) -> Descriptor {
         self.descriptor
     }
@@ -51,7 +51,7 @@ impl Container {
         self.descriptor.item_type()
     }
 
-    /// Its number; none for a dataset.
+    /// The number of the container; `None` for a dataset.
     pub fn number(&self) -> Option<u64> {
         let Descriptor {
             run, subrun, event, ..
@@ -64,7 +64,7 @@ impl Container {
         }
     }
 
-    /// The run of a subrun, the subrun of an event; none for a run, whose dataset has a name, and for a dataset.
+    /// The run of a subrun, or the subrun of an event; `None` for datasets and for runs, whose dataset needs a name.
     pub fn above(&self) -> Option<Self> {
         let descriptor = match self.item_type() {
             ItemType::DataSet | ItemType::Run => return None,
@@ -77,11 +77,11 @@ impl Container {
         Some(Self::new(self.store.clone(), descriptor))
     }
 
-    /// The child with a number, whether it exists or not.
+    /// The child with a number; its existence is not checked.
     ///
     /// # Errors
     ///
-    /// If it is an event, which holds no containers, or the root, which holds datasets only.
+    /// If this is an event, which has no children, or the root, which holds only datasets.
     pub fn child(&self, number: u64) -> Result<Self, EventsError> {
         let number = crate::number(number)?;
         self.check_holds("containers")?;
@@ -103,7 +103,7 @@ impl Container {
         })
     }
 
-    /// Creates the child with a number, if it does not exist.
+    /// Creates the child with a number if it does not exist.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Container {
         Ok(child)
     }
 
-    /// The container of a number in it; none if it does not exist.
+    /// The child with a number; `None` if it does not exist.
     pub fn find(&self, number: u64) -> Result<Option<Self>, EventsError> {
         let child = self.child(number)?;
         let parent = self.descriptor.placed_by();
@@ -124,7 +124,7 @@ impl Container {
         Ok((found == [[true]]).then_some(child))
     }
 
-    /// The container of a number in it.
+    /// The child with a number.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Container {
         })
     }
 
-    /// Whether it exists.
+    /// Whether the container exists.
     pub fn exists(&self) -> Result<bool, EventsError> {
         let Some((parent, number)) = self.descriptor.place() else {
             return Ok(true); // a dataset was found by its name
@@ -164,21 +164,21 @@ impl Container {
         Ok(found == [[true]])
     }
 
-    /// Looks whether it is still there: its dataset as the same one, whatever has its name now. Call this at the end of
-    /// an iteration: the container may have been deleted meanwhile, and then the result is incomplete.
+    /// Checks that the container still exists; a dataset must be the same one, not a new one with the same name. Call
+    /// this at the end of an iteration: if the container was deleted meanwhile, the result is incomplete.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if it does not exist, and errors of reading.
+    /// [`EventsError::NotFound`] if it does not exist; errors of reading.
     pub fn check_left(&self) -> Result<(), EventsError> {
         if !self.exists()? {
             return Err(deleted(self.store.url(), &self.descriptor));
         }
-        // Behind the other: the name of a dataset is marked before anything in it is deleted.
+        // Checked last: the name of a dataset is marked before anything in it is deleted.
         self.store.check_left(self.descriptor.dataset)
     }
 
-    /// The numbers of its children, in order, at most `limit`.
+    /// The numbers of the children in order, at most `limit`.
     ///
     /// # Errors
     ///
@@ -192,12 +192,13 @@ impl Container {
         self.numbers_left(range, limit)
     }
 
-    /// The same, for iterations over all its contents: if these are the last, looks whether they are a part, as others
-    /// have deleted its dataset or it meanwhile. If it was not created yet, only its dataset must exist.
+    /// Like [`numbers`](Self::numbers), for iterations over all contents. At the last page, checks that neither the
+    /// container nor its dataset was deleted meanwhile, which would make the result incomplete. If the container was not
+    /// created yet, only its dataset must exist.
     ///
     /// # Errors
     ///
-    /// Those of [`numbers`](Self::numbers) and [`check_left`](Self::check_left).
+    /// Errors of [`numbers`](Self::numbers) and [`check_left`](Self::check_left).
     pub fn page(
         &self,
         range: impl RangeBounds<u64> + Clone,
@@ -210,7 +211,7 @@ impl Container {
         Ok(found)
     }
 
-    /// The numbers, also while its dataset is being deleted.
+    /// The numbers of the children, even while the dataset is being deleted.
     fn numbers_left(
         &self,
         range: impl RangeBounds<u64>,
@@ -235,7 +236,7 @@ impl Container {
         Ok(numbers)
     }
 
-    /// The number of its children: events of a subrun, subruns of a run, runs of a dataset.
+    /// The number of children: events of a subrun, subruns of a run, runs of a dataset.
     ///
     /// # Errors
     ///
@@ -253,7 +254,7 @@ impl Container {
         }
     }
 
-    /// Its children, from a number on, in order.
+    /// The children in order, within a range of numbers.
     pub fn children(&self, range: impl RangeBounds<u64> + Clone) -> Children {
         let start = match range.start_bound() {
             Bound::Included(from) => Some(*from),
@@ -273,16 +274,16 @@ impl Container {
         }
     }
 
-    /// All events in it, or itself if it is one, in the order of run, subrun and event, some at a time.
+    /// All events in the container, or the event itself, in the order of run, subrun and event, in chunks.
     pub fn events(&self) -> EventChunks {
         EventChunks::new(self.store.clone(), self.descriptor)
     }
 
-    /// Stores a product of it.
+    /// Stores a product of the container.
     ///
     /// # Errors
     ///
-    /// [`EventsError::Exists`] if it exists and is kept; if this is the root; and errors of writing.
+    /// [`EventsError::Exists`] if the product exists and is kept; an error if this is the root; errors of writing.
     pub fn store(
         &self,
         name: &ProductName,
@@ -293,19 +294,19 @@ impl Container {
         self.store.store(self.descriptor, name, value, overwrite)
     }
 
-    /// Loads a product of it; none if it does not exist.
+    /// Loads a product of the container; `None` if it does not exist.
     pub fn load(&self, name: &ProductName) -> Result<Option<Vec<u8>>, EventsError> {
         self.store.load(self.descriptor, name)
     }
 
-    /// The names of its products: all, or those with a label.
+    /// The names of the container's products: all, or those with a label.
     pub fn names(&self, label: Option<&str>) -> Result<Vec<ProductName>, EventsError> {
         self.store.check_not_deleted([self.descriptor.dataset])?;
         let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
         self.store.backend().names(&parent, event, label)
     }
 
-    /// Removes a product of it, or all.
+    /// Removes one product of the container, or all.
     pub fn remove_products(&self, name: Option<&ProductName>) -> Result<(), EventsError> {
         if self.item_type() != ItemType::DataSet {
             self.forget_files()?;
@@ -314,23 +315,24 @@ impl Container {
         self.store.remove_products(&parent, event, name)
     }
 
-    /// Removes the container with all its products and everything in it, from the bottom up. If it was interrupted, call it
-    /// again. Products that are stored below a removed run, subrun or event are kept but not found by iteration, until the
-    /// container is created again.
+    /// Removes the container with its products and everything in it, from the bottom up. If it was interrupted, call it
+    /// again. Products that are stored later in a removed run, subrun or event are kept, but iteration does not find them
+    /// until the container is created again.
     pub fn remove(&self) -> Result<(), EventsError> {
         match self.forget_files() {
-            // Names that cannot be read go with all others.
+            // Names that cannot be parsed are removed with all others.
             Err(EventsError::Key { .. }) if self.item_type() == ItemType::DataSet => {}
             forgotten => forgotten?,
         }
         self.empty()?;
-        // All at once, with what a crash has left; and while it can still be found, so that it is done again if it fails.
+        // Deletes all objects at once, including orphans of crashes. The container still exists here, so a failed
+        // deletion can be repeated.
         self.store.delete_objects(&self.descriptor)?;
         self.forget()
     }
 
-    /// Removes the records of files that are completely in its dataset, before this stops being true: otherwise,
-    /// ingesting them again would skip them.
+    /// Removes the records of completely ingested files in its dataset. They become wrong now: ingesting a file again
+    /// would skip it.
     pub(crate) fn forget_files(&self) -> Result<(), EventsError> {
         let dataset = crate::Parent::dataset(self.descriptor.dataset);
         for name in self.store.backend().names(&dataset, ABSENT, None)? {
@@ -341,7 +343,7 @@ impl Container {
         Ok(())
     }
 
-    /// Removes its contents, and its products, but not the objects of products.
+    /// Removes the contents and the products, but not the objects of products.
     fn empty(&self) -> Result<(), EventsError> {
         let backend = self.store.backend();
         let placed_by = self.descriptor.placed_by();
@@ -365,7 +367,7 @@ impl Container {
         backend.clear(&placed_by)
     }
 
-    /// Removes it from what holds it. A dataset is known by its name.
+    /// Removes the container from its parent. A dataset is removed by its name.
     fn forget(&self) -> Result<(), EventsError> {
         match self.descriptor.place() {
             Some((parent, number)) => self.store.backend().remove(&parent, &[number]),
@@ -379,7 +381,7 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if it was deleted, and errors of reading.
+    /// [`EventsError::NotFound`] if it was deleted; errors of reading.
     pub fn check_left(&self, dataset: Uuid) -> Result<(), EventsError> {
         self.check_not_deleted([dataset])?;
         if let Some(path) = self.path_of(dataset) {
@@ -392,8 +394,8 @@ impl DataStore {
     }
 }
 
-/// Iterates over the children of a container, in the order of [`Container::page`]: a deletion meanwhile ends it with an
-/// error.
+/// Iterates over the children of a container, in the order of [`Container::page`]. If the container is deleted meanwhile,
+/// the iteration ends with an error.
 #[derive(Debug)]
 pub struct Children {
     item: Container,
@@ -413,7 +415,7 @@ impl Iterator for Children {
             let from = self.next.take().filter(|from| *from < self.end)?;
             match self.item.page(from..self.end, PAGE) {
                 Ok(page) => {
-                    // One that is not full is the last.
+                    // A page that is not full is the last.
                     let last = page.last().copied().filter(|_| page.len() == PAGE);
                     self.next = last.and_then(|last| last.checked_add(1));
                     self.page = page.into_iter();
@@ -443,7 +445,7 @@ impl Deref for DataSet {
 }
 
 impl DataSet {
-    /// The dataset with a name and a UUID, which are not compared with the store.
+    /// The dataset with a name and a UUID; the store is not asked.
     pub fn new(store: DataStore, path: DataSetPath, uuid: Uuid) -> Self {
         store.note_path(uuid, &path);
         let descriptor = crate::Parent::dataset(uuid).descriptor();
@@ -453,22 +455,22 @@ impl DataSet {
         }
     }
 
-    /// Its full name.
+    /// The full name.
     pub fn path(&self) -> &DataSetPath {
         &self.path
     }
 
-    /// What its containers and products are found by.
+    /// The UUID, which is part of the keys of its containers and products.
     pub fn uuid(&self) -> Uuid {
         self.item.descriptor.dataset
     }
 
-    /// Creates a dataset in it, including the datasets between, if they do not exist.
+    /// Creates a nested dataset, including missing datasets in between.
     ///
     /// # Errors
     ///
-    /// If the name is invalid, [`EventsError::Deleting`] if one of them, or a parent, is being deleted,
-    /// [`EventsError::NotFound`] if this dataset was deleted, and errors of writing.
+    /// If the name is invalid; [`EventsError::Deleting`] if a dataset of this name or a parent is being deleted;
+    /// [`EventsError::NotFound`] if this dataset was deleted; errors of writing.
     pub fn create_dataset(&self, name: &str) -> Result<Self, EventsError> {
         let whole = self.path.join(name)?;
         if whole == self.path {
@@ -487,7 +489,7 @@ impl DataSet {
         Ok(made)
     }
 
-    /// Creates a dataset in it, if it does not exist.
+    /// Creates a nested dataset if it does not exist.
     fn create_next(&self, path: DataSetPath) -> Result<Self, EventsError> {
         let backend = self.item.store.backend();
         let drawn = Uuid::ordered().map_err(|error| {
@@ -506,11 +508,11 @@ impl DataSet {
         Ok(Self::new(self.item.store.clone(), path, entry.uuid))
     }
 
-    /// Checks whether it exists.
+    /// Checks that the dataset exists.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if it was deleted, also if another has its name now.
+    /// [`EventsError::NotFound`] if it was deleted, even if another dataset has its name now.
     pub fn check_there(&self) -> Result<(), EventsError> {
         let live = DataSetEntry::live(self.uuid());
         if self.uuid() == Uuid::NIL || self.look(&self.path)? == (Some(live), None) {
@@ -519,7 +521,7 @@ impl DataSet {
         Err(gone(self.item.store.url(), self.path.as_str()))
     }
 
-    /// Whether a dataset of a UUID, whatever its name, is in it, in one of those in it, and so on.
+    /// Whether it contains a dataset with a UUID, at any depth.
     fn has(&self, uuid: Uuid) -> Result<bool, EventsError> {
         for dataset in self.datasets(None) {
             let dataset = dataset?;
@@ -530,7 +532,7 @@ impl DataSet {
         Ok(false)
     }
 
-    /// Fails if a dataset, or one that it is in, is being deleted.
+    /// Fails if a dataset or one of its parents is being deleted.
     fn check_not_deleting(&self, path: &DataSetPath) -> Result<(), EventsError> {
         let (_, deleting) = self.look(path)?;
         deleting.map_or(Ok(()), |path| {
@@ -541,7 +543,7 @@ impl DataSet {
         })
     }
 
-    /// Where a full name leads; and which dataset is being deleted, of it and all it is in.
+    /// Looks up a full name; also returns the first dataset of its lineage that is being deleted.
     fn look(
         &self,
         path: &DataSetPath,
@@ -556,7 +558,7 @@ impl DataSet {
         Ok((found, deleting))
     }
 
-    /// The dataset of a name in it (`a/b` is in `a`); none if it does not exist, or is being deleted.
+    /// The nested dataset with a name (`a/b` is in `a`); `None` if it does not exist or is being deleted.
     pub fn find_dataset(&self, name: &str) -> Result<Option<Self>, EventsError> {
         let path = self.path.join(name)?;
         if path == self.path {
@@ -567,7 +569,7 @@ impl DataSet {
         Ok(found.map(|entry| Self::new(self.item.store.clone(), path, entry.uuid)))
     }
 
-    /// The dataset of a name in it.
+    /// The nested dataset with a name.
     ///
     /// # Errors
     ///
@@ -594,7 +596,7 @@ impl DataSet {
         })
     }
 
-    /// Existing datasets, for the error of a missing one: those in its last existing parent.
+    /// Describes existing datasets for the error of a missing one: the datasets in its closest existing parent.
     fn what_is_there(&self, path: &DataSetPath) -> Result<String, EventsError> {
         let n_above = path.level().saturating_sub(self.path.level() + 1);
         let above = path.lineage().skip(self.path.level());
@@ -609,7 +611,7 @@ impl DataSet {
         let mut names = Vec::new();
         for dataset in known.datasets(None).take(SHOWN + 1) {
             let found = dataset?.path;
-            // It may have been made meanwhile.
+            // The dataset may have been created meanwhile.
             names.extend((found != *path).then(|| found.split().1.to_owned()));
         }
         let and_more = if names.len() > SHOWN { ", …" } else { "" };
@@ -624,12 +626,12 @@ impl DataSet {
         })
     }
 
-    /// Loads a product of an event in it with one request, where the way through [`get`](Container::get) takes four. None if the
-    /// event has no such product.
+    /// Loads a product of an event in the dataset with one request; [`get`](Container::get) would need four. `None` if
+    /// the event has no such product.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if the run, the subrun or the event does not exist, and errors of reading.
+    /// [`EventsError::NotFound`] if the run, subrun or event does not exist; errors of reading.
     pub fn load_of_event(
         &self,
         [run, subrun, event]: [u64; 3],
@@ -642,7 +644,7 @@ impl DataSet {
         Ok(found)
     }
 
-    /// The datasets in it, after a name or from the first, sorted by name.
+    /// The nested datasets, sorted by name, after a name or from the first.
     pub fn datasets(&self, after: Option<&str>) -> DataSets {
         DataSets {
             parent: self.clone(),
@@ -651,11 +653,11 @@ impl DataSet {
         }
     }
 
-    /// Removes the dataset of a name in it, with all that is in that one: also one whose deletion was interrupted.
+    /// Removes the nested dataset with a name and everything in it. Also finishes an interrupted deletion.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`], with existing names, if it does not exist, and errors of [`remove`](Self::remove).
+    /// [`EventsError::NotFound`], with existing names, if it does not exist; errors of [`remove`](Self::remove).
     pub fn delete_dataset(&self, name: &str) -> Result<(), EventsError> {
         let path = self.path.join(name)?;
         match self.look(&path)?.0 {
@@ -664,15 +666,15 @@ impl DataSet {
         }
     }
 
-    /// Whether it, or what a deletion that has not ended has left of it, is in the store.
+    /// Whether the dataset, or the rest of an interrupted deletion, is in the store.
     pub fn is_left(&self) -> Result<bool, EventsError> {
         let entry = self.look(&self.path)?.0;
         Ok(self.uuid() == Uuid::NIL || entry.is_some_and(|entry| entry.uuid == self.uuid()))
     }
 
-    /// Removes it, with all datasets, containers and products in it; the root is emptied. It becomes invisible at once,
-    /// with its contents. Of one that was broken off something is left, and nothing can be created under its name until
-    /// it is done again, by this or [`delete_dataset`](Self::delete_dataset).
+    /// Removes the dataset with all nested datasets, containers and products; the root is only emptied. The dataset and
+    /// its contents become invisible at once. After an interrupted deletion, nothing can be created under the name until
+    /// the deletion is finished by this or [`delete_dataset`](Self::delete_dataset).
     pub fn remove(&self) -> Result<(), EventsError> {
         let uuid = self.uuid();
         if uuid == Uuid::NIL {
@@ -690,13 +692,13 @@ impl DataSet {
         backend.replace_dataset(&self.path, deleting, None)
     }
 
-    /// Removes the datasets in it, also those whose deletion was interrupted.
+    /// Removes the nested datasets, including those whose deletion was interrupted.
     fn remove_datasets(&self) -> Result<(), EventsError> {
         let backend = self.item.store.backend();
         let mut after = None;
         loop {
             let page = backend.datasets(&self.path, after.as_deref(), PAGE)?;
-            // If others have ended its deletion, these may be in one that was made since under its name.
+            // If others have finished the deletion, these datasets may belong to a new dataset with the same name.
             if self.uuid() != Uuid::NIL {
                 let found = self.look(&self.path)?.0;
                 if found != Some(DataSetEntry::deleting(self.uuid())) {
@@ -715,11 +717,11 @@ impl DataSet {
     }
 }
 
-/// The datasets in one, in their order.
+/// The nested datasets, sorted by name.
 #[derive(Debug)]
 pub struct DataSets {
     parent: DataSet,
-    /// The name after which the next page begins; none at the end.
+    /// The name before the next page; `None` at the end.
     after: Option<Option<String>>,
     page: std::vec::IntoIter<(String, DataSetEntry)>,
 }

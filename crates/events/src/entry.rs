@@ -1,16 +1,16 @@
-//! Where the name of a dataset leads.
+//! The stored value of a dataset's name.
 
 use crate::Uuid;
 
-/// What follows the UUID while the dataset is being deleted.
+/// The byte after the UUID while the dataset is being deleted.
 const DELETING: u8 = 0;
 
-/// A dataset, as its name leads to it.
+/// The stored value of a dataset's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DataSetEntry {
-    /// What its containers and products are found by.
+    /// The UUID, which is part of the keys of its containers and products.
     pub uuid: Uuid,
-    /// Whether its deletion has begun, and not ended: it is invisible, and its name is not free yet.
+    /// Whether the dataset is being deleted: it is invisible, and its name is not free yet.
     pub is_deleting: bool,
 }
 
@@ -23,7 +23,7 @@ impl DataSetEntry {
         }
     }
 
-    /// The same, while it is being deleted.
+    /// The same dataset while it is being deleted.
     pub const fn deleting(uuid: Uuid) -> Self {
         Self {
             uuid,
@@ -31,14 +31,14 @@ impl DataSetEntry {
         }
     }
 
-    /// The value of its key.
+    /// The stored bytes.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = self.uuid.0.to_vec();
         bytes.extend(self.is_deleting.then_some(DELETING));
         bytes
     }
 
-    /// The one of a stored value; none if these bytes are not a valid value.
+    /// Parses stored bytes; `None` if they are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (uuid, rest) = bytes.split_at_checked(16)?;
         let uuid = Uuid(uuid.try_into().ok()?);

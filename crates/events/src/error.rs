@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the event store.
 
 use std::error::Error;
 
@@ -11,10 +11,10 @@ use crate::ProductId;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "members are named by the messages")]
 pub enum EventsError {
-    /// A URL that names no store.
+    /// A URL that is not the URL of a store.
     #[error("{url} is not an event store: {why}")]
     Url { url: String, why: String },
-    /// A name or number that nothing can have.
+    /// An invalid name or number.
     #[error("invalid {what} {name:?}: {why}")]
     Name {
         what: &'static str,
@@ -28,7 +28,7 @@ pub enum EventsError {
         what: String,
         hint: String,
     },
-    /// Something already exists, and is not overwritten.
+    /// Something exists and must not be overwritten.
     #[error("{url}: {what} already exists and must not be overwritten")]
     Exists { url: String, what: String },
     /// A dataset whose deletion has not finished.
@@ -37,21 +37,21 @@ pub enum EventsError {
          again (delete_dataset, `fb store rm`), before you create data with this name"
     )]
     Deleting { url: String, path: String },
-    /// A store that another process writes to.
+    /// Another process writes to the store.
     #[error(
         "{url}: process {holder} is writing to this store, and only one process can write: close it there, or open \
          the store with mode=\"r\""
     )]
     Locked { url: String, holder: String },
-    /// A store that was opened to be read.
+    /// The store was opened for reading.
     #[error("{url}: cannot {doing}: the store was opened for reading")]
     ReadOnly { url: String, doing: &'static str },
-    /// A store that this process has open to be read, and would open to be written.
+    /// This process has opened the store for reading and now opens it for writing.
     #[error(
         "{url}: this process has already opened the store for reading: close it before you open it for writing"
     )]
     OpenToRead { url: String },
-    /// A store that is of another version, or is none.
+    /// The store has another version, or is not an event store.
     #[error("{url}: expected {expected}, found {found}")]
     Layout {
         url: String,
@@ -66,21 +66,21 @@ pub enum EventsError {
         expected: String,
         found: String,
     },
-    /// A key in the store that is none of ours.
+    /// An invalid key in the store.
     #[error("{url}: a key of {table} is damaged: {key}")]
     Key {
         url: String,
         table: &'static str,
         key: String,
     },
-    /// A type that is not described.
+    /// A type without a description.
     #[error("{url}: products of type {type_name} cannot be read as columns: {why}")]
     Type {
         url: String,
         type_name: String,
         why: String,
     },
-    /// A class that the store knows with other members.
+    /// A class that is stored with other members.
     #[error(
         "{url}: class {class} is stored with other members: {difference}; rename the class of these values, or if no \
          product uses the stored class any more, remove it (forget_class, `fb store forget-class`)"
@@ -108,7 +108,7 @@ pub enum EventsError {
         object: String,
         source: IoError,
     },
-    /// An operation on all objects of the store has failed.
+    /// An operation on all objects of the store failed.
     #[error("{url}: cannot {doing}")]
     Objects {
         url: String,
@@ -126,7 +126,7 @@ pub enum EventsError {
         place: String,
         owner: String,
     },
-    /// A location of objects whose owner is not recorded any more.
+    /// A location of objects whose owner record is missing.
     #[error(
         "{url}: {marker} is missing in {place}, the location of its large products: check that the disk is mounted, \
          or restore the directory. If the objects were moved, run `fb store moved {url} NEW`; if only {marker} was \
@@ -145,7 +145,7 @@ pub enum EventsError {
         doing: String,
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A disk that is full.
+    /// The disk is full.
     #[error(
         "{url}: cannot {doing}: no space left on the disk of {folder}: free space and repeat; earlier writes are \
          kept"
@@ -156,14 +156,14 @@ pub enum EventsError {
         folder: String,
         source: Box<dyn Error + Send + Sync>,
     },
-    /// No server answers.
+    /// No server answered.
     #[error("{url}: cannot {doing}: no server answered: {said}")]
     Unreachable {
         url: String,
         doing: String,
         said: String,
     },
-    /// What a server would not do.
+    /// A server refused a command.
     #[error("{url}: cannot {doing}: {node} answered {said:?}: {advice}")]
     Refused {
         url: String,
@@ -173,19 +173,25 @@ pub enum EventsError {
         advice: &'static str,
         refusal: Refusal,
     },
-    /// A configuration that cannot be understood.
+    /// An invalid configuration.
     #[error("invalid event store configuration {path}: {why}")]
     Config { path: String, why: String },
-    /// A lock of a thread that has panicked.
+    /// A thread panicked while it held a lock.
     #[error("{url}: a writing thread has failed: open the store again")]
     Poisoned { url: String },
-    /// A call that makes no sense.
+    /// The store was closed, and used again.
+    #[error("{url}: this store was closed: connect to it again")]
+    StoreClosed {
+        /// Its URL.
+        url: String,
+    },
+    /// An invalid call.
     #[error("{what}")]
     Usage { what: String },
 }
 
 impl EventsError {
-    /// The name of what went wrong, which stays the same from version to version.
+    /// The kind of the error; stable across versions.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Url { .. } => "store-url",
@@ -201,7 +207,7 @@ impl EventsError {
             Self::Type { .. } => "product-type",
             Self::Class { .. } => "class-differs",
             Self::TooLarge { .. } => "product-too-large",
-            // It does not exist, or has changed.
+            // The object does not exist, or has changed.
             Self::Object { source, .. } => match source {
                 IoError::NotFound { .. } | IoError::ShortRead { .. } | IoError::Changed { .. } => {
                     "product-damaged"
@@ -217,11 +223,12 @@ impl EventsError {
             Self::Refused { refusal, .. } => refusal.kind(),
             Self::Config { .. } => "store-config",
             Self::Poisoned { .. } => "store-poisoned",
+            Self::StoreClosed { .. } => "store-closed",
             Self::Usage { .. } => "usage",
         }
     }
 
-    /// Whether a checksum is wrong.
+    /// Whether the error is a checksum mismatch.
     pub fn is_checksum(&self) -> bool {
         matches!(self, Self::Damaged { expected, .. } if expected.starts_with("checksum"))
     }
@@ -241,31 +248,31 @@ impl EventsError {
     }
 }
 
-/// What kind of refusal it is.
+/// The kind of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The server is out of memory.
     Full,
-    /// The server is not to be written.
+    /// The server does not accept writes.
     ReadOnly,
     /// Authentication or permission failed.
     Denied,
     /// A key is of another type.
     WrongType,
-    /// A value is larger than the server takes.
+    /// The value exceeds the limit of the server.
     TooLarge,
-    /// The server deletes products when its memory is full.
+    /// The server evicts products when its memory is full.
     Evicts,
     /// The server has lost its data.
     Emptied,
-    /// Too few replicas have the write.
+    /// Too few replicas have confirmed the write.
     Replicas,
     /// Anything else.
     Other,
 }
 
 impl Refusal {
-    /// Its stable name.
+    /// The stable name of the kind.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Full => "store-full",

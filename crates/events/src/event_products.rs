@@ -1,25 +1,25 @@
-//! The products of all events: which there are, and removing one.
+//! Lists and removes products of all events in a container.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Container, EventsError, ItemType, NameCount, ProductName};
 
-/// What removing products of events has found and done.
+/// The result of removing products of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovedProducts {
-    /// Number of removed products, and their names.
+    /// The number of removed products by name.
     pub removed: BTreeMap<ProductName, u64>,
-    /// The names of other products of these events.
+    /// The names of the other products of these events.
     pub others: BTreeSet<ProductName>,
 }
 
 impl RemovedProducts {
-    /// How many were removed.
+    /// The total number of removed products.
     pub fn n(&self) -> u64 {
         self.removed.values().sum()
     }
 
-    /// The error that no event has the product, of a type if one was wanted; `of` is what the events are in.
+    /// The error that no event has the product; `of` describes the container of the events.
     pub fn not_found(&self, url: &str, product: (&str, Option<&str>), of: &str) -> EventsError {
         let (label, type_name) = product;
         let shown = |name| match type_name {
@@ -44,12 +44,13 @@ impl RemovedProducts {
 }
 
 impl Container {
-    /// Removes products of all events in it, with a label, or with a label and type: not its own products, nor those of
-    /// its runs and subruns. Subrun by subrun: after an interruption some remain, and it can be repeated.
+    /// Removes products of all events in the container, with a label, or with a label and type. Products of the
+    /// container itself and of its runs and subruns are kept. Works subrun by subrun; after an interruption, call it
+    /// again.
     ///
     /// # Errors
     ///
-    /// If it is an event, and errors of writing. That no event has one is none: the result lists the existing ones.
+    /// If this is an event; errors of writing. No match is not an error: the result lists the existing products.
     pub fn remove_event_products(
         &self,
         label: &str,
@@ -69,11 +70,11 @@ impl Container {
         Ok(done)
     }
 
-    /// How many of the events in it have which products, by the products' names.
+    /// The number of events with each product, by name.
     ///
     /// # Errors
     ///
-    /// If it is an event, and errors of reading.
+    /// If this is an event; errors of reading.
     pub fn event_products(&self) -> Result<BTreeMap<ProductName, u64>, EventsError> {
         if self.item_type() == ItemType::Event {
             return Err(EventsError::Usage {

@@ -1,17 +1,17 @@
-//! Objects of a process cannot be used in forked children; there they are released without writing or waiting; except
-//! for stores in Redis, whose locks are never held during a fork.
+//! Detects the use of objects in forked child processes. There, objects are dropped without writing or waiting.
+//! Stores in Redis may be used after a fork, because their locks are never held during one.
 
 pub use femtobarn_io::forked::{Process, lock};
 
 use crate::EventsError;
 
-/// Something that a forked child process must not use.
+/// An object that a forked child process must not use.
 pub trait Forked {
-    /// Fails in a process that was forked since.
+    /// Fails in a process that was forked since the object was created.
     ///
     /// # Errors
     ///
-    /// [`EventsError::Usage`], which says what it was (`dir:a: this store was opened`), and what to do.
+    /// [`EventsError::Usage`] with the name of the object (`dir:a: this store was opened`) and advice.
     fn check(self, what: impl FnOnce() -> String, again: &str) -> Result<(), EventsError>;
 }
 

@@ -1,22 +1,22 @@
-//! The layout of keys: the keys of containers and products, byte for byte as `docs/specs/event-store.md` draws them.
+//! The layout of the keys of containers and products; `docs/specs/event-store.md` specifies it byte by byte.
 //!
-//! A container's key is the dataset's UUID and the numbers of run, subrun and event, big-endian, so that the order of
-//! bytes is that of numbers; what a container does not have is [`ABSENT`]. A product's key is its container's, the
-//! label, `#`, and the type. This is the scheme of the HEPnOS paper (Ali et al., section 3); the bytes of descriptors
-//! are the same.
+//! The key of a container is the dataset's UUID followed by the numbers of run, subrun and event. The numbers are
+//! big-endian, so keys sort by number; missing numbers are [`ABSENT`]. The key of a product is the container's key,
+//! the label, `#`, and the type. This is the scheme of the HEPnOS paper (Ali et al., section 3); descriptors have the
+//! same bytes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{EventsError, Uuid};
 
-/// The number that a container does not have, and none may have.
+/// The number that stands for a missing one; no container may have it.
 pub const ABSENT: u64 = u64::MAX;
 
-/// How many bytes a label and a type may have together, and how many the full name of a dataset.
+/// Maximum bytes of a label and type together, and of the full name of a dataset.
 pub const LONGEST_NAME: usize = 1500;
 
-/// How deep datasets may be nested.
+/// Maximum nesting depth of datasets.
 pub const DEEPEST: usize = 255;
 
 /// The four kinds of containers.
@@ -43,8 +43,8 @@ impl fmt::Display for ItemType {
     }
 }
 
-/// A dataset, run or subrun, as the one that others are placed by: its children stay together, and so do its products;
-/// those of a subrun are with the products of all its events (HEPnOS's placement rule).
+/// A dataset, run or subrun that determines where others are stored. Its children are stored together, and so are its
+/// products. The products of a subrun are stored with the products of all its events (HEPnOS's placement rule).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Parent {
     /// The dataset.
@@ -56,7 +56,7 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// The number of bytes of its key.
+    /// Length of the key in bytes.
     pub const LENGTH: usize = 32;
 
     /// A dataset.
@@ -78,7 +78,7 @@ impl Parent {
         }
     }
 
-    /// Its kind.
+    /// The kind of the container.
     pub const fn item_type(&self) -> ItemType {
         match (self.run, self.subrun) {
             (ABSENT, _) => ItemType::DataSet,
@@ -87,7 +87,7 @@ impl Parent {
         }
     }
 
-    /// The container of a number in it: a run of a dataset, a subrun of a run, an event of a subrun.
+    /// The child with a number: a run of a dataset, a subrun of a run, an event of a subrun.
     pub const fn child(&self, number: u64) -> Descriptor {
         let event = Descriptor {
             dataset: self.dataset,
@@ -111,7 +111,7 @@ impl Parent {
         }
     }
 
-    /// The container that it is itself.
+    /// The descriptor of the parent itself.
     pub const fn descriptor(&self) -> Descriptor {
         Descriptor {
             dataset: self.dataset,
@@ -121,7 +121,7 @@ impl Parent {
         }
     }
 
-    /// The container of the number of an event in it, or of itself for [`ABSENT`].
+    /// The event with a number in it; for [`ABSENT`], the parent itself.
     pub const fn member(&self, event: u64) -> Descriptor {
         Descriptor {
             event,
@@ -129,7 +129,7 @@ impl Parent {
         }
     }
 
-    /// Its key.
+    /// The key.
     pub fn to_bytes(self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
         let parts = [
@@ -156,10 +156,10 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// The number of bytes of its key.
+    /// Length of the key in bytes.
     pub const LENGTH: usize = 40;
 
-    /// Its kind.
+    /// The kind of the container.
     pub const fn item_type(&self) -> ItemType {
         match (self.run, self.subrun, self.event) {
             (ABSENT, _, _) => ItemType::DataSet,
@@ -169,12 +169,12 @@ impl Descriptor {
         }
     }
 
-    /// What its products are placed by: a subrun for an event, itself otherwise.
+    /// The parent that places its products: the subrun of an event, otherwise the container itself.
     pub const fn placed_by(&self) -> Parent {
         Parent::subrun(self.dataset, self.run, self.subrun)
     }
 
-    /// What holds it, and its number in that; none for a dataset, which has a name.
+    /// The parent that holds it, and its number there; `None` for a dataset, which has a name.
     pub const fn place(&self) -> Option<(Parent, u64)> {
         match self.item_type() {
             ItemType::DataSet => None,
@@ -184,7 +184,7 @@ impl Descriptor {
         }
     }
 
-    /// Its key.
+    /// The key.
     pub fn to_bytes(self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
         fill(
@@ -194,7 +194,7 @@ impl Descriptor {
         bytes
     }
 
-    /// The container of a key; none if these bytes are not a key.
+    /// The container of a key; `None` if the bytes are not a key.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (dataset, rest) = bytes.split_first_chunk()?;
         let (run, rest) = rest.split_first_chunk()?;
@@ -208,7 +208,7 @@ impl Descriptor {
         found.is_whole().then_some(found)
     }
 
-    /// Whether nothing is missing in between.
+    /// Whether every number before the last is present.
     fn is_whole(&self) -> bool {
         let present = [self.run, self.subrun, self.event].map(|number| number != ABSENT);
         present.is_sorted_by(|above, below| above >= below)
@@ -216,7 +216,7 @@ impl Descriptor {
 }
 
 impl fmt::Display for Descriptor {
-    /// As messages name it: `run 43, subrun 56, event 25`.
+    /// Formats it for messages: `run 43, subrun 56, event 25`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.item_type() {
             ItemType::DataSet => write!(f, "dataset {}", self.dataset),
@@ -236,11 +236,11 @@ fn fill(bytes: &mut [u8], parts: &[&[u8]]) {
     bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
 }
 
-/// A number that a run, subrun or event may have.
+/// Checks the number of a run, subrun or event.
 ///
 /// # Errors
 ///
-/// If it is the one that stands for none.
+/// If it is [`ABSENT`].
 pub fn number(number: u64) -> Result<u64, EventsError> {
     match number {
         ABSENT => Err(EventsError::Name {
@@ -252,7 +252,7 @@ pub fn number(number: u64) -> Result<u64, EventsError> {
     }
 }
 
-/// The label and the type of a product, as they stand in its key: `label#type`.
+/// The label and the type of a product, as in its key: `label#type`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProductName {
     text: Arc<str>,
@@ -260,7 +260,7 @@ pub struct ProductName {
 }
 
 impl ProductName {
-    /// That of a label and a type.
+    /// The name with a label and a type.
     ///
     /// # Errors
     ///
@@ -288,7 +288,7 @@ impl ProductName {
         })
     }
 
-    /// From the part of a key after the container; none if it is not a name.
+    /// Parses the part of a key after the container; `None` if it is not a name.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let label = text.find('#')?;
@@ -313,7 +313,7 @@ impl ProductName {
         self.text.get(self.label + 1..).unwrap_or_default()
     }
 
-    /// Whether both are the same object, which is quick to see.
+    /// Whether both share the same allocation, which is a quick check.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.text, &other.text) || self == other
     }
@@ -341,14 +341,14 @@ pub struct ProductId {
 }
 
 impl ProductId {
-    /// Its key.
+    /// The key.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.container.to_bytes().to_vec();
         bytes.extend_from_slice(self.name.as_str().as_bytes());
         bytes
     }
 
-    /// The product of a key; none if these bytes are not a key.
+    /// The product of a key; `None` if the bytes are not a key.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (container, name) = bytes.split_at_checked(Descriptor::LENGTH)?;
         Some(Self {
@@ -364,16 +364,16 @@ impl fmt::Display for ProductId {
     }
 }
 
-/// The full name of a dataset, from the root down: `fermilab/nova`. That of the root is empty.
+/// The full name of a dataset, from the root down: `fermilab/nova`. The name of the root is empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct DataSetPath(String);
 
 impl DataSetPath {
-    /// From a string; slashes at its ends do not count.
+    /// Parses a string; slashes at its ends are ignored.
     ///
     /// # Errors
     ///
-    /// If a name in it is empty, it is deeper than [`DEEPEST`] or longer than [`LONGEST_NAME`].
+    /// If a part is empty, or the name exceeds [`DEEPEST`] levels or [`LONGEST_NAME`] bytes.
     pub fn new(text: &str) -> Result<Self, EventsError> {
         let name = text.trim_matches('/');
         let bad = |why: String| EventsError::Name {
@@ -397,11 +397,11 @@ impl DataSetPath {
         Ok(Self(name.into()))
     }
 
-    /// One in this one.
+    /// The full name of a nested dataset.
     ///
     /// # Errors
     ///
-    /// If the name is none.
+    /// If the name is invalid.
     pub fn join(&self, name: &str) -> Result<Self, EventsError> {
         match self.0.as_str() {
             "" => Self::new(name),
@@ -414,7 +414,7 @@ impl DataSetPath {
         &self.0
     }
 
-    /// How deep it is: 0 for the root.
+    /// The nesting depth: 0 for the root.
     pub fn level(&self) -> usize {
         match self.0.as_str() {
             "" => 0,
@@ -427,7 +427,7 @@ impl DataSetPath {
         self.0.rsplit_once('/').unwrap_or(("", &self.0))
     }
 
-    /// Itself and all it is in, from the outermost; the root is not among them.
+    /// The parents and the dataset itself, outermost first, without the root.
     pub fn lineage(&self) -> impl Iterator<Item = Self> {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let whole = (!self.0.is_empty()).then_some(self.0.len());
@@ -435,13 +435,13 @@ impl DataSetPath {
             .filter_map(|end| self.0.get(..end).map(|part| Self(part.into())))
     }
 
-    /// Its key: the level in one byte, and the full name.
+    /// The key: the level in one byte, and the full name.
     pub fn to_bytes(&self) -> Vec<u8> {
         let level = u8::try_from(self.level()).unwrap_or(u8::MAX);
         [&[level], self.0.as_bytes()].concat()
     }
 
-    /// What the keys of all datasets begin with that are in it.
+    /// The common prefix of the keys of all nested datasets.
     pub fn prefix(&self) -> Vec<u8> {
         let level = u8::try_from(self.level() + 1).unwrap_or(u8::MAX);
         match self.0.as_str() {

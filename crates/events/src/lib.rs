@@ -1,13 +1,13 @@
 //! The event store: products by dataset, run, subrun and event.
 //!
-//! Datasets are named and nested; they hold runs, runs hold subruns, subruns hold events, and each of the four may hold
-//! products, which are found by label and type. The model is that of HEPnOS (Ali et al., "HEPnOS: a Specialized Data
-//! Service for High Energy Physics Analysis"), and so are the names.
+//! Datasets are named and nested. They hold runs, runs hold subruns, and subruns hold events. Each of the four may have
+//! products, which are found by label and type. The data model and the names are those of HEPnOS (Ali et al., "HEPnOS:
+//! a Specialized Data Service for High Energy Physics Analysis").
 //!
 //! # Invariants
 //!
-//! - A product is given back as it was stored, or loading it is an error.
-//! - A large product may be stored as an object: it exists before anything refers to it.
+//! - A product is loaded as it was stored, or loading it is an error.
+//! - A large product may be stored as an object. The object exists before anything refers to it.
 //! - A reader that finds an event by iteration finds the products that were written in the same batch.
 
 mod backend;
@@ -44,7 +44,7 @@ pub use backend::{
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
-pub use connect::{compact, connect, connect_to_read};
+pub use connect::{StoreUrl, absolute, check_url, compact, connect, connect_to_read};
 pub use container::{Children, Container, DataSet, DataSets, FILE_NOTES};
 pub use entry::DataSetEntry;
 pub use error::{EventsError, Refusal};

@@ -1,4 +1,4 @@
-//! Events with products of theirs, many at a time, and fetched ahead.
+//! Loads events with their products, many at a time, and prefetches them.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -14,9 +14,9 @@ use crate::{DataStore, Descriptor, EventChunks, EventsError, Parent, Passed, Pro
 pub struct LoadOptions {
     /// The products.
     pub names: Vec<ProductName>,
-    /// Events that come together, at most; fewer only at the end.
+    /// Number of events per piece; only the last piece may have fewer.
     pub n_events: usize,
-    /// How many of these are fetched ahead; with none, each is fetched on demand.
+    /// Number of pieces that are prefetched; with 0, each piece is loaded on demand.
     pub ahead: usize,
 }
 
@@ -30,14 +30,14 @@ impl Default for LoadOptions {
     }
 }
 
-/// Events of one or more subruns, in their order, and products of theirs.
+/// Events of one or more subruns in order, with their products.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// The subruns, and which of `events` are theirs.
+    /// The subruns, and the range of `events` of each.
     pub groups: Vec<(Parent, Range<usize>)>,
     /// The numbers of all events.
     pub events: Vec<u64>,
-    /// The products, as [`LoadOptions::names`] names them.
+    /// The products, in the order of [`LoadOptions::names`].
     pub products: Vec<Values>,
 }
 
@@ -49,18 +49,18 @@ pub struct Values {
 }
 
 impl Values {
-    /// That of an event; none if it has none.
+    /// The value for an event; `None` if the event has none.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         self.bytes.get(self.spans.get(at)?.clone()?)
     }
 
-    /// Those of all events, in their order.
+    /// The values for all events, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
         let value = |span: &Option<Range<usize>>| self.bytes.get(span.clone()?);
         self.spans.iter().map(value)
     }
 
-    /// How many bytes they have, all in all.
+    /// Total size of the values in bytes.
     pub fn n_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -71,7 +71,7 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Those of [`DataStore::load_many`]; and [`EventsError::NotFound`] if no product exists because the dataset was
+    /// Errors of [`DataStore::load_many`]; [`EventsError::NotFound`] if no product exists because the dataset was
     /// deleted.
     pub fn load(
         store: &DataStore,
@@ -117,7 +117,7 @@ impl Loaded {
             Ok(())
         })?;
         if n_found == 0 && !wanted.is_empty() {
-            // Perhaps events have none of these products, and perhaps others have deleted all of them.
+            // Either no event has these products, or another client has deleted all of them.
             let datasets: BTreeSet<_> = groups.iter().map(|(parent, _)| parent.dataset).collect();
             let mut datasets = datasets.into_iter();
             datasets.try_for_each(|dataset| store.check_left(dataset))?;
@@ -129,11 +129,11 @@ impl Loaded {
         })
     }
 
-    /// The same for containers of any kind, in their order.
+    /// Loads products of containers of any kind, in order.
     ///
     /// # Errors
     ///
-    /// Those of [`load`](Self::load).
+    /// Errors of [`load`](Self::load).
     pub fn of(
         store: &DataStore,
         containers: impl IntoIterator<Item = Descriptor>,
@@ -150,22 +150,22 @@ impl Loaded {
         Self::load(store, chunks, names)
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// Which events they are, in their order.
+    /// The descriptors of the events, in order.
     pub fn descriptors(&self) -> impl Iterator<Item = Descriptor> {
         self.descriptors_in(0..self.len())
     }
 
-    /// Which some of the events are, in their order.
+    /// The descriptors of some of the events, in order.
     pub fn descriptors_in(&self, part: Range<usize>) -> impl Iterator<Item = Descriptor> {
         let first = self
             .groups
@@ -183,8 +183,8 @@ impl Loaded {
     }
 }
 
-/// The events of a container, with products of theirs; see [`Loader::start`]. If the container was deleted meanwhile, or a
-/// run or subrun that was found in it, the last that is given is the error of [`Passed::check_left`].
+/// Iterates over the events of a container with their products; see [`Loader::start`]. If the container, or a run or
+/// subrun found in it, is deleted meanwhile, the last item is the error of [`Passed::check_left`].
 #[derive(Debug)]
 pub struct Loader {
     from: From,
@@ -203,7 +203,7 @@ enum From {
 }
 
 impl Loader {
-    /// Begins to load. With [`LoadOptions::ahead`], a thread fetches what comes next; it ends when this is dropped.
+    /// Starts loading. With [`LoadOptions::ahead`], a thread prefetches; it ends when the loader is dropped.
     pub fn start(store: &DataStore, events: EventChunks, options: LoadOptions) -> Self {
         let ahead = options.ahead;
         let process = Process::this();
@@ -226,7 +226,7 @@ impl Loader {
         }
         let (sender, receiver) = sync_channel(ahead);
         let thread = thread::spawn(move || {
-            // Results after an error, or without a receiver, are dropped.
+            // If there was an error or the receiver is gone, the results are dropped.
             while let Some(loaded) = pieces.next() {
                 if sender.send(loaded).is_err() {
                     break;
@@ -241,7 +241,7 @@ impl Loader {
         }
     }
 
-    /// What has been listed so far, also by this later on.
+    /// The runs and subruns listed so far; the result is updated as loading continues.
     pub fn passed(&self) -> &Passed {
         &self.passed
     }
@@ -269,7 +269,7 @@ impl Iterator for Loader {
         };
         self.is_over = !matches!(next, Some(Ok(_)));
         match next {
-            // Not earlier: what came last may have been processed for long.
+            // Checked only now: processing the last piece may have taken long.
             None => self.passed.check_left().err().map(Err),
             next => next,
         }

@@ -1,4 +1,4 @@
-//! What a pass over events has found, and whether it is still there.
+//! Checks at the end of a pass over events that the visited containers still exist.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::container::deleted;
 use crate::{Container, Descriptor, EventsError, Parent};
 
-/// How many containers are looked for by one request, about.
+/// Approximate number of containers per request.
 const WIDTH: usize = 16_384;
 
 /// The runs and subruns that a pass over the events of a container has listed so far: eight bytes each. If one of them
-/// was deleted before the pass was over, its events or their products may have been left out.
+/// is deleted before the pass ends, its events or their products may be missing in the result.
 #[derive(Clone, Debug)]
 pub struct Passed {
     container: Container,
@@ -37,12 +37,11 @@ impl Passed {
         }
     }
 
-    /// Looks whether the container and the runs and subruns in it that were listed are still there; call this at the
-    /// end.
+    /// Checks that the container and the listed runs and subruns in it still exist; call this at the end of a pass.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if one does not exist any more, and errors of reading.
+    /// [`EventsError::NotFound`] if one does not exist any more; errors of reading.
     pub fn check_left(&self) -> Result<(), EventsError> {
         let store = self.container.datastore();
         let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +61,7 @@ impl Passed {
                 }
             }
         }
-        // Last, as all else is deleted with it.
+        // Checked last: a deletion of the container deletes everything else first.
         self.container.check_left()
     }
 }

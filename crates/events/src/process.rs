@@ -1,4 +1,4 @@
-//! One function over all events, on threads: each event exactly once, and the results in the order of the events.
+//! Calls a function for all events, on threads: each event exactly once, with the results in the order of the events.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,11 +14,11 @@ use crate::{Container, Descriptor, EventsError, LoadOptions, Loaded, Loader};
 /// How events are fetched and handed out.
 #[derive(Clone, Debug)]
 pub struct ProcessOptions {
-    /// How they are fetched, with which products.
+    /// How events are fetched, and with which products.
     pub load: LoadOptions,
-    /// Events that a worker takes together, at most.
+    /// Maximum number of events per batch of a worker.
     pub n_events: usize,
-    /// How many threads work.
+    /// Number of worker threads.
     pub workers: usize,
 }
 
@@ -32,7 +32,7 @@ impl Default for ProcessOptions {
     }
 }
 
-/// An event with the products that were asked for.
+/// An event with its requested products.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedEvent<'a> {
     loaded: &'a Loaded,
@@ -41,27 +41,27 @@ pub struct LoadedEvent<'a> {
 }
 
 impl<'a> LoadedEvent<'a> {
-    /// Which one it is.
+    /// The descriptor of the event.
     pub fn descriptor(&self) -> Descriptor {
         self.descriptor
     }
 
-    /// One of the products, as [`LoadOptions::names`] names them; none if the event has none.
+    /// A product, by its index in [`LoadOptions::names`]; `None` if the event has none.
     pub fn product(&self, n: usize) -> Option<&'a [u8]> {
         self.loaded.products.get(n)?.get(self.at)
     }
 }
 
-/// Why not all events were processed.
+/// The reason why not all events were processed.
 #[derive(Debug)]
 pub enum ProcessError<E> {
-    /// The store has failed.
+    /// An error of the store.
     Events(EventsError),
-    /// The function has failed for an event.
+    /// The function failed for an event.
     Function {
-        /// Which event it was.
+        /// The event.
         event: Descriptor,
-        /// The result of the function.
+        /// The error of the function.
         source: E,
     },
 }
@@ -84,15 +84,16 @@ impl<E: Error + 'static> Error for ProcessError<E> {
     }
 }
 
-/// Calls a function for all events in a container, and `take` for its results, in the order of the events.
+/// Calls a function for all events in a container, and `take` for the results, in the order of the events. Returns the
+/// number of events.
 ///
-/// Threads take small batches of events as they have nothing to do, so that work is balanced however long an event takes.
-/// Gives how many events there were.
+/// Idle threads take small batches of events, so the load is balanced even if some events take long.
 ///
 /// # Errors
 ///
-/// Those of the store, also if the container or something in it was deleted meanwhile, and of the function: then no more batches are
-/// started, and `take` has had the results of all events before the first failure.
+/// Errors of the store, including the deletion of the container or of a part of it during processing, and the error of
+/// the function. After an error no more batches are started, and `take` has received the results of all events before the
+/// first failure.
 pub fn process<T: Send, E: Send>(
     item: &Container,
     options: ProcessOptions,
@@ -130,19 +131,19 @@ pub fn process<T: Send, E: Send>(
                 n_events += results.len();
                 results.into_iter().for_each(&mut take);
                 if let Some(error) = error {
-                    // what the others send meanwhile is not wanted: they end with the receiver
+                    // other results are dropped; the workers end because the receiver is gone
                     source.is_ended.store(true, Ordering::Relaxed);
                     return Err(error);
                 }
             }
         }
-        // Events are listed ahead of the workers, and the function may load anything.
+        // Events are listed before the workers load them, so check again at the end.
         passed.check_left().map_err(ProcessError::Events)?;
         Ok(n_events)
     })
 }
 
-/// The results of a part, up to the first event that failed.
+/// The results of a part, up to the first failed event.
 type Outcome<T, E> = (Vec<T>, Option<ProcessError<E>>);
 
 fn work<T, E>(
@@ -188,7 +189,7 @@ fn each<T, E>(
     (results, None)
 }
 
-/// Where workers take parts from.
+/// The source of parts for the workers.
 struct Source {
     size: usize,
     is_ended: AtomicBool,
@@ -198,7 +199,7 @@ struct Source {
 struct Parts {
     loader: Loader,
     loaded: Arc<Loaded>,
-    /// The first event that no worker has.
+    /// The first event that no worker has taken.
     next: usize,
     number: usize,
 }
@@ -206,7 +207,7 @@ struct Parts {
 type Part = Result<(Arc<Loaded>, Range<usize>), EventsError>;
 
 impl Source {
-    /// The next part, and its number; after an error, no more events follow.
+    /// The next part and its number; `None` after an error.
     fn next(&self) -> Option<(usize, Part)> {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_ended.load(Ordering::Relaxed) {

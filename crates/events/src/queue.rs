@@ -8,36 +8,36 @@ use std::time::Duration;
 use crate::forked::{Forked, Process};
 use crate::{DataStore, EventsError, LONGEST_NAME, Popped, Uuid};
 
-/// Lease of a producer that does not renew it: so long others wait for one that died.
+/// Lease of a producer. If a producer dies, others wait this long for it.
 const LEASE: Duration = Duration::from_secs(30);
 /// Interval of renewals.
 const AGAIN: Duration = Duration::from_secs(10);
 /// How long one request waits for a value.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What one does with a queue: HEPnOS's `QueueAccessMode`.
+/// How a queue is opened: HEPnOS's `QueueAccessMode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueMode {
-    /// Takes from it.
+    /// For taking values.
     Consumer,
-    /// Pushes to it.
+    /// For pushing values.
     Producer,
 }
 
-/// What came of taking from a queue without waiting.
+/// The result of taking a value without waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Taken {
     /// A value.
     Value(Vec<u8>),
-    /// Nothing yet: a producer may still push.
+    /// No value yet: a producer may still push.
     Nothing,
-    /// Empty, without producers.
+    /// The queue is empty and has no producers.
     Ended,
 }
 
-/// A queue that is open. Values come out in the order in which they went in, each once.
+/// An open queue. Each value is taken once, in the order of pushing.
 ///
-/// As long as a producer has it open, consumers wait for more; one that is dropped is closed.
+/// While a producer has the queue open, consumers wait for more values. Dropping a producer closes the queue for it.
 #[derive(Debug)]
 pub struct Queue {
     store: DataStore,
@@ -70,7 +70,7 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if there is none of this name.
+    /// [`EventsError::NotFound`] if the queue does not exist.
     pub fn open_queue(&self, name: &str, mode: QueueMode) -> Result<Queue, EventsError> {
         let producer = match mode {
             QueueMode::Consumer => {
@@ -113,16 +113,16 @@ impl Queue {
         &self.name
     }
 
-    /// The store that it is in.
+    /// The store that contains the queue.
     pub fn datastore(&self) -> &DataStore {
         &self.store
     }
 
-    /// Adds a value to its end.
+    /// Adds a value to the end of the queue.
     ///
     /// # Errors
     ///
-    /// If it was opened to be taken from, or was closed or destroyed.
+    /// If the queue was opened for taking, or was closed or destroyed.
     pub fn push(&self, value: &[u8]) -> Result<(), EventsError> {
         let Some(producer) = &self.producer else {
             let what = format!("queue {:?} is not open for pushing", self.name);
@@ -137,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// Takes a value from the front of the queue. Waits for a value as long as the queue has producers; None if it has
-    /// none left, or if `goes_on` returns false.
+    /// Takes a value from the front of the queue. Waits for a value while the queue has producers. `None` if it is
+    /// empty without producers, or if `goes_on` returns false.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Queue {
         }
     }
 
-    /// Pops the first value, if there is one; does not wait.
+    /// Takes the first value without waiting.
     ///
     /// # Errors
     ///
@@ -174,12 +174,12 @@ impl Queue {
         }
     }
 
-    /// Puts a value that was taken back to its front. A consumer that finds the queue empty meanwhile does not wait for
-    /// it.
+    /// Returns a taken value to the front of the queue. A consumer that finds the queue empty meanwhile does not wait
+    /// for it.
     ///
     /// # Errors
     ///
-    /// If the queue was destroyed since.
+    /// If the queue was destroyed meanwhile.
     pub fn put_back(&self, value: &[u8]) -> Result<(), EventsError> {
         match self.store.backend().queues().put_back(&self.name, value)? {
             true => Ok(()),
@@ -187,7 +187,7 @@ impl Queue {
         }
     }
 
-    /// How many values are in it.
+    /// Number of values in the queue.
     ///
     /// # Errors
     ///
@@ -197,7 +197,7 @@ impl Queue {
         length.ok_or_else(|| no_queue(&self.store, &self.name))
     }
 
-    /// Whether nothing is in it.
+    /// Whether the queue is empty.
     ///
     /// # Errors
     ///
@@ -206,11 +206,11 @@ impl Queue {
         self.len().map(|n| n == 0)
     }
 
-    /// Says that nothing more will be pushed from here.
+    /// Declares that this producer will push no more values.
     ///
     /// # Errors
     ///
-    /// The answer of the store; then consumers notice only after half a minute.
+    /// If the store does not answer; then consumers notice the end only after half a minute.
     pub fn close(&mut self) -> Result<(), EventsError> {
         match self.producer.take() {
             // In a forked child, the registration belongs to the parent, which still pushes.

@@ -1,30 +1,31 @@
-//! How a value is stored: its bytes, a tag byte, and the lower 32 bits of XXH3-64 of both.
+//! The stored form of a value: its bytes, a tag byte, and the lower 32 bits of XXH3-64 of both.
 //!
-//! The bytes come first, so that they are aligned as the engine aligns values.
+//! The bytes come first, so they keep the alignment of the engine's values.
 
 use std::cell::RefCell;
 
 use xxhash_rust::xxh3::xxh3_64;
 use zstd_safe::{CCtx, DCtx};
 
-/// Number of bytes after those of a value.
+/// Number of bytes after the value.
 pub const SEAL: usize = 5;
 
-/// The bytes are the product.
+/// The bytes are the product itself.
 pub const INLINE: u8 = 0;
 
-/// The bytes are a frame of zstd with the size of its content, which is the product.
+/// The bytes are a zstd frame with its content size; its content is the product.
 pub const ZSTD: u8 = 2;
 
-/// Products of fewer bytes are not compressed: it takes longer to load them then, and little is saved.
+/// Smaller products are not compressed: this would save little and make loading slower.
 const LEAST: usize = 128;
-/// Nor are products of more bytes. Frames are limited to this size, so that a few bytes cannot allocate much memory.
+/// Larger products are not compressed either. Frames are limited to this size, so a few bytes cannot allocate much
+/// memory.
 const MOST: usize = 64 << 20;
-/// Fast levels save nearly as much: a single product is short.
+/// Higher levels save little more, because a single product is short.
 const LEVEL: i32 = 1;
 
 thread_local! {
-    /// What zstd works with takes long to make.
+    /// A zstd context is expensive to create, so each thread keeps one.
     static COMPRESSOR: RefCell<Option<(CCtx<'static>, Vec<u8>)>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 }
@@ -42,7 +43,7 @@ pub fn seal(value: &[u8], tag: u8, stored: &mut Vec<u8>) {
     stored.extend_from_slice(&sum);
 }
 
-/// The value and the tag of stored bytes; else the expected and the found content.
+/// The value and the tag of stored bytes; otherwise the expected and the found content.
 pub fn unseal(stored: &[u8]) -> Result<(&[u8], u8), Damage> {
     let Some((sealed, found)) = stored.split_last_chunk() else {
         let found = format!("{} bytes", stored.len());
@@ -60,7 +61,7 @@ pub fn unseal(stored: &[u8]) -> Result<(&[u8], u8), Damage> {
     Ok((value, tag))
 }
 
-/// Compresses a sealed value in its buffer, if this saves 10 %: returns the new size in bytes.
+/// Compresses a sealed value in its buffer if this saves 10 %; returns the new size.
 pub fn compress(stored: &mut [u8]) -> Option<usize> {
     let length = stored.len().checked_sub(SEAL)?;
     if !may_be_compressed(length) || stored.get(length) != Some(&INLINE) {
@@ -84,12 +85,12 @@ pub fn compress(stored: &mut [u8]) -> Option<usize> {
     })
 }
 
-/// Whether a value of so many bytes is compressed, if that saves enough.
+/// Whether a value of this size is worth trying to compress.
 pub fn may_be_compressed(length: usize) -> bool {
     (LEAST..=MOST).contains(&length)
 }
 
-/// The product of stored bytes, or the bytes with another tag; compressed products are put into `room`.
+/// The product of stored bytes, or the bytes with another tag. Compressed products are decompressed into `room`.
 pub fn open<'s>(stored: &'s [u8], room: &'s mut Vec<u8>) -> Result<(&'s [u8], u8), Damage> {
     match unseal(stored)? {
         (frame, ZSTD) => Ok((decompress(frame, room)?, INLINE)),

@@ -1,4 +1,4 @@
-//! A backend as opened by one user, which can be closed while others use the same one.
+//! A backend as opened by one user. It can be closed while others use the same backend.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -13,23 +13,24 @@ use crate::{
     Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
-/// Time that closing waits for running calls, which hold the backend.
+/// Time that closing waits for running calls.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
-/// Of how many datasets the names are known at most.
+/// Maximum number of datasets whose names are cached.
 const MOST_PATHS: usize = 1 << 16;
 
-/// A backend until it is closed.
+/// A backend, until it is closed.
 pub struct Session {
     url: String,
-    /// The backend, for as long as it is open. Each call has its own hold on it.
+    /// The backend while it is open. Each call holds a reference of its own.
     open: RwLock<Option<Arc<Open>>>,
     identity: usize,
-    /// While this exists, no other backend gets the identity.
+    /// While this exists, no other backend gets the same identity.
     _place: Weak<dyn Backend>,
-    /// Datasets that were deleted through it, with their names: nobody would find data written to these.
+    /// Datasets that were deleted through this session, with their names. Writes to them would be lost, so
+    /// they are refused.
     deleted: RwLock<HashMap<Uuid, String>>,
-    /// The names of datasets that objects were made of. A dataset never changes its name.
+    /// The names of datasets for which objects were created. A dataset never changes its name.
     paths: RwLock<HashMap<Uuid, DataSetPath>>,
     process: Process,
 }
@@ -37,7 +38,7 @@ pub struct Session {
 struct Open(Arc<dyn Backend>);
 
 impl Session {
-    /// A backend that was opened.
+    /// Opens a session of a backend.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             url: backend.url().into(),
@@ -50,13 +51,13 @@ impl Session {
         }
     }
 
-    /// Has using a dataset fail from now on, as it is being deleted.
+    /// Makes all later uses of a deleted dataset fail.
     pub fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         let mut deleted = self.deleted.write().unwrap_or_else(PoisonError::into_inner);
         deleted.insert(dataset, path.as_str().into());
     }
 
-    /// Notes the name of a dataset.
+    /// Caches the name of a dataset.
     pub fn note_path(&self, dataset: Uuid, path: &DataSetPath) {
         if self.path_of(dataset).is_none() {
             let mut paths = self.paths.write().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +68,7 @@ impl Session {
         }
     }
 
-    /// The name of a dataset, if that is known.
+    /// The name of a dataset, if it is cached.
     pub fn path_of(&self, dataset: Uuid) -> Option<DataSetPath> {
         let paths = self.paths.read().unwrap_or_else(PoisonError::into_inner);
         paths.get(&dataset).cloned()
@@ -78,7 +79,7 @@ impl Session {
         self.check_not_deleted(datasets(batch))
     }
 
-    /// Removes from a batch what belongs to such datasets; returns the error if there was any.
+    /// Removes the data of deleted datasets from a batch; returns an error if there were any.
     pub fn leave_out_gone(&self, batch: &mut Batch) -> Option<EventsError> {
         let error = self.check_batch(batch).err()?;
         let deleted = self.deleted.read().unwrap_or_else(PoisonError::into_inner);
@@ -99,10 +100,10 @@ impl Session {
         path.map_or(Ok(()), |path| Err(gone(&self.url, path)))
     }
 
-    /// Gives the backend up, when calls that are under way have ended. All others fail from now on.
+    /// Closes the backend when running calls have ended. All later calls fail.
     pub fn close(&self) {
         if !self.process.is_this() {
-            // Calls of other threads do not end here, and their locks stay locked.
+            // In a forked child, calls of other threads never end, and their locks stay locked.
             if let Ok(mut open) = self.open.try_write() {
                 mem::forget(open.take());
             }
@@ -132,10 +133,11 @@ impl Session {
     }
 
     fn opened(&self) -> Result<Arc<Open>, EventsError> {
-        let open = self.held().ok_or_else(|| EventsError::Usage {
-            what: format!("{}: this store was closed: connect to it again", self.url),
+        let open = self.held().ok_or_else(|| EventsError::StoreClosed {
+            url: self.url.clone(),
         })?;
-        // Writes to a copied store in memory would be lost, and another thread may hold its lock for ever.
+        // After a fork, the child would write to its own copy of a store in memory, and another thread may
+        // hold its lock forever.
         if !open.0.is_kept() {
             let what = || format!("{}: this store was opened", self.url);
             self.process.check(what, "open it again")?;
@@ -144,7 +146,7 @@ impl Session {
     }
 }
 
-/// The error that a dataset was deleted, also if another has its name now.
+/// The error that a dataset was deleted, even if another dataset has its name now.
 pub fn gone(url: &str, path: &str) -> EventsError {
     EventsError::NotFound {
         url: url.into(),

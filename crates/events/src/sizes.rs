@@ -1,14 +1,14 @@
-//! How large datasets are.
+//! Sizes of datasets.
 
 use crate::{Container, DataSet, EventsError, ItemType};
 
 impl DataSet {
-    /// Size of a dataset in the store, without nested datasets and without objects of large products. Of a Redis this
-    /// is the memory of its keys, as it estimates it; of other stores, the keys and stored values of the products.
+    /// Size of a dataset in the store, without nested datasets and without objects of large products. For Redis, the
+    /// memory of its keys, as estimated by the server; for other stores, the keys and stored values of the products.
     ///
     /// # Errors
     ///
-    /// If something cannot be read.
+    /// Errors of reading.
     pub fn stored_bytes(&self) -> Result<u64, EventsError> {
         bytes_of(self)
     }

@@ -1,16 +1,15 @@
-//! A store, whatever keeps it.
+//! The event store, for any backend.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::connect::{self, is_config, would_make};
+use crate::connect::{self, StoreUrl, read_config, would_make};
 use crate::objects::{LargeObjects, check_free, visit_inline};
 use crate::{
-    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
-    Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
+    Backend, Batch, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions, Overwrite,
+    Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
 };
 
 /// An event store. Clones are the same store.
@@ -27,12 +26,11 @@ struct Objects {
     beside: OnceLock<LargeObjects>,
 }
 
-/// Is given each product that was asked for: which of those wanted, which of its events, and its bytes, or none.
+/// Called for each requested product with the index of the request, the index of the event, and the bytes, or `None`.
 pub type VisitProduct<'a> = dyn FnMut(usize, usize, Option<&[u8]>) -> Result<(), EventsError> + 'a;
 
 impl DataStore {
-    /// The store that a backend keeps, to which all products are written as they are. Objects that other clients have
-    /// written are loaded anyway.
+    /// The store in a backend. New products are never stored as objects; existing objects are loaded.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             session: Arc::new(Session::new(backend)),
@@ -53,29 +51,29 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// Those of [`connect_to_read`](crate::connect_to_read).
+    /// Errors of [`connect_to_read`](crate::connect_to_read).
     pub fn connect_to_read(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
         Self::open(store, options, Some(Mode::Read))
     }
 
-    /// Connects like [`connect`](Self::connect), for reading and writing, to an existing store: none is made.
+    /// Connects like [`connect`](Self::connect), for reading and writing, but does not create a store.
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](Self::connect), and [`EventsError::NotFound`] if there is none.
+    /// Errors of [`connect`](Self::connect); [`EventsError::NotFound`] if the store does not exist.
     pub fn connect_existing(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
         connect::check_there(store)?;
         Self::connect(store, options)
     }
 
     fn open(store: &str, options: ObjectOptions, mode: Option<Mode>) -> Result<Self, EventsError> {
-        if !is_config(store) {
+        if StoreUrl::parse(store) != Some(StoreUrl::Config) {
             if mode.is_none() && options.is_given() && would_make(store)? {
                 check_free(store, &options)?;
             }
             return Self::with_objects(connect::open(store, mode)?, options);
         }
-        let config = Config::read(Path::new(store))?;
+        let config = read_config(store)?;
         let options = ObjectOptions {
             base: options.base.or_else(|| config.objects().map(str::to_owned)),
             over: options.over.or_else(|| config.objects_over()),
@@ -107,8 +105,8 @@ impl DataStore {
         })
     }
 
-    /// Gives up what keeps it, when calls that are under way have ended; then other processes can write to a directory.
-    /// All that was made of this store and of its clones fails from now on. It may be closed again.
+    /// Closes the store when running calls have ended; then other processes can write to a directory. Later uses of the
+    /// store, its clones, and everything created from them fail. Closing a closed store does nothing.
     pub fn close(&self) {
         self.session.close();
     }
@@ -118,22 +116,22 @@ impl DataStore {
         self.session.is_closed()
     }
 
-    /// Where large products are, for messages; none if they are in the store.
+    /// The location of large products, for messages; `None` if they are in the store.
     pub fn objects(&self) -> Option<&str> {
         self.beside.beside.get().map(LargeObjects::place)
     }
 
-    /// Products of more bytes are objects; none if none are.
+    /// Products with more bytes become objects; `None` if all products are in the store.
     pub fn objects_over(&self) -> Option<u64> {
         self.beside.beside.get().map(LargeObjects::over)
     }
 
-    /// Deletes orphans, objects without a product left by crashes and lost servers, with a minimum age: younger ones
-    /// may be about to be referred to.
+    /// Deletes orphans: objects without a product that crashes and lost servers have left. Objects younger than `age` are
+    /// kept, because a reference to them may follow.
     ///
     /// # Errors
     ///
-    /// If the store or its objects cannot be read, or not be deleted.
+    /// If the store or its objects cannot be read, or objects cannot be deleted.
     pub fn sweep(&self, age: Duration) -> Result<Swept, EventsError> {
         match self.beside.beside.get() {
             Some(beside) => beside.sweep(self.backend(), age),
@@ -141,13 +139,13 @@ impl DataStore {
         }
     }
 
-    /// Removes data of datasets that were deleted during writes, which nobody can find; returns the number of these
-    /// datasets. If servers of a Redis cluster have lost data, the names of datasets may be lost: bring them back
+    /// Removes data that was written to datasets during their deletion, which nobody can find; returns the number of
+    /// these datasets. If servers of a Redis cluster have lost data, the names of datasets may be lost: restore the data
     /// first.
     ///
     /// # Errors
     ///
-    /// If the store cannot be read or not be written, or objects could not be deleted, which sweeping does then.
+    /// If the store cannot be read or written, or if objects cannot be deleted; then a sweep deletes them.
     pub fn sweep_nameless(&self) -> Result<u64, EventsError> {
         let removed = self.session.remove_nameless()?;
         for dataset in &removed {
@@ -156,17 +154,17 @@ impl DataStore {
         Ok(removed.len() as u64)
     }
 
-    /// What keeps it.
+    /// The backend.
     pub fn backend(&self) -> &dyn Backend {
         &*self.session
     }
 
-    /// Where it is, as messages name it.
+    /// The URL of the store, for messages.
     pub fn url(&self) -> &str {
         self.session.url()
     }
 
-    /// The dataset that all others are in. It holds datasets and nothing else.
+    /// The root dataset. It contains only datasets.
     pub fn root(&self) -> DataSet {
         DataSet::new(self.clone(), DataSetPath::default(), Uuid::NIL)
     }
@@ -175,19 +173,19 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again. And
-    /// [`EventsError::NotFound`], with nothing written, if a dataset was deleted through this store.
+    /// Errors of [`Backend::write`]: then some products may be written, each completely, and the batch may be written
+    /// again. [`EventsError::NotFound`], with nothing written, if a dataset was deleted through this store.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.session.check_batch(batch)?;
         self.put(batch)
     }
 
-    /// Writes a batch without what belongs to datasets that were deleted through this store; also returns the error if there
-    /// was any.
+    /// Writes a batch without the data of datasets that were deleted through this store; also returns an error if there
+    /// were any.
     ///
     /// # Errors
     ///
-    /// Those of [`Backend::write`].
+    /// Errors of [`Backend::write`].
     pub(crate) fn write_rest(
         &self,
         batch: &mut Batch,
@@ -197,7 +195,7 @@ impl DataStore {
         Ok((self.put(batch)?, gone))
     }
 
-    /// Compresses what the backend keeps that way; what becomes an object is that as it is.
+    /// Compresses the products of a batch if the backend supports it. Objects are not compressed.
     fn compress(&self, batch: &mut Batch) {
         if self.backend().compresses() {
             batch.compress(self.objects_over().unwrap_or(u64::MAX));
@@ -220,7 +218,7 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Exists`] if it exists and is kept.
+    /// [`EventsError::Exists`] if the product exists and is kept.
     pub fn store(
         &self,
         container: Descriptor,
@@ -243,7 +241,7 @@ impl DataStore {
         }
     }
 
-    /// Loads one product; none if it does not exist.
+    /// Loads one product; `None` if it does not exist.
     pub fn load(
         &self,
         container: Descriptor,
@@ -295,16 +293,16 @@ impl DataStore {
         })
     }
 
-    /// The objects of the store, with their sizes.
+    /// The objects of the store with their sizes.
     pub(crate) fn object_sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
         self.noted()?.sizes()
     }
 
-    /// Removes products of one event, or of the parent itself: that of a name, or all.
+    /// Removes products of one event, or of the parent itself: all, or the product with a name.
     ///
     /// # Errors
     ///
-    /// Those of the backend; and if their objects could not be deleted, which are orphans then.
+    /// Errors of the backend; an error if objects could not be deleted, which leaves orphans.
     pub fn remove_products(
         &self,
         parent: &Parent,
@@ -317,7 +315,7 @@ impl DataStore {
         }
     }
 
-    /// Removes the products of a name of all events of a subrun; returns their number.
+    /// Removes the products with a name from all events of a subrun; returns their number.
     ///
     /// # Errors
     ///
@@ -345,12 +343,12 @@ impl DataStore {
         self.session.path_of(dataset)
     }
 
-    /// Has using a dataset fail from now on.
+    /// Makes later uses of a deleted dataset fail.
     pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         self.session.note_deleted(dataset, path);
     }
 
-    /// Deletes the objects of a container that was emptied, and of all that it held.
+    /// Deletes the objects of an emptied container and of everything in it.
     pub(crate) fn delete_objects(&self, container: &Descriptor) -> Result<(), EventsError> {
         match self.beside.beside.get() {
             Some(beside) => beside.delete_below(self.backend(), container),

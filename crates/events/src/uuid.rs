@@ -1,18 +1,18 @@
-//! What datasets are known by.
+//! UUIDs of datasets.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A universally unique identifier: the UUID of a dataset, created with it, so that a dataset that was deleted and
-/// created again shares nothing with the old one.
+/// A universally unique identifier. Each dataset gets a new one, so a dataset that is deleted and created again
+/// shares no data with the old one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// The one that the root has.
+    /// The UUID of the root dataset.
     pub const NIL: Self = Self([0; 16]);
 
-    /// A new random one (version 4 of RFC 9562).
+    /// A new random UUID (version 4 of RFC 9562).
     ///
     /// # Errors
     ///
@@ -26,8 +26,8 @@ impl Uuid {
         Ok(Self(bytes))
     }
 
-    /// A new one that sorts after earlier ones, as far as clocks agree (version 7 of RFC 9562): milliseconds since
-    /// 1970, and 74 random bits. Entries with such keys are appended to a store, not inserted before existing ones.
+    /// A new UUID that sorts after earlier ones, as far as clocks agree (version 7 of RFC 9562): milliseconds since
+    /// 1970, and 74 random bits. Entries with such keys are appended to a store instead of being inserted.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Uuid {
         Ok(Self(bytes))
     }
 
-    /// From 32 hexadecimal digits, with or without hyphens.
+    /// Parses 32 hexadecimal digits, with or without hyphens.
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
         if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -1,4 +1,4 @@
-//! Reading everything in a store, to see whether it is as it was stored.
+//! Reads everything in a store and checks it.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::{
 
 /// Number of events per request.
 const AT_ONCE: usize = 1024;
-/// As many damages are described; the others are counted.
+/// Maximum number of described damages; further ones are only counted.
 const DESCRIBED: usize = 100;
 
-/// What reading everything in a store has found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Datasets, runs, subruns and events.
@@ -24,27 +24,27 @@ pub struct Verified {
     pub n_objects: u64,
     /// The bytes of all products.
     pub n_bytes: u64,
-    /// The damage.
+    /// Number of damages.
     pub n_damaged: u64,
-    /// What the first of it are, as messages.
+    /// Descriptions of the first damages.
     pub damaged: Vec<String>,
 }
 
-/// A store that is being read.
+/// The state of a verification.
 struct Reading<'s> {
     store: &'s DataStore,
-    /// The existing objects, with their sizes; listed at the first product that is an object.
+    /// The existing objects with their sizes; listed when the first product with an object is found.
     objects: Option<HashMap<String, u64>>,
     found: Verified,
 }
 
 impl DataStore {
-    /// Checks the pages and the stored counts of a store in a directory, reads all containers and products, compares
-    /// the checksums of products, and checks that their objects exist and have their sizes.
+    /// Checks the pages and the stored counts of a store in a directory, reads all containers and products, verifies
+    /// the checksums of products, and checks that their objects exist and have the right sizes.
     ///
     /// # Errors
     ///
-    /// If the store cannot be read at all. Damage is reported, not an error.
+    /// If the store cannot be read at all. Damage is reported in the result.
     pub fn verify(&self) -> Result<Verified, EventsError> {
         let mut reading = Reading {
             store: self,
@@ -63,7 +63,7 @@ impl Reading<'_> {
     fn datasets(&mut self, above: &DataSet) -> Result<(), EventsError> {
         for dataset in above.datasets(None) {
             let Some(dataset) = self.whole(dataset)? else {
-                return Ok(()); // data after it cannot be found
+                return Ok(()); // later data cannot be found
             };
             self.item(&dataset)?;
             self.datasets(&dataset)?;
@@ -71,7 +71,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Read data; none if it is damaged, which is noted.
+    /// Returns read data; `None` if it is damaged, which is recorded.
     fn whole<T>(&mut self, read: Result<T, EventsError>) -> Result<Option<T>, EventsError> {
         match read {
             Ok(read) => Ok(Some(read)),
@@ -95,7 +95,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A dataset, a run or a subrun.
+    /// Verifies a dataset, run or subrun.
     fn item(&mut self, item: &Container) -> Result<(), EventsError> {
         self.found.n_containers += 1;
         let parent = item.descriptor().placed_by();

@@ -1,4 +1,4 @@
-//! Writing many containers and products with few requests, at once or in the background.
+//! Writes many containers and products with few requests, at once or in the background.
 
 use std::{mem, thread};
 
@@ -9,16 +9,16 @@ use crate::{
     ProductName, Written,
 };
 
-/// What a batch may hold before it is written.
+/// Limits of a batch before it is written, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BatchOptions {
-    /// Containers and products for one target, at most.
+    /// Maximum number of containers and products per target.
     pub max_items: usize,
-    /// Bytes of products for one target, at most.
+    /// Maximum bytes of products per target.
     pub max_bytes: usize,
     /// Treatment of existing products.
     pub overwrite: Overwrite,
-    /// Threads that write in the background; with none, the caller that fills a batch writes it.
+    /// Number of background threads; with 0, the caller that fills a batch writes it.
     pub threads: usize,
 }
 
@@ -33,13 +33,13 @@ impl Default for BatchOptions {
     }
 }
 
-/// Containers and products that are collected, for each target of the store by itself, and written when there are many.
+/// Collects containers and products for each target of the store, and writes them when a limit is reached.
 ///
-/// Unwritten data are written by [`finish`](Self::finish) or [`flush`](Self::flush); a dropped batch is written as
-/// well; as no caller gets its errors then, they go to standard error. Of two products of one key the later counts,
-/// also if threads write them.
+/// [`finish`](Self::finish) and [`flush`](Self::flush) write the remaining data. A dropped batch is written as well; its
+/// errors go to standard error, because no caller receives them. If two products have the same key, the later one counts,
+/// even if threads write them.
 ///
-/// In a forked child, it writes nothing, as its threads do not exist there: the parent writes it.
+/// In a forked child, a batch writes nothing, because its threads exist only in the parent, which writes it.
 #[derive(Debug)]
 pub struct WriteBatch {
     store: DataStore,
@@ -48,12 +48,12 @@ pub struct WriteBatch {
     writers: Option<Writers>,
     kept: Vec<ProductId>,
     process: Process,
-    /// Whether the caller has got the errors, so that dropping does not try again.
+    /// Whether the caller has received the errors; then dropping does not try again.
     is_finished: bool,
 }
 
 impl WriteBatch {
-    /// An empty one.
+    /// Creates an empty batch.
     pub fn new(store: &DataStore, options: BatchOptions) -> Self {
         let n_targets = store.backend().n_targets().max(1);
         let batches = (0..n_targets).map(|_| Batch::new(options.overwrite));
@@ -69,7 +69,7 @@ impl WriteBatch {
         }
     }
 
-    /// The store that it writes to.
+    /// The store that the batch writes to.
     pub fn datastore(&self) -> &DataStore {
         &self.store
     }
@@ -78,8 +78,8 @@ impl WriteBatch {
     ///
     /// # Errors
     ///
-    /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)); if the store
-    /// is only read; and errors of writing, if the batch is full.
+    /// For datasets, which must be created directly ([`DataSet::create_dataset`](crate::DataSet::create_dataset)); if the
+    /// store is read-only; errors of writing, if the batch is full.
     pub fn create(&mut self, container: Descriptor) -> Result<(), EventsError> {
         let Some((parent, number)) = container.place() else {
             let what = "datasets cannot be created in a batch: create them directly".into();
@@ -88,11 +88,11 @@ impl WriteBatch {
         self.add(parent, |batch| batch.create(parent, number))
     }
 
-    /// Adds containers, each after the containers that hold it.
+    /// Adds containers. Parents must come before their children.
     ///
     /// # Errors
     ///
-    /// Those of [`create`](Self::create).
+    /// Errors of [`create`](Self::create).
     pub fn create_all(&mut self, containers: &[Descriptor]) -> Result<(), EventsError> {
         let mut last = None;
         for container in containers {
@@ -114,7 +114,7 @@ impl WriteBatch {
     ///
     /// # Errors
     ///
-    /// Those of writing, if the batch is full.
+    /// Errors of writing, if the batch is full.
     pub fn store(
         &mut self,
         container: Descriptor,
@@ -155,7 +155,7 @@ impl WriteBatch {
         self.process.check(what, "create one")
     }
 
-    /// Writes the data of a target, or hands them to the writing threads.
+    /// Writes the data of a target, or passes them to the background threads.
     fn write(&mut self, at: usize) -> Result<(), EventsError> {
         self.check_process()?;
         let Some(batch) = self.batches.get_mut(at).filter(|batch| !batch.is_empty()) else {
@@ -165,31 +165,31 @@ impl WriteBatch {
             let full = std::mem::replace(batch, Batch::new(self.options.overwrite));
             return writers.push(full);
         }
-        // One that failed is kept, so that it can be written once the store can be reached again.
+        // A failed batch is kept, so it can be written when the store is available again.
         let (written, gone) = self.store.write_rest(batch)?;
         self.kept.extend(written.kept);
         batch.clear();
         gone.map_or(Ok(()), Err)
     }
 
-    /// Writes all that was collected, and returns when it is as durable as the store makes it.
+    /// Writes all collected data, and waits until they are as durable as the store supports.
     ///
     /// # Errors
     ///
-    /// The first of what could not be written since the last call. What belongs to other targets was written all the
-    /// same; what could not be written is kept, and written by the next call if that can. Only data of deleted
-    /// containers are lost: everything else is written, then the error is returned.
+    /// The first error since the last call. Data of other targets are still written. Data that could not be written are
+    /// kept, and the next call tries again. Only data of deleted containers are dropped: everything else is written, then
+    /// the error is returned.
     pub fn flush(&mut self) -> Result<(), EventsError> {
         self.check_process()?;
         self.write_all().and(self.store.flush())
     }
 
-    /// Writes all that was collected, and returns when the store has it, as after single writes: it survives the end of this
-    /// process, if the store does.
+    /// Writes all collected data, and waits until the store has them, as after single writes: they survive the end of
+    /// this process if the store does.
     ///
     /// # Errors
     ///
-    /// Those of [`flush`](Self::flush).
+    /// Errors of [`flush`](Self::flush).
     pub fn write_all(&mut self) -> Result<(), EventsError> {
         self.check_process()?;
         let mut first = Ok(());
@@ -207,11 +207,11 @@ impl WriteBatch {
         first
     }
 
-    /// Writes all that was collected; returns the existing products that were kept.
+    /// Writes all collected data; returns the existing products that were kept.
     ///
     /// # Errors
     ///
-    /// Those of [`flush`](Self::flush); what could not be written is given up.
+    /// Errors of [`flush`](Self::flush); data that could not be written are dropped.
     pub fn finish(mut self) -> Result<Written, EventsError> {
         self.is_finished = true;
         self.flush()?;
@@ -219,17 +219,17 @@ impl WriteBatch {
         Ok(Written { kept })
     }
 
-    /// The products that were there and were kept, until now; each is given once.
+    /// The existing products that were kept since the last call.
     pub fn take_kept(&mut self) -> Vec<ProductId> {
         std::mem::take(&mut self.kept)
     }
 
-    /// Number of collected containers and products that no thread writes yet.
+    /// Number of collected containers and products that no thread is writing yet.
     pub fn len(&self) -> usize {
         self.batches.iter().map(Batch::len).sum()
     }
 
-    /// Whether none do.
+    /// Whether this number is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,7 +1,7 @@
-//! Threads that write batches, as many at once as have nothing to do with each other.
+//! Threads that write batches. Independent batches are written concurrently.
 //!
-//! Which of two batches that have a product in common is written first decides which value stays. So a batch waits for those
-//! before it that it touches; of one that could not be written, until that was tried again.
+//! If two batches share a product, their order decides which value remains. So a batch waits for all earlier batches with
+//! which it shares products, including failed ones until they are tried again.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::{ABSENT, Batch, DataStore, EventsError, Parent, ProductName, Written}
 pub struct Writers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// How many batches may wait.
+    /// Maximum number of waiting batches.
     most: usize,
 }
 
@@ -27,10 +27,10 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order in which they came.
+    /// In the order of their arrival.
     waiting: VecDeque<Job>,
     writing: Vec<Arc<Footprint>>,
-    /// What could not be written, and what waits for it, until it is tried again.
+    /// Failed batches, and batches that wait for them, until they are tried again.
     failed: Vec<Job>,
     has_ended: bool,
     written: Written,
@@ -58,7 +58,7 @@ impl Writers {
         }
     }
 
-    /// Hands over a batch; waits while too many do.
+    /// Adds a batch; waits if too many are waiting.
     pub fn push(&self, batch: Batch) -> Result<(), EventsError> {
         let job = Job::new(batch);
         let mut state = self.shared.lock();
@@ -67,17 +67,17 @@ impl Writers {
         }
         state.waiting.push_back(job);
         self.shared.changed.notify_all();
-        // An error is returned at the next call.
+        // The error of an earlier batch is returned by the next call.
         state.error.take().map_or(Ok(()), Err)
     }
 
-    /// Has what could not be written tried once more, before what came later.
+    /// Writes failed batches again, before later ones.
     pub fn try_again(&self) {
         self.shared.lock().try_again();
         self.shared.changed.notify_all();
     }
 
-    /// Waits until all is written; returns its result.
+    /// Waits until everything is written; returns the result.
     pub fn wait(&self) -> (Written, Option<EventsError>) {
         let mut state = self.shared.lock();
         while !state.writing.is_empty() || !state.waiting.is_empty() {
@@ -110,8 +110,8 @@ impl Shared {
 }
 
 impl State {
-    /// The first batch that touches none which came before it and is not written yet. Batches that share a container
-    /// with a failed one follow it.
+    /// The first batch that shares no products with earlier unwritten batches. Batches that share a container with a
+    /// failed one are kept behind it.
     fn next(&mut self) -> Option<Job> {
         let mut at = 0;
         while let Some(job) = self.waiting.get(at) {
@@ -185,8 +185,8 @@ impl Job {
     }
 }
 
-/// The products that a batch writes, or a few more: for each parent and name the lowest and the highest event, and the
-/// parent's own product, sorted. Containers may be made in any order.
+/// The range of products that a batch writes, possibly with a few more: the lowest and highest event per parent and name,
+/// and the parent's own product, sorted. Containers may be created in any order.
 #[derive(Debug, PartialEq)]
 struct Footprint(Vec<(Parent, ProductName, u64, u64)>);
 
@@ -206,7 +206,7 @@ impl Footprint {
         Self(found)
     }
 
-    /// Whether both may write one product.
+    /// Whether both may write the same product.
     fn touches(&self, other: &Self) -> bool {
         let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
@@ -256,7 +256,7 @@ mod tests {
             &[(2, "y", 1), (3, "x", 1), (1, "x", ABSENT)]
         ));
         assert!(!touches(&some, &[]));
-        // The product of a subrun itself is none of an event.
+        // The product of a subrun itself does not belong to an event.
         let own = [(1, "x", 1), (1, "x", ABSENT)];
         assert!(touches(&own, &[(1, "x", ABSENT)]));
         assert!(!touches(&own, &[(1, "x", 2), (1, "x", 7)]));
@@ -270,7 +270,7 @@ mod tests {
         let first = state.next().unwrap();
         let second = state.next().unwrap();
         let third = state.next().unwrap();
-        // The rest shares a container with the first one, which is being written.
+        // The rest shares a container with the first batch, which is being written.
         assert!(state.next().is_none() && state.waiting.len() == 2);
         let failed = EventsError::Usage { what: "bad".into() };
         state.end(second, Ok((Written::default(), None)));

@@ -179,7 +179,7 @@ fn large_products_come_back_from_whoever_connects(
     );
     let error = DataStore::with_objects(backend(), options("root://h//f")).unwrap_err();
     assert_eq!(error.kind(), "usage", "{error}");
-    // others may use other sizes beside the store
+    // other clients may use other size limits
     let more = ObjectOptions {
         base: None,
         over: Some(1 << 20),
@@ -208,7 +208,7 @@ fn batches_and_loaders_have_large_products(
             for event in 0..50u64 {
                 let event = subrun.child(event).unwrap().descriptor();
                 batch.create(event).unwrap();
-                // of one name, some are large
+                // some products with the name are large
                 let size = usize::try_from(event.event * 50).unwrap();
                 batch.store(event, &name("x"), &content(size)).unwrap();
                 batch.store(event, &name("y"), b"small").unwrap();
@@ -253,13 +253,13 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     let first = put(store, 5000);
     let second = put(store, 6000);
     assert!(first.len() == 1 && second.len() == 1 && first != second);
-    // by a writer that does not know yet that it was large
+    // a writer that does not know yet that it was large
     assert!(put(&again(), 10).is_empty());
     assert_eq!(put(store, 5000).len(), 1);
     let kept = run.store(&name("x"), &content(2000), Overwrite::Keep);
     assert!(matches!(kept.unwrap_err(), EventsError::Exists { .. }));
     assert!(run.load(&name("x")).unwrap().unwrap() == content(5000));
-    // of several in one batch, the last counts
+    // of several values in one batch, the last counts
     let mut batch = Batch::default();
     for size in [1500, 10, 2500] {
         batch.store(
@@ -272,7 +272,7 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     store.write(&batch).unwrap();
     assert!(run.load(&name("x")).unwrap().unwrap() == content(2500));
     assert_eq!(files(base).len(), 1);
-    // as long as a crash could restore the old value, its object stays
+    // while a crash could restore the old value, its object is kept
     let careful = Arc::new(Delegate(again(), Flush::Fails));
     let careful = DataStore::with_objects(careful, ObjectOptions::default()).unwrap();
     assert_eq!(put(&careful, 3000).len(), 2);
@@ -314,7 +314,7 @@ fn what_is_kept_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -> D
     batch.store(parent, ABSENT, &name("x"), &content(3000));
     assert_eq!(store.write(&batch).unwrap().kept, [id("x"), id("x")]);
     assert_eq!(files(base), before);
-    // of two the first counts, and the second is reported
+    // the first of two values counts, and the second is reported
     for (label, sizes) in [("y", [4000, 10]), ("z", [10, 4000]), ("w", [4000, 5000])] {
         let mut batch = Batch::new(Overwrite::Keep);
         for size in sizes {
@@ -356,7 +356,7 @@ fn what_is_removed_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -
     assert_eq!(files(base).len(), all - 2);
     subrun.get(1).unwrap().remove().unwrap();
     assert_eq!(files(base).len(), all - 4);
-    // of the remaining events, one product; those of runs and subruns have the same name
+    // one product of the remaining events; products of runs and subruns have the same name
     let removed = dataset.remove_event_products("x", None).unwrap();
     assert_eq!(removed.n(), 2);
     assert_eq!(files(base).len(), all - 6);
@@ -550,7 +550,8 @@ fn what_is_damaged_in_a_store_is_told() {
     }
 }
 
-/// Two stores in one directory would sweep each other's objects; a copy of a store would delete the original's.
+/// Regression: two stores in one directory would sweep each other's objects, and a copy of a store those of the
+/// original.
 #[test]
 fn a_place_of_objects_belongs_to_one_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -573,7 +574,7 @@ fn a_place_of_objects_belongs_to_one_store() {
         .unwrap();
     drop(store);
     others(open(&second, Mode::Append, base_options()), &first);
-    // nothing was recorded: it may have another location
+    // nothing was recorded: the store may have another location
     drop(
         open(
             &second,
@@ -718,7 +719,7 @@ fn objects_may_be_in_a_bucket() {
     run.store(&name("x"), b"small now", Overwrite::Replace)
         .unwrap();
     assert_eq!(store.sweep(Duration::ZERO).unwrap().n_used, 20);
-    // objects that others have changed are an error, and so is a lost server; the store stays as it was
+    // changed objects are an error, and so is a lost server; the store is unchanged
     let event = subrun.get(3).unwrap();
     let event = Container::new(store.clone(), event.descriptor());
     let objects = objects_of(&server, "large");
@@ -806,7 +807,7 @@ fn objects_of(server: &Servers, prefix: &str) -> Vec<String> {
     found.filter_map(key).collect()
 }
 
-/// A process is killed between object and reference: it leaves an orphan, and nothing else.
+/// A process is killed between object and reference: it leaves an orphan and nothing else.
 #[test]
 fn a_process_that_is_killed_leaves_no_reference_to_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -994,7 +995,8 @@ impl Backend for Delegate {
     }
 }
 
-/// A directory whose disk was not mounted was created again and claimed, and filled, while the objects were elsewhere.
+/// Regression: the directory of an unmounted disk was created again, claimed, and filled, while the objects were
+/// elsewhere.
 #[test]
 fn a_place_that_is_gone_is_not_made_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -1041,7 +1043,8 @@ fn a_place_that_is_gone_is_not_made_anew() {
     assert_eq!(files(&base).len(), 1);
 }
 
-/// An empty store was left in a directory, and the next attempt took it for one that keeps large products itself.
+/// Regression: an empty store was left in a directory, and the next attempt took it for a store that keeps large
+/// products itself.
 #[test]
 fn a_store_whose_place_is_another_s_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -1067,7 +1070,7 @@ fn a_store_whose_place_is_another_s_is_not_made() {
     drop(first);
 }
 
-/// Stores in memory swept each other's objects, and those of others.
+/// Regression: stores in memory swept each other's objects, and those of others.
 #[test]
 fn stores_in_memory_have_folders_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -1095,7 +1098,7 @@ fn stores_in_memory_have_folders_of_their_own() {
     }
 }
 
-/// A file was recorded permanently as the location of large products, and storing failed from then on.
+/// Regression: a file was recorded permanently as the location of large products, and storing failed from then on.
 #[test]
 fn a_file_is_no_place_for_large_products() {
     let folder = tempfile::tempdir().unwrap();

@@ -328,7 +328,7 @@ fn what_is_removed_takes_the_notes_of_files_along() {
     });
 }
 
-/// A stage that ran again with another cut left old products of events that did not pass any more.
+/// A repeated stage with another cut left old products of events that did not pass any more.
 #[test]
 fn a_product_is_removed_of_all_events() {
     over_each(|store| {
@@ -433,7 +433,7 @@ fn nothing_is_written_to_or_read_of_a_dataset_that_was_deleted() {
     });
 }
 
-/// Two connections to the same store, like two processes: neither hears of the other's deletions.
+/// Two connections to the same store, like two processes: neither learns of the other's deletions.
 fn over_each_twice(test: impl Fn(DataStore, DataStore)) {
     let memory = Arc::new(MemoryBackend::new("memory:"));
     test(DataStore::new(memory.clone()), DataStore::new(memory));
@@ -499,7 +499,7 @@ fn a_pass_over_what_others_delete_meanwhile_ends_with_an_error() {
                 _ => errors.push(children.last().unwrap().unwrap_err()),
             }
             if what != "a run in it" {
-                // a run that a later pass does not find any more is not one that was deleted during it
+                // a run that a later pass does not find was not deleted during that pass
                 errors.push(after.last().unwrap().unwrap_err());
             }
             for error in errors {
@@ -603,7 +603,7 @@ fn batches_write_all_there_is_at_once_or_in_the_background() {
     });
 }
 
-/// Values of a kind that compresses well, of one that does not, and short ones.
+/// Values that compress well, values that do not, and short ones.
 fn values_of(event: u64) -> [(ProductName, Vec<u8>); 3] {
     let mut state = event + 1;
     let noise = (0..300).map(|_| {
@@ -643,7 +643,7 @@ fn products_that_become_smaller_are_compressed_and_come_back() {
             }
         }
         batch.finish().unwrap();
-        // of 1400 bytes of an event, 1000 compress well; then there are its keys
+        // 1000 of the 1400 bytes of an event compress well; its keys are added
         let bytes = stored();
         assert!((200 * 550..200 * 650).contains(&bytes), "{bytes} bytes");
     }
@@ -684,7 +684,7 @@ fn a_store_in_a_folder_is_there_when_it_is_opened_again() {
     let store = dir(&path);
     let dataset = store.root().dataset("a").unwrap();
     assert_eq!(numbers(dataset.events()), all);
-    // if a process opens it twice, it is one store
+    // if a process opens it twice, both are one store
     let other = dir(&path);
     other.root().create_dataset("b").unwrap();
     assert!(store.root().find_dataset("b").unwrap().is_some());
@@ -849,7 +849,7 @@ fn a_folder_that_was_removed_is_not_taken_for_the_one_made_anew() {
         let shown = format!("{error:?}");
         assert!(shown.contains("was removed"), "{shown}");
     }
-    // a new one while the old one is open, also once more
+    // a new store while the old one is open, twice
     for label in ["b", "c"] {
         let new = dir(&path);
         assert!(new.root().datasets(None).next().is_none());
@@ -873,7 +873,7 @@ fn a_folder_that_was_moved_is_the_same_store_under_its_new_name() {
     let old = dir(&here);
     fill(&old, "old", &[(1, 2, 3)]);
     std::fs::rename(&here, &there).unwrap();
-    // data written to it are lost with it, also by others who opened it
+    // data written to the old store are lost with it, even from other connections
     fill(&old, "more", &[(1, 2, 3)]);
     let moved = dir(&there);
     assert_eq!(moved, old);

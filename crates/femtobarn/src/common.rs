@@ -1,4 +1,4 @@
-//! What several files have in common.
+//! The common fields of several files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId, is_anonymous};
 use femtobarn_rntuple::spec::Role;
 
-/// The fields of the first file that some files lack, and the fields that the first lacks: their paths, each with why
-/// it is left out. Of a field and those below it only the topmost is named. It also has the fields that turned out to
+/// The fields that are not in all files: fields of the first file that others lack, and fields of others that the
+/// first lacks, with the reasons. Only the topmost of nested fields is named. Also has the fields that turned out to
 /// be unreadable during reading.
 #[derive(Debug, Clone, Default)]
 pub struct SkippedFields {
-    /// What the files do not have in common.
+    /// The fields that are not in all files.
     lacking: BTreeMap<String, String>,
-    /// Top-level fields that turned out to be unreadable, in the order in which they did.
+    /// Unreadable top-level fields, in the order of their discovery.
     unreadable: Vec<(String, String)>,
 }
 
 impl SkippedFields {
-    /// Compares the files. Those of the same header have the same fields, which is soon seen.
+    /// Compares the files. Files with the same header share a schema and are compared quickly.
     pub(crate) fn new(readers: &[Arc<Reader>]) -> Self {
         let Some(first) = readers.first() else {
             return Self::default();
@@ -127,12 +127,12 @@ impl SkippedFields {
         self.lacking.is_empty() && self.unreadable.is_empty()
     }
 
-    /// The fields that turned out to be unreadable when they were read: paths and reasons, the first one found first.
+    /// The fields that turned out to be unreadable, with reasons, in the order of their discovery.
     pub fn unreadable(&self) -> &[(String, String)] {
         &self.unreadable
     }
 
-    /// What the files do not have in common: paths and reasons.
+    /// The fields that are not in all files, with reasons.
     pub fn lacking(&self) -> &BTreeMap<String, String> {
         &self.lacking
     }
@@ -153,7 +153,7 @@ impl SkippedFields {
             .map(|(path, why)| (path.as_str(), why.as_str()))
     }
 
-    /// Why a field is left out, if it is.
+    /// The reason why a field is left out, if it is.
     pub fn reason(&self, path: &str) -> Option<&str> {
         let mut unreadable = self.unreadable.iter();
         let lacking = self.lacking.get(path);
@@ -167,7 +167,7 @@ impl SkippedFields {
         next.is_some_and(|(path, _)| path.starts_with(&prefix))
     }
 
-    /// The fields of a read of `id`: itself, or those below it that are common.
+    /// The fields to read for `id`: the field itself, or its common subfields.
     pub(crate) fn common(&self, first: &Reader, id: FieldId, out: &mut Vec<String>) {
         let path = first.paths().get(id as usize).and_then(Option::as_deref);
         if path.is_some_and(|path| self.reason(path).is_some()) {
@@ -175,7 +175,7 @@ impl SkippedFields {
         }
         match path {
             Some(path) if !self.has_below(path) => out.push(path.to_owned()),
-            // inside of a variant nothing is left out
+            // variants are read as a whole
             _ => {
                 let field = first.descriptor().field(id);
                 for &child in field.map_or(&[][..], |field| field.children.as_slice()) {
@@ -186,10 +186,10 @@ impl SkippedFields {
     }
 }
 
-/// Fields by their paths, including the fields that contain them: names may hold dots, so the paths alone do not tell.
+/// Fields by path, with the fields that contain them: names may contain dots, so the path alone is ambiguous.
 type Paths<'a> = HashMap<&'a str, (FieldId, Option<&'a str>)>;
 
-/// The paths of all fields, but for those inside of variants, which are compared as a whole.
+/// The paths of all fields, except those inside variants, which are compared as a whole.
 fn paths(reader: &Reader) -> Paths<'_> {
     let descriptor = reader.descriptor();
     let top_level = descriptor.top_level.iter();
@@ -210,13 +210,13 @@ fn paths(reader: &Reader) -> Paths<'_> {
     found
 }
 
-/// Paths, each with that of the field that it is in.
+/// Paths, each with the path of its containing field.
 fn parents<'a>(paths: &Paths<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
     let pairs = paths.iter();
     pairs.filter_map(|(&path, &(_, above))| Some((path, above?)))
 }
 
-/// Everything about the variant that a field is, or that its items are.
+/// A description of the variant in a field or in its items.
 fn variant(descriptor: &Descriptor, id: FieldId) -> Option<String> {
     let field = descriptor.field(id)?;
     if field.record.role == Role::Variant {

@@ -1,4 +1,4 @@
-//! Copying files from anywhere to anywhere, byte for byte.
+//! Copies files between any locations, byte for byte.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,18 +15,18 @@ use crate::open::open_source_with;
 use crate::url::{is_folder, split_query};
 use crate::writable::{create_sink, local};
 
-/// Bytes of a copy that are compared by one thread at a time.
+/// Number of bytes that one thread compares at a time.
 const PIECE: u64 = 16 << 20;
 
-/// Pieces that are compared at once.
+/// Number of pieces that are compared at once.
 const AT_ONCE: usize = 8;
 
-/// How a file is copied.
+/// Options of a copy.
 #[derive(Debug, Clone, Default)]
 pub struct CopyOptions {
     /// Replace an existing file.
     pub overwrite: bool,
-    /// Read the copy, and compare it with the file, byte by byte.
+    /// Read the copy, and compare it with the original byte by byte.
     pub verify: bool,
     /// Settings for servers, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
@@ -35,29 +35,29 @@ pub struct CopyOptions {
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// Bytes.
+    /// Number of bytes.
     pub n_bytes: u64,
-    /// How they got there.
+    /// The transfer method.
     pub transferred: Transferred,
-    /// The kind of checksum that the server has of the copy, if it provides one.
+    /// The kind of the server's checksum of the copy, if it provides one.
     pub checksum: Option<String>,
-    /// Where the copy is another file, within a piece of 16 MiB, if it was read and is.
+    /// The position of the first difference, rounded down to 16 MiB, if the copy was verified and differs.
     pub differs_at: Option<u64>,
 }
 
-/// Where the copy of a file goes: into a directory (for a URL, one with a slash at the end), or to the name itself.
+/// The destination of a copy: a file in a directory (for a URL, one with a slash at the end), or the name itself.
 pub fn destination(from: &str, to: &str) -> String {
     let is_folder = is_folder(to) || !is_remote(to) && (to.ends_with('/') || local(to).is_dir());
     if !is_folder {
         return to.to_owned();
     }
-    // of a chain, its first URL; that may be a cache, which has no name
+    // for a chain, its first URL; caches have no names
     let mut links = from.split("::").filter(|_| is_foreign(from));
     let from = public(links.find(|link| link.contains("://")).unwrap_or(from));
     file_of(to, from.rsplit('/').next().unwrap_or_default())
 }
 
-/// The URL or path of a file in a directory. Of a path, a question mark is a part.
+/// The URL or path of a file in a directory. In a path, a question mark is an ordinary character.
 pub(crate) fn file_of(folder: &str, name: &str) -> String {
     if !is_remote(folder) {
         return Path::new(folder).join(name).to_string_lossy().into_owned();
@@ -66,11 +66,11 @@ pub(crate) fn file_of(folder: &str, name: &str) -> String {
     format!("{}/{name}{query}", folder.trim_end_matches('/'))
 }
 
-/// Copies a file. The copy appears when it is complete, or not at all. `tick` is given the bytes that are done and all; `false`
-/// ends the copying.
+/// Copies a file. The copy appears when it is complete, or not at all. `tick` receives the copied and the total number
+/// of bytes; if it returns `false`, copying stops.
 ///
 /// # Errors
-/// If the file cannot be read, the copy cannot be written, or something has its name and is not to be replaced.
+/// If the file cannot be read, the copy cannot be written, or the destination exists and must not be replaced.
 pub fn copy(
     from: &str,
     to: &str,
@@ -104,7 +104,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     one.is_some() && one == other
 }
 
-/// Reads a copy, and compares it with its source: where it is another, if it is.
+/// Reads a copy and compares it with its source; returns the position of the first difference.
 pub(crate) fn compare(
     source: &dyn ByteSource,
     copy: &str,

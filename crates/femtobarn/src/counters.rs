@@ -1,4 +1,4 @@
-//! The fields that say how many items collections have: they come along with these into each new file.
+//! Fields with the numbers of items of collections: new files get them together with the collections.
 
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ pub(crate) fn counting_branches(
 }
 
 impl NTuple {
-    /// The names of the top-level fields that count the items of some of them, and are not among these.
+    /// The names of the fields that count the items of these fields, except fields that are among them.
     pub fn counters(&self, names: &[String]) -> Vec<String> {
         let Some(reader) = self.readers().first() else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Reading an entry range step by step, with bounded memory.
+//! Reads an entry range step by step, with bounded memory.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -13,18 +13,18 @@ use femtobarn_rntuple::read::{PageCache, ReadOptions, Tick};
 
 use crate::ntuple::{NTuple, Selection};
 
-/// How steps are read.
+/// Options of an iteration.
 #[derive(Debug, Clone, Copy)]
 pub struct StepsOptions {
-    /// Entries of a step.
+    /// Number of entries per step.
     pub step: u64,
-    /// Threads that decode.
+    /// Number of decoding threads.
     pub threads: usize,
-    /// Read the next step while the caller works on the last.
+    /// Reads the next step while the caller processes the last one.
     pub prefetch: bool,
-    /// Most bytes of decoded pages that are kept for the next step.
+    /// Maximum bytes of decoded pages that are kept for the next step.
     pub page_cache: u64,
-    /// Most fetched bytes that wait to be decoded; none for the default of the source.
+    /// Maximum bytes that are fetched and not decoded yet; `None` for the default of the source.
     pub in_flight: Option<u64>,
 }
 
@@ -42,11 +42,12 @@ impl Default for StepsOptions {
 
 type Step = Result<(Range<u64>, Arrays), RNTupleError>;
 
-/// The steps of an entry range. All have the fields of the first: what only a later one finds to be unreadable is an error.
+/// The steps of an entry range. All steps have the fields of the first one: a field that turns out to be unreadable
+/// later is an error.
 ///
-/// Held at any time, besides what the caller keeps: the step that is being read and, with `prefetch`, one that is
-/// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread. Dropping them
-/// ends reading ahead, also while it waits for a server.
+/// Memory, besides the results that the caller keeps: the step being read and, with `prefetch`, one finished step;
+/// `page_cache` bytes of pages; `in_flight` bytes of requests; and one or two pages per thread. Dropping the steps ends
+/// read-ahead, even while it waits for a server.
 #[derive(Debug)]
 pub struct Steps {
     source: Source,
@@ -57,7 +58,7 @@ pub struct Steps {
 enum Source {
     Here(Worker),
     Ended,
-    /// None is the end: a thread that is gone without it has died.
+    /// `None` marks the end: a thread that ends without sending it has failed.
     Ahead(Receiver<Option<Step>>),
 }
 
@@ -141,7 +142,7 @@ impl Steps {
         }
     }
 
-    /// The next step; `waiting` is called now and then while there is none yet, and stops the wait with `false`.
+    /// The next step. While it waits, `waiting` is called regularly; if it returns `false`, the wait stops.
     pub fn next_or(&mut self, waiting: &mut dyn FnMut() -> bool) -> Option<Step> {
         match &mut self.source {
             Source::Here(worker) => {

@@ -1,5 +1,5 @@
-//! What kinds of errors mean: the class of the exception in Python, the exit code of `fb`, and what to do next. One table for
-//! all interfaces; `docs/guides/errors.md` explains the kinds.
+//! The meaning of error kinds: the exception class in Python, the exit code of `fb`, and advice. One table serves all
+//! interfaces; `docs/guides/errors.md` explains the kinds.
 
 use femtobarn_events::EventsError;
 use femtobarn_io::IoError;
@@ -9,26 +9,26 @@ use crate::Error;
 
 /// Exit codes, as `fb --help` lists them.
 pub mod exit {
-    /// All is well.
+    /// Success.
     pub const FINE: i32 = 0;
     /// Verification found damage.
     pub const DAMAGED: i32 = 1;
     /// Wrong usage.
     pub const USAGE: i32 = 2;
-    /// Something does not exist, or cannot be reached.
+    /// Something does not exist or is not available.
     pub const NOT_THERE: i32 = 3;
     /// Something cannot be read.
     pub const CORRUPT: i32 = 4;
-    /// As shells say it of Ctrl-C.
+    /// Interrupted by Ctrl-C, as in shells.
     pub const INTERRUPTED: i32 = 130;
 }
 
-/// What a kind of error means.
+/// The meaning of an error kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
     /// The stable name.
     pub name: &'static str,
-    /// The class in `femtobarn.errors`.
+    /// The exception class in `femtobarn.errors`.
     pub class: &'static str,
     /// The exit code of `fb`.
     pub exit: i32,
@@ -51,13 +51,13 @@ macro_rules! kinds {
     (@advice $advice:expr) => { $advice };
 }
 
-/// All kinds that Rust and Python raise.
+/// All kinds of errors in Rust and Python.
 pub const KINDS: &[Kind] = kinds! {
-    // files that do not go together, and values that cannot be stored as asked, are not damaged
+    // files that do not fit together, and values that cannot be stored as requested, are not damaged
     UsageError USAGE {
         "usage", "ambiguous-ntuple", "entry-range", "invalid-name", "name-taken", "schema-mismatch",
         "needs-rebuild", "unwritable-field", "store-url", "store-config", "bad-name",
-        "product-type", "class-differs", "product-too-large",
+        "product-type", "class-differs", "product-too-large", "store-closed",
     }
     ExistsError USAGE { "exists", "conflict", "product-exists", "dataset-deleting" }
     UsageError NOT_THERE {
@@ -98,7 +98,30 @@ pub const KINDS: &[Kind] = kinds! {
     QueueEndedError NOT_THERE { "queue-ended" }
 };
 
-/// The kind of a name. One that is not in the table is an internal error.
+/// Kinds that concern a whole event store: what is tried next in it fails too.
+const OF_STORE: &[&str] = &[
+    "objects-gone",
+    "objects-of-others",
+    "read-only",
+    "store-closed",
+    "store-denied",
+    "store-emptied",
+    "store-engine",
+    "store-evicts",
+    "store-full",
+    "store-layout",
+    "store-locked",
+    "store-poisoned",
+    "store-unreachable",
+    "too-few-replicas",
+];
+
+/// Whether errors of a kind concern a whole event store.
+pub fn is_of_store(name: &str) -> bool {
+    OF_STORE.contains(&name)
+}
+
+/// The kind with a name. An unknown name is an internal error.
 pub fn kind(name: &str) -> Kind {
     let found = KINDS.iter().find(|kind| kind.name == name);
     found.copied().unwrap_or(Kind {
@@ -109,16 +132,16 @@ pub fn kind(name: &str) -> Kind {
     })
 }
 
-/// The exit code of an error: that of its kind, but for outputs.
+/// The exit code of an error: the code of its kind, except for outputs.
 pub fn exit_code(error: &Error) -> i32 {
     match error {
-        // a directory that is missing, or a file that exists, is a slip of the command line
+        // a missing directory or an existing file is a mistake in the command line
         Error::Io(IoError::NoFolder { .. } | IoError::Exists { .. }) => exit::USAGE,
         error => kind(error.kind()).exit,
     }
 }
 
-/// The class of the exception of an error of an event store: that of its kind, but for checksums and objects.
+/// The exception class for an error of an event store: the class of its kind, except for checksums and objects.
 pub fn store_class(error: &EventsError) -> &'static str {
     match error {
         EventsError::Damaged { .. } if error.is_checksum() => "ChecksumError",
@@ -126,9 +149,9 @@ pub fn store_class(error: &EventsError) -> &'static str {
     }
 }
 
-/// Whether the error means that bytes are damaged; else they are missing, or too new.
+/// Whether the error means damaged bytes. Other errors mean missing data or a newer format.
 pub fn is_damage(error: &Error) -> bool {
-    // the most usual remains of a copy that failed
+    // an empty file is usually the result of a failed copy
     if let Error::RootFile(RootFileError::NotARootFile { found, .. }) = error
         && found == "an empty file"
     {
@@ -153,6 +176,7 @@ mod tests {
     fn each_kind_is_there_once_and_explained() {
         let names: HashSet<_> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
+        assert!(OF_STORE.iter().all(|name| names.contains(name)));
         let page = include_str!("../../../docs/guides/errors.md");
         // kinds that only name the class, and internal ones
         let unexplained = [

@@ -1,4 +1,4 @@
-//! What an operation does not carry along: one list in the reports of all that make files.
+//! Objects and fields that an operation does not copy; all operations with outputs report them in this form.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::inputs::Input;
 use crate::objects::holds_entries;
 
-/// Why objects beside one that is named are not in the output.
+/// The reason for objects that were not named, if another object was.
 const NOT_NAMED: &str = "not named";
-/// Why other cycles of an object are not.
+/// The reasons for other cycles of an object.
 const OLDER: &str = "an older cycle of it";
 const NEWER: &str = "a newer cycle of it";
 
@@ -23,7 +23,7 @@ pub struct LeftBehind {
     pub class_name: String,
     /// The field of the object, if the object itself is in the output.
     pub field: Option<String>,
-    /// Why it is not in the output.
+    /// The reason why it is not in the output.
     pub reason: String,
 }
 
@@ -38,7 +38,7 @@ impl LeftBehind {
         }
     }
 
-    /// A cycle of an object whose newest one is in the output.
+    /// An older cycle of an object whose newest cycle is in the output.
     pub(crate) fn older(path: &str, key: &Key) -> Self {
         Self::object(&format!("{path};{}", key.cycle), &key.class_name, OLDER)
     }
@@ -52,8 +52,8 @@ impl LeftBehind {
     }
 }
 
-/// For each input, the objects of its file that the inputs name. The first input of a file has all of them, and further
-/// inputs of the same file have none, so that the other objects of a file are reported once.
+/// For each input, the objects of its file that any input names. Only the first input of a file has them; further inputs
+/// of the same file have none, so that each object that is left behind is reported once.
 pub(crate) fn named_together(inputs: &[Input]) -> Vec<Vec<&str>> {
     let mut firsts = HashMap::<&str, usize>::new();
     let mut out: Vec<Vec<&str>> = vec![Vec::new(); inputs.len()];
@@ -66,8 +66,8 @@ pub(crate) fn named_together(inputs: &[Input]) -> Vec<Vec<&str>> {
     out
 }
 
-/// The objects of a file that are not named, from the directories on the paths of the named objects. Any other directory
-/// counts as one object.
+/// The objects of a file that are not named, in the directories of the named objects and their parents. Any other
+/// directory counts as one object.
 ///
 /// # Errors
 /// If a directory cannot be read.
@@ -115,7 +115,7 @@ pub(crate) fn beside(file: &RootFile, paths: &[&str]) -> Result<Vec<LeftBehind>,
     Ok(out)
 }
 
-/// The other cycles of an object of a directory, but those that are named themselves.
+/// The other cycles of an object in a directory, except named ones.
 fn other_cycles(directory: &Directory, name: &str, named: &[&str]) -> Vec<LeftBehind> {
     let meant = directory.get_wanted(name, &holds_entries);
     let Some(meant) = meant.or_else(|| directory.get(name)) else {
@@ -127,7 +127,7 @@ fn other_cycles(directory: &Directory, name: &str, named: &[&str]) -> Vec<LeftBe
     let same = directory.keys().iter();
     let is_other = |key: &&Key| match key.cycle < meant.cycle {
         true => true,
-        // a later object of the same name need not be one of the same kind
+        // a later object with the same name may be of another kind
         false => key.cycle > meant.cycle && holds_entries(key) == holds_entries(meant),
     };
     let is_named = |key: &Key| {
@@ -155,7 +155,7 @@ pub struct AllLeftBehind {
 }
 
 impl AllLeftBehind {
-    /// Adds the objects of a file, or the reasons for files.
+    /// Adds an object or field, with the file that has it.
     pub(crate) fn add(&mut self, item: LeftBehind, file: Option<&str>) {
         let n = self.items.len();
         let at = *self.known.entry(item.clone()).or_insert(n);
@@ -169,7 +169,7 @@ impl AllLeftBehind {
         }
     }
 
-    /// Everything, in the order of the inputs, with the files that have it.
+    /// All objects and fields in the order of the inputs, with the files that have them.
     pub fn iter(&self) -> impl Iterator<Item = (&LeftBehind, &[String])> {
         self.items.iter().map(|(item, files)| (item, &**files))
     }
@@ -179,7 +179,7 @@ impl AllLeftBehind {
         self.items.is_empty()
     }
 
-    /// The fields among it, with the reasons.
+    /// The fields that are not in the output, with reasons.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let field = |(item, _): &'_ (LeftBehind, _)| item.field.is_some();
         let fields = self.items.iter().filter(move |it| field(it));
@@ -220,7 +220,7 @@ impl AllLeftBehind {
         out
     }
 
-    /// The same as JSON.
+    /// The list as JSON.
     pub fn to_json(&self) -> Value {
         let items = self.iter().map(|(item, files)| {
             json!({
@@ -235,7 +235,7 @@ impl AllLeftBehind {
     }
 }
 
-/// The first of many names, and how many more there are.
+/// The first names of a list, and the number of the others.
 fn first_of(names: &[&str]) -> String {
     const MOST: usize = 20;
     let shown = names.get(..names.len().min(MOST)).unwrap_or_default();
@@ -246,7 +246,7 @@ fn first_of(names: &[&str]) -> String {
     }
 }
 
-/// In which of several files.
+/// The files that have an object, if there are several inputs.
 fn in_files(files: &[String], n_inputs: usize) -> String {
     match files {
         _ if n_inputs < 2 => String::new(),

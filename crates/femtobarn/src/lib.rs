@@ -1,4 +1,4 @@
-//! One storehouse for collision events: the facade over femtobarn's crates.
+//! The facade of femtobarn's crates.
 //!
 //! ```no_run
 //! use femtobarn::{NTuple, OpenOptions};
@@ -57,7 +57,8 @@ pub mod events {
         Descriptor, EventChunk, EventChunks, EventsError, FILE_NOTES, ItemType, LoadOptions,
         Loaded, Loader, NameCount, ObjectOptions, Overwrite, Parent, Passed, ProcessOptions,
         ProductId, ProductName, Queue, QueueMode, Taken, Uuid, Values, Verified, Wanted,
-        WriteBatch, compact, connect, connect_to_read, number, objects_moved, process,
+        WriteBatch, absolute, check_url, compact, connect, connect_to_read, number, objects_moved,
+        process,
     };
 }
 
@@ -76,7 +77,7 @@ pub mod io {
     };
 }
 
-/// What reading returns: buffers, and the tree that describes them.
+/// Results of reading: buffers, and the tree that describes them.
 pub mod array {
     pub use femtobarn_rntuple::array::{ArrayError, Arrays, ArrowSchema, SlotData};
 }
@@ -101,7 +102,7 @@ pub mod schema {
     };
 }
 
-/// Structures of the format.
+/// Structures of the file format.
 pub mod spec {
     pub use femtobarn_rntuple::spec::{
         Anchor, ClusterGroup, ColumnRecord, Footer, PageAddress, Role, StoredRange,
@@ -143,7 +144,7 @@ pub use ntuple::{NTuple, Selection};
 pub use objects::ntuples;
 pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
 pub use opening::Opening;
-pub use pattern::matches;
+pub use pattern::{is_pattern, matches};
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use staged::Delivery;
 pub use target::{Target, is_store, plain_name};

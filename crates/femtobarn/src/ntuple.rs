@@ -1,4 +1,4 @@
-//! One or many files as one ntuple.
+//! One or more files as one ntuple.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,25 +18,25 @@ use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::SkippedFields;
 use crate::odd::{odd_one, telling, without_common_field};
-use crate::open::{OpenOptions, open_reader_of};
+use crate::open::{OpenOptions, open_reader_of, open_soundly};
 use crate::opening::open_all;
 use crate::target::Target;
 
-/// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
+/// The entries of one or more files, one after another. Immutable; several threads may read at once.
 #[derive(Debug)]
 pub struct NTuple {
     readers: Vec<Arc<Reader>>,
-    /// The URL of each as it was given, with what may be secret in it.
+    /// The URL of each file as given, including secrets.
     urls: Vec<String>,
     /// First entry of each file, and the total number of entries.
     starts: Vec<u64>,
     left_out: RwLock<Arc<SkippedFields>>,
-    /// The last selection: an iteration asks for the same fields in every file.
+    /// The last selection: an iteration requests the same fields in every file.
     selected: Mutex<Option<Selected>>,
     n_selected: AtomicU64,
 }
 
-/// Fields that were found in every file, and fields that were left out.
+/// Selected fields, resolved in every file, and fields that were left out.
 #[derive(Debug)]
 struct Selected {
     left_out: Arc<SkippedFields>,
@@ -48,21 +48,21 @@ struct Selected {
 pub struct Selection {
     pub(crate) schema: Arc<ReadSchema>,
     pub(crate) bindings: Arc<[Arc<Binding>]>,
-    /// The paths that were asked for; none for all.
+    /// The requested paths; `None` for all.
     pub(crate) paths: Option<Arc<[String]>>,
     pub(crate) on_unreadable: OnUnreadable,
 }
 
-/// Treatment of fields that turn out to be unreadable during reading.
+/// Treatment of fields that turn out to be unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnUnreadable {
-    /// They are left out.
+    /// Leave the field out.
     LeaveOut,
-    /// They are an error, but left out of the next read of all fields.
+    /// Report an error, and leave the field out of the next read of all fields.
     LeaveOutNext,
-    /// They are an error: they were selected.
+    /// Report an error, because the field was selected.
     Refuse,
-    /// They cause an error with the field and the reason, nothing else: the caller knows what to do.
+    /// Report an error without advice, which the caller handles.
     Tell,
 }
 
@@ -72,14 +72,13 @@ impl Selection {
         &self.schema
     }
 
-    /// The same fields, but fields that turn out to be unreadable are left out, as in a selection of all fields.
+    /// The same fields. Unreadable ones are left out, as in a selection of all fields.
     pub fn leaving_out(mut self) -> Self {
         self.on_unreadable = OnUnreadable::LeaveOut;
         self
     }
 
-    /// The same fields, neither more nor fewer: what turns out to be unreadable is an error, as after the first step of an
-    /// iteration.
+    /// Exactly the same fields. An unreadable one is an error, as after the first step of an iteration.
     pub fn fixed(mut self) -> Self {
         if self.on_unreadable == OnUnreadable::LeaveOut {
             self.on_unreadable = OnUnreadable::LeaveOutNext;
@@ -87,13 +86,13 @@ impl Selection {
         self
     }
 
-    /// The same fields; what turns out to be unreadable is an error without a hint, for a caller that begins again.
+    /// The same fields. An unreadable one is an error without advice, for a caller that starts again.
     pub(crate) fn telling(mut self) -> Self {
         self.on_unreadable = OnUnreadable::Tell;
         self
     }
 
-    /// The same fields, with strings as Arrow's bytes: RNTuples and trees have strings that are not UTF-8.
+    /// The same fields, with strings as binary in Arrow: RNTuples and trees may have strings that are not UTF-8.
     pub(crate) fn with_raw_strings(mut self) -> Self {
         let schema = Arc::make_mut(&mut self.schema);
         let nodes = schema.columns.iter_mut().map(|(_, node)| node);
@@ -108,10 +107,10 @@ impl Selection {
 }
 
 impl NTuple {
-    /// What was read of it, as Arrow arrays.
+    /// Converts the result of a read to Arrow.
     ///
     /// # Errors
-    /// If Arrow has no such values: strings that are not UTF-8.
+    /// If Arrow does not support the values, such as strings that are not UTF-8.
     pub(crate) fn to_arrow(&self, arrays: &Arrays) -> Result<RecordBatch, RNTupleError> {
         arrays.to_arrow().map_err(|error| {
             let first = self.readers.first();
@@ -133,7 +132,7 @@ impl NTuple {
         })
     }
 
-    /// Opens files (URL, path of the ntuple in the file); the path may be left out where a file holds one ntuple.
+    /// Opens files (URL, path of the ntuple in the file). The path is optional for files with a single ntuple.
     pub fn open(
         files: &[(String, Option<String>)],
         options: OpenOptions,
@@ -150,7 +149,7 @@ impl NTuple {
         Self::together(readers, urls, named)
     }
 
-    /// Opens the files that `FILE:NAME`, patterns and URLs stand for, as one ntuple: see [`Target::find`].
+    /// Opens the files of `FILE:NAME` arguments, patterns and URLs as one ntuple: see [`Target::find`].
     ///
     /// ```
     /// # fn main() -> Result<(), femtobarn::Error> {
@@ -178,8 +177,7 @@ impl NTuple {
         Self::open(&found, options)
     }
 
-    /// Combines open ntuples, one per file, with the URL of each as given; `named` tells whether a name was given for
-    /// any.
+    /// Combines open ntuples, one per file, with the URL of each as given. `named` tells whether any name was given.
     pub(crate) fn together(
         readers: Vec<Arc<Reader>>,
         urls: Vec<String>,
@@ -199,7 +197,7 @@ impl NTuple {
         path: Option<&str>,
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let reader = open_reader_of(source, path, &options)?;
+        let reader = open_soundly(&source, |source| open_reader_of(source, path, &options))?;
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 
@@ -223,7 +221,7 @@ impl NTuple {
         }
     }
 
-    /// The URL of each file as given, for opening it again: with what may be secret in it.
+    /// The URL of each file as given, including secrets, for opening it again.
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
@@ -234,8 +232,8 @@ impl NTuple {
         stores.map(|store| store.info().meta)
     }
 
-    /// Files that were not meant to be one ntuple: with different names that were not given, or without any common
-    /// field. The error names the file that is unlike the others.
+    /// Refuses files that do not belong together: files with different ntuple names where none was given, or without
+    /// any common field. The error names the file that differs from the others.
     fn check_together(&self, named: bool) -> Result<(), RNTupleError> {
         let readers = &self.readers;
         let unrelated = |(odd, other), reason: &dyn Fn(&Reader, &Reader) -> String| {
@@ -316,12 +314,12 @@ impl NTuple {
         Arc::make_mut(&mut left_out).add_unreadable(path, reason);
     }
 
-    /// Resolves columns by their paths; if none, all that every file has. Of a named field, the subfields that some
-    /// files lack are left out.
+    /// Resolves columns by their paths; `None` selects all common columns. Subfields of a named field that some files
+    /// lack are left out.
     ///
-    /// Of all fields, those are left out, too, that turn out to be unreadable when they are read: branches of trees
-    /// whose objects differ from their description in the file. [`NTuple::left_out`] names them from then on. One that
-    /// is named is an error.
+    /// If all fields are selected, fields that turn out to be unreadable during reading are left out, too: branches of
+    /// trees whose objects differ from their description in the file. [`NTuple::left_out`] then lists them. An
+    /// unreadable named field is an error.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
         let left_out = self.left_out();
         if let Some(last) = &*lock(&self.selected)
@@ -350,7 +348,7 @@ impl NTuple {
         Ok(selection)
     }
 
-    /// The fields to read, where files differ in them.
+    /// The fields to read if files differ.
     fn common(
         &self,
         left_out: &SkippedFields,
@@ -397,7 +395,7 @@ impl NTuple {
             });
         }
         let mut parts = Vec::new();
-        // a step of an iteration meets few of many files
+        // a step of an iteration covers few of many files
         let ends = self.starts.get(1..).unwrap_or_default();
         let skipped = ends.partition_point(|&end| end <= entries.start);
         let files = self.readers.iter().zip(&*selection.bindings);
@@ -420,8 +418,7 @@ impl NTuple {
         Ok(parts)
     }
 
-    /// Reads entries into arrays: those of the selection, without fields that turned out to be unreadable if it selects
-    /// all fields.
+    /// Reads entries of the selected fields into arrays. If all fields are selected, unreadable ones are left out.
     pub fn read(
         &self,
         selection: &Selection,
@@ -441,7 +438,7 @@ impl NTuple {
         read(&selection.schema, &parts, options)
     }
 
-    /// What a read will cost.
+    /// The cost of a read.
     pub fn explain(
         &self,
         selection: &Selection,
@@ -450,7 +447,7 @@ impl NTuple {
         explain(&selection.schema, &self.parts(selection, &entries)?)
     }
 
-    /// Bytes that the result of a read takes, estimated from metadata.
+    /// Estimated size of the result of a read in bytes, from metadata.
     pub fn decoded_bytes(
         &self,
         selection: &Selection,
@@ -459,7 +456,7 @@ impl NTuple {
         decoded_bytes(&selection.schema, &self.parts(selection, &entries)?)
     }
 
-    /// Verifies every file; reports stand in the order of the files.
+    /// Verifies every file; the reports are in the order of the files.
     pub fn verify(
         &self,
         threads: usize,
@@ -493,13 +490,13 @@ impl NTuple {
             .collect()
     }
 
-    /// How often fields were resolved in every file: an iteration over any number of files does it once.
+    /// Number of times that fields were resolved in every file; an iteration does this once, for any number of files.
     pub fn n_selected(&self) -> u64 {
         self.n_selected.load(Relaxed)
     }
 
-    /// The kind of each file: files of the same header share their schema, and are of the same kind. Kinds are numbered as they
-    /// come.
+    /// The kind of each file: files with the same header share their schema and have the same kind. Kinds are numbered
+    /// by their first occurrence.
     pub fn kinds(&self) -> Vec<usize> {
         let mut known = HashMap::new();
         let schemas = self.readers.iter();
@@ -511,7 +508,7 @@ impl NTuple {
         kinds.collect()
     }
 
-    /// Whether all files of both have one schema, and all of its fields.
+    /// Whether all files of both ntuples have one schema, with all fields selected.
     pub fn is_alike(&self, other: &Self) -> bool {
         let readers = self.readers.iter().chain(&other.readers);
         let mut schemas = readers.map(|reader| &reader.descriptor().schema);
@@ -525,12 +522,12 @@ impl NTuple {
                 .all(|out| out.is_empty())
     }
 
-    /// Number of distinct schemas that are held.
+    /// Number of distinct schemas in memory.
     pub fn n_schemas(&self) -> usize {
         self.kinds().into_iter().max().map_or(0, |last| last + 1)
     }
 
-    /// Bytes that page lists take which were read and are still held.
+    /// Bytes of the page lists in memory.
     pub fn page_list_bytes(&self) -> u64 {
         let readers = self.readers.iter();
         readers.map(|reader| reader.page_list_bytes()).sum()

@@ -1,7 +1,7 @@
-//! What names in files stand for.
+//! Names of objects in files.
 //!
-//! `NAME;CYCLE` is one object. `NAME` is the newest RNTuple or tree of that name, whatever else is called so; if there is
-//! none, the newest object. A `;` that no number follows is part of the name.
+//! `NAME;CYCLE` is one object. `NAME` is the newest RNTuple or tree with the name, even if a newer object of another
+//! kind has it, otherwise the newest object. A `;` without a number after it is part of the name.
 
 use std::collections::HashMap;
 
@@ -16,19 +16,19 @@ pub fn holds_entries(key: &Key) -> bool {
     key.class_name == RNTUPLE_CLASS || is_tree(&key.class_name)
 }
 
-/// The object that a name stands for.
+/// Finds the object with a name.
 pub(crate) fn find(file: &RootFile, name: &str) -> Result<Key, RootFileError> {
     file.find_wanted(name, &holds_entries)
 }
 
-/// The path of what a name stands for, without a cycle.
+/// The path of an object with a name, without a cycle.
 pub(crate) fn path_of(name: &str, key: &Key) -> String {
     let is_plain = name.ends_with(&key.name);
     let path = if is_plain { name } else { without_cycle(name) };
     path.trim_matches('/').to_owned()
 }
 
-/// The RNTuples and trees of a file, all cycles, each by the shortest name that stands for it alone.
+/// The RNTuples and trees of a file, all cycles, each by its shortest unambiguous name.
 ///
 /// # Errors
 /// If a directory cannot be read.
@@ -49,13 +49,13 @@ pub fn ntuples(file: &RootFile) -> Result<Vec<String>, RNTupleError> {
     Ok(names.collect())
 }
 
-/// The newest objects of a file by their paths: of each path the newest RNTuple or tree, and the newest other object if that
-/// is newer.
+/// The newest objects of a file by path: the newest RNTuple or tree of each path, and the newest other object if it is
+/// newer.
 pub(crate) fn newest(file: &RootFile) -> Result<Vec<(String, Key)>, RNTupleError> {
     newest_and_older(file).map(|(newest, _)| newest)
 }
 
-/// The newest objects of a file as [`newest`] gives them, and the others.
+/// The newest objects of a file, as in [`newest`], and all others.
 #[expect(clippy::type_complexity, reason = "used twice")]
 pub(crate) fn newest_and_older(
     file: &RootFile,

@@ -1,4 +1,4 @@
-//! Which of several files is unlike the others.
+//! Finds the file that differs from the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use femtobarn_rntuple::schema::Schema;
 
 use crate::common::structure;
 
-/// The first whose value is not the most frequent one, and the first with the most frequent value; of equally frequent
-/// values the one that comes first. None if all are equal.
+/// The first value that differs from the most frequent one, and the first most frequent one, by index. Of equally
+/// frequent values the earlier one counts. `None` if all are equal.
 pub(crate) fn odd_one<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Option<(usize, usize)> {
-    // few values are different
+    // there are few different values
     let mut known: Vec<(T, usize, usize)> = Vec::new();
     for (at, value) in values.into_iter().enumerate() {
         match known.iter_mut().find(|(other, ..)| *other == value) {
@@ -27,7 +27,7 @@ pub(crate) fn odd_one<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Opti
     Some((odd, other))
 }
 
-/// Of files without a common field, the first that lacks the field that most have, and the first that has it.
+/// For files without a common field: the first file that lacks the most common field, and the first that has it.
 pub(crate) fn without_common_field(readers: &[Arc<Reader>]) -> Option<(usize, usize)> {
     // the number of files and the first one, for each schema
     let mut schemas: HashMap<*const Schema, (usize, usize)> = HashMap::new();
@@ -53,7 +53,7 @@ pub(crate) fn without_common_field(readers: &[Arc<Reader>]) -> Option<(usize, us
     Some((readers.iter().position(lacks)?, other))
 }
 
-/// The error of a field that does not fit, with a note if the file that it does not fit is the odd one.
+/// The error for a field that differs between files, with a note if the file that it is compared with is the odd one.
 pub(crate) fn telling<'r>(
     error: RNTupleError,
     readers: impl IntoIterator<Item = &'r Arc<Reader>>,
@@ -95,7 +95,7 @@ pub(crate) fn telling<'r>(
     }
 }
 
-/// What the top-level field is that a path leads to; none if there is none.
+/// The kind of a path's top-level field; `None` if it does not exist.
 fn kind(reader: &Reader, path: &str) -> Option<String> {
     let descriptor = reader.descriptor();
     let mut top_level = descriptor.top_level.iter();

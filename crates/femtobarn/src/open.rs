@@ -1,4 +1,4 @@
-//! Opening files and finding ntuples in them.
+//! Opens files and finds ntuples in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
+use crate::kinds::{self, exit};
 use crate::objects;
 use crate::url::has_pattern_for_query;
 use crate::writable::local;
@@ -19,32 +20,32 @@ use crate::writable::local;
 /// Class name of an ntuple's key.
 pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 
-/// The ranges of a file that are fetched together when it is opened: ROOT writes the ntuple's header next to the file's
-/// start, and footer, anchor and key list next to its end.
+/// Bytes that are fetched together at each end of a file when it is opened: ROOT writes the ntuple's header near the
+/// start of the file, and footer, anchor and key list near its end.
 pub(crate) const HEAD: u64 = 64 << 10;
 pub(crate) const TAIL: u64 = 256 << 10;
 
-/// Most names that are listed for one that is missing.
+/// Maximum number of suggested names for a missing one.
 const MOST_HINTS: usize = 5;
 
-/// How often a file that grows is opened before its errors are believed.
+/// Maximum number of attempts to open a growing file.
 const MOST_TRIES: usize = 10;
 
-/// How files are opened.
+/// Options for opening files.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// How pages are read.
+    /// Options for reading pages.
     pub reader: ReaderOptions,
-    /// Leave out files that have no such ntuple.
+    /// Skip files without the ntuple.
     pub allow_missing: bool,
     /// Settings for servers, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
-    /// The states that files must have, in their order: for opening the same files again. A file without one may be in
-    /// any.
+    /// The required states of the files, in order, for opening the same files again. Files without an entry may have
+    /// any state.
     pub states: Vec<SourceMeta>,
 }
 
-/// Opens the source of a path or a URL (see [`open_remote`]), with the settings of environment and file.
+/// Opens the source of a path or URL (see [`open_remote`]), with the settings of environment and settings file.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     open_source_with(url, &Settings::of(url))
 }
@@ -60,7 +61,7 @@ pub(crate) fn open_source_with(
     Ok(MeteredSource::of(source, settings)?)
 }
 
-/// The error of a missing file, with a note if its pattern was cut off.
+/// The error for a missing file, with a note if part of its pattern was taken as a query.
 fn hinted(asked: &str, error: IoError) -> IoError {
     match error {
         IoError::NotFound { url } if has_pattern_for_query(asked) => IoError::NotFound {
@@ -78,7 +79,7 @@ pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
     look_into(url, &Settings::of(url), |file| Ok(file.clone()))
 }
 
-/// Reads the directories of a ROOT file, to which another writer may be adding: then again, with the new contents.
+/// Reads the directories of a ROOT file. If another writer adds to it meanwhile, reads them again.
 pub fn look_into<T>(
     url: &str,
     settings: &Settings,
@@ -89,8 +90,8 @@ pub fn look_into<T>(
     })
 }
 
-/// Opens something in a file. If another writer adds to a file, its size is known before its beginning, which may
-/// already point beyond that: if it fails and the size is another one by now, it is opened again.
+/// Opens something in a file. If another writer adds to a file, the size that was read before the header may be too
+/// small for it. If opening fails and the size has changed, the file is opened again.
 pub(crate) fn while_it_grows<T>(
     url: &str,
     settings: &Settings,
@@ -100,7 +101,7 @@ pub(crate) fn while_it_grows<T>(
     loop {
         let source = open_source_with(url, settings)?;
         let size = source.meta().size;
-        let result = open(source);
+        let result = open_soundly(&source, &open);
         let has_changed = || {
             let now = std::fs::metadata(local(url));
             !is_remote(url) && now.is_ok_and(|now| now.len() != size)
@@ -112,8 +113,22 @@ pub(crate) fn while_it_grows<T>(
     }
 }
 
-/// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it does not exist and may
-/// be missing.
+/// Opens something in a file. If its metadata are damaged and another copy exists, tries once more.
+pub(crate) fn open_soundly<T>(
+    source: &Arc<dyn ByteSource>,
+    open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
+) -> Result<T, RNTupleError> {
+    let result = open(source.clone());
+    let is_corrupt = |error: &RNTupleError| kinds::kind(error.kind()).exit == exit::CORRUPT;
+    let whole = 0..source.meta().size;
+    if result.as_ref().is_err_and(is_corrupt) && source.reject(&whole) {
+        return open(source.clone());
+    }
+    result
+}
+
+/// Opens one ntuple of a file; `path` is optional if the file has only one. `None` if it does not exist and
+/// `allow_missing` is set.
 pub(crate) fn open_reader(
     url: &str,
     path: Option<&str>,
@@ -125,7 +140,7 @@ pub(crate) fn open_reader(
     })
 }
 
-/// The same, of a file that must be in a state that is known.
+/// Opens one ntuple of a file that must have a known state.
 pub(crate) fn open_reader_as(
     known: Option<&SourceMeta>,
     url: &str,
@@ -133,7 +148,7 @@ pub(crate) fn open_reader_as(
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
     let reader = open_reader(url, path, options)?;
-    // another replica of a federation, or a cache, has a time of its own
+    // replicas of a federation and caches have other modification times
     let known = known.map(|known| SourceMeta {
         modified: known.modified.filter(|_| !is_of_xrootd(url)),
         ..known.clone()
@@ -157,7 +172,7 @@ pub(crate) fn open_reader_of(
     open_reader_in(source, &file, path, options)
 }
 
-/// The same, of a file that is open; its source may hold the metadata in memory.
+/// Opens one ntuple of an open file, whose metadata may be in memory.
 pub(crate) fn open_reader_in(
     source: Arc<dyn ByteSource>,
     file: &RootFile,
@@ -194,7 +209,7 @@ pub(crate) fn open_reader_in(
     reader_of(source, file, (&path, &key), options.reader).map(Some)
 }
 
-/// Opens the ntuple that a key of a file stands for.
+/// Opens the ntuple of a key.
 pub(crate) fn reader_of(
     source: Arc<dyn ByteSource>,
     file: &RootFile,
@@ -213,7 +228,7 @@ pub(crate) fn reader_of(
     Reader::open(Arc::new(store(source)), &metadata, path, anchor, options)
 }
 
-/// The error of a missing name, with only those names as hints that can be opened, if there are any.
+/// The error for a missing name; suggests only names that can be opened.
 fn openable(file: &RootFile, error: RootFileError) -> RootFileError {
     let RootFileError::KeyNotFound { url, path, nearest } = error else {
         return error;
@@ -241,7 +256,7 @@ fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
     }
 }
 
-/// The ntuple of a file that holds one, or else its only tree; of several cycles, the newest.
+/// The only ntuple of a file, or else its only tree; the newest cycle.
 fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
     match only_of(file, "RNTuples", &|class| class == RNTUPLE_CLASS) {
         Err(RNTupleError::AmbiguousNTuple { count: 0, .. }) => {
@@ -301,7 +316,7 @@ fn only_of(
     })
 }
 
-/// The first few of a list, and how many more there are.
+/// The first names of a list, and the number of the others.
 fn first_of(names: &[String]) -> String {
     let shown = names
         .get(..names.len().min(5))

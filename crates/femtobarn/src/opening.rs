@@ -1,4 +1,4 @@
-//! Several files that are opened side by side, and files that are opened in the background.
+//! Opens several files concurrently, and in the background.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -11,10 +11,10 @@ use femtobarn_rntuple::read::Reader;
 use crate::ntuple::NTuple;
 use crate::open::{OpenOptions, open_reader_as};
 
-/// Files opened at the same time.
+/// Number of files that are opened at once.
 const THREADS: usize = 8;
 
-/// Opens files side by side; their results come in order.
+/// Opens files concurrently; the results are in order.
 pub(crate) fn open_all(
     files: &[(String, Option<String>)],
     options: &OpenOptions,
@@ -25,8 +25,8 @@ pub(crate) fn open_all(
     })
 }
 
-/// Opens each of several, given with its number, side by side; their results come in order. When one fails, or is
-/// interrupted, those that wait for servers end as well.
+/// Opens numbered items concurrently; the results are in order. If one fails or is interrupted, the others stop, even
+/// if they wait for servers.
 pub(crate) fn side_by_side<I: Sync, T: Send>(
     all: &[I],
     open: impl Fn(usize, &I) -> Result<T, RNTupleError> + Sync,
@@ -39,7 +39,7 @@ pub(crate) fn side_by_side<I: Sync, T: Send>(
         while let Some((index, one)) = next() {
             let found = together.work(|| open(index, one));
             let is_error = found.is_err();
-            // noted before others end because of it: what failed first is the reason
+            // recorded before the others stop because of it: the first failure is the reported one
             let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
             opened.push((index, found));
             if is_error {
@@ -55,7 +55,7 @@ pub(crate) fn side_by_side<I: Sync, T: Send>(
             scope.spawn(|| while_working(working, work));
         }
         while_working(working, work);
-        // this thread is the one that hears of signals, also when only others wait for servers
+        // only this thread receives signals, so it waits here even if all others wait for servers
         while ended.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
             if !goes_on() {
                 together.stop();
@@ -65,19 +65,19 @@ pub(crate) fn side_by_side<I: Sync, T: Send>(
     in_order(opened.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Does something; the other end sees that it is done.
+/// Runs a function; the other end of the channel notices its end.
 fn while_working(_working: Sender<()>, work: impl FnOnce()) {
     work();
 }
 
-/// The opened sources, in the order of the files, or else the error of the first one that failed by itself. The files
-/// are given as they were done.
+/// The opened sources in the order of the files, or the error of the first one that failed by itself. The input is in
+/// the order of completion.
 fn in_order<T>(mut opened: Vec<(usize, Result<T, RNTupleError>)>) -> Result<Vec<T>, RNTupleError> {
     let failed = opened.iter().find_map(|(_, found)| found.as_ref().err());
     let was_interrupted = failed.is_some_and(RNTupleError::is_interrupted);
     opened.sort_unstable_by_key(|(index, _)| *index);
     if failed_by_itself(&opened) && !was_interrupted {
-        // the others were ended by that
+        // the others were stopped because of the failure
         opened.retain(|(_, found)| !matches!(found, Err(error) if error.is_interrupted()));
     }
     opened.into_iter().map(|(_, found)| found).collect()
@@ -88,7 +88,7 @@ fn failed_by_itself<T>(opened: &[(usize, Result<T, RNTupleError>)]) -> bool {
     errors.any(|error| !error.is_interrupted())
 }
 
-/// Files that are opened in the background. When it is dropped, that ends, also where it waits for servers.
+/// Files that are opened in the background. Dropping it stops opening, even while it waits for servers.
 #[derive(Debug)]
 pub struct Opening {
     receiver: Receiver<Result<NTuple, RNTupleError>>,
@@ -97,7 +97,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Begins to open files, as [`NTuple::open`] does.
+    /// Starts opening files, as [`NTuple::open`].
     pub fn new(files: Vec<(String, Option<String>)>, options: OpenOptions) -> Self {
         let together = Together::in_background();
         let (sender, receiver) = channel();
@@ -116,7 +116,7 @@ impl Opening {
         }
     }
 
-    /// Whether it need not be waited for.
+    /// Whether opening has finished.
     pub fn is_done(&mut self) -> bool {
         if self.found.is_none() {
             self.found = self.receiver.try_recv().ok();
@@ -124,10 +124,10 @@ impl Opening {
         self.found.is_some()
     }
 
-    /// The files; `waiting` is called now and then until they are open, and ends that with `false`.
+    /// Waits for the files. `waiting` is called regularly; if it returns `false`, the wait stops.
     ///
     /// # Errors
-    /// As [`NTuple::open`].
+    /// Errors of [`NTuple::open`].
     pub fn wait(mut self, waiting: &mut dyn FnMut() -> bool) -> Result<NTuple, RNTupleError> {
         if let Some(found) = self.found.take() {
             return found;

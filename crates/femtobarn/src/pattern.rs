@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-/// Names, and patterns in which `*` matches any string and `?` any character. Those that a name fits are found without
-/// looking at all of them: names by a table, and only patterns one after another.
+use glob::Pattern;
+
+/// Names, and patterns in which `*` matches any string, `?` any character and `[a-c]` one of a set. A lookup checks
+/// plain names in a table, and only patterns one by one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Patterns<'p> {
     n: usize,
-    /// Numbers of the names.
+    /// Indexes of the names, and of patterns, which may also be literal names with brackets.
     names: HashMap<&'p str, Vec<usize>>,
-    patterns: Vec<(usize, &'p str)>,
+    patterns: Vec<(usize, &'p str, Pattern)>,
 }
 
 impl<'p> Patterns<'p> {
@@ -17,11 +19,9 @@ impl<'p> Patterns<'p> {
         let mut out = Self::default();
         for (at, text) in given.into_iter().enumerate() {
             out.n = at + 1;
-            if text.contains(['*', '?']) {
-                out.patterns.push((at, text));
-            } else {
-                out.names.entry(text).or_default().push(at);
-            }
+            out.names.entry(text).or_default().push(at);
+            out.patterns
+                .extend(compiled(text).map(|pattern| (at, text, pattern)));
         }
         out
     }
@@ -29,44 +29,44 @@ impl<'p> Patterns<'p> {
     /// The indices of the patterns that match a name, unsorted.
     pub fn fitting(&self, name: &str) -> impl Iterator<Item = usize> {
         let same = self.names.get(name).into_iter().flatten().copied();
-        let fits = |(at, pattern): &(usize, &str)| matches(pattern, name).then_some(*at);
+        let fits = move |(at, text, pattern): &(usize, &str, Pattern)| {
+            (*text != name && pattern.matches(name)).then_some(*at)
+        };
         same.chain(self.patterns.iter().filter_map(fits))
     }
 
-    /// Whether a name is selected: all are if nothing was given.
+    /// Whether a name is selected; without any patterns, all names are.
     pub fn takes(&self, name: &str) -> bool {
         self.n == 0 || self.fitting(name).next().is_some()
     }
 }
 
-/// Whether a string matches a pattern in which `*` matches any string and `?` any character.
+/// Whether a string has wildcards.
+pub fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// Whether a string matches a pattern, in which `*` matches any string, `?` any character, `[a-c]` one of a set and
+/// `[!a-c]` any other. A string always matches itself. Invalid patterns match nothing else.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    // the last star, and how much of the string it has matched
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&c) if c == '?' || Some(&c) == text.get(t) => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((at, taken)) = star else {
-                    return false;
-                };
-                star = Some((at, taken + 1));
-                p = at + 1;
-                t = taken + 1;
-            }
-        }
+    pattern == text || compiled(pattern).is_some_and(|pattern| pattern.matches(text))
+}
+
+/// The pattern of a string with wildcards, if it is valid.
+fn compiled(text: &str) -> Option<Pattern> {
+    if !is_pattern(text) {
+        return None;
     }
-    pattern.iter().skip(p).all(|&c| c == '*')
+    // `**` has a special meaning only in paths
+    let single = text
+        .chars()
+        .fold(String::with_capacity(text.len()), |mut out, c| {
+            if c != '*' || !out.ends_with('*') {
+                out.push(c);
+            }
+            out
+        });
+    Pattern::new(&single).ok()
 }
 
 #[cfg(test)]
@@ -101,6 +101,13 @@ mod tests {
             ("a*b*c", "a-b-b", false),
             ("?", "", false),
             ("µ*", "µ.pt", true),
+            ("Muon_[pe]*", "Muon_eta", true),
+            ("Muon_[!pe]*", "Muon_eta", false),
+            ("x[0-3]", "x2", true),
+            ("a[0]", "a[0]", true),
+            ("a[", "a[", true),
+            ("a[*", "a[0", false),
+            ("a**b", "a/b", true),
         ] {
             assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
         }

@@ -1,4 +1,4 @@
-//! What columns and clusters take, from the metadata.
+//! Sizes of columns and clusters, from metadata.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::ntuple::NTuple;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct ColumnSizes {
-    /// Pages that others refer to as well are counted where they appear first.
+    /// A page that is referenced several times counts only at its first reference.
     pub bytes_on_disk: u64,
     pub bytes_uncompressed: u64,
     pub pages: u64,
@@ -26,14 +26,14 @@ pub struct ColumnSizes {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct ClusterSizes {
-    /// Pages that others refer to as well are counted where they appear first.
+    /// A page that is referenced several times counts only at its first reference.
     pub bytes_on_disk: u64,
     pub bytes_uncompressed: u64,
     pub pages: u64,
 }
 
-/// Counts the pages of an ntuple. Pages with equal contents may be stored once (ROOT does so): they take space once,
-/// too.
+/// Counts the pages of an ntuple. Pages with equal contents may be stored only once (ROOT does this); they are
+/// counted once.
 #[derive(Debug)]
 pub struct PageCounter<'a> {
     descriptor: &'a Descriptor,
@@ -41,7 +41,7 @@ pub struct PageCounter<'a> {
 }
 
 impl<'a> PageCounter<'a> {
-    /// A counter for the pages of one ntuple, which has seen none.
+    /// A counter for one ntuple.
     pub fn new(reader: &'a Reader) -> Self {
         Self {
             descriptor: reader.descriptor(),
@@ -49,9 +49,9 @@ impl<'a> PageCounter<'a> {
         }
     }
 
-    /// Bytes that a page of `column` takes besides those seen, and bytes of its elements.
+    /// Additional stored bytes of a page of `column`, and the bytes of its elements.
     pub(crate) fn page(&mut self, column: u32, page: &Page) -> (u64, u64) {
-        let is_new = self.seen.insert(page.locator.address);
+        let is_new = self.seen.insert(page.body.address);
         let record = self.descriptor.column(column);
         let unpacked = record.and_then(|record| record.packed_bytes(page.n_elements.into()));
         (
@@ -113,7 +113,7 @@ impl NTuple {
     }
 }
 
-/// The column of `first` that corresponds to a column of `reader`: that of the field with the same path.
+/// The column of `first` that corresponds to a column of `reader`, by the path of its field.
 fn same_column(first: &Arc<Reader>, reader: &Arc<Reader>, column: u32) -> Option<u32> {
     if Arc::ptr_eq(first, reader) {
         return Some(column);

@@ -1,4 +1,5 @@
-//! Outputs while they are made: next to their names, or for servers in a local file, which is sent when it is complete.
+//! Unfinished outputs: a temporary file in the same directory, or for servers a local file, which is sent when it is
+//! complete.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -15,15 +16,15 @@ use serde_json::{Value, json};
 
 use crate::copy::compare;
 
-/// How an output got to its server.
+/// The delivery of an output to its server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
-    /// Bytes that were sent.
+    /// Number of sent bytes.
     pub n_bytes: u64,
-    /// The time that it took, with the comparison.
+    /// Duration, including the comparison.
     pub seconds: f64,
-    /// Method of comparing the server's copy with the sent data: the kind of a checksum of the server ("adler32"),
-    /// "bytes" if everything was read back, else "size".
+    /// How the server's copy was compared with the sent data: by a checksum of the server (its kind, such as "adler32"),
+    /// by reading it back ("bytes"), or only by "size".
     pub compared: String,
 }
 
@@ -34,10 +35,10 @@ impl Delivery {
     }
 }
 
-/// An unfinished output. Dropped before it [appears](Self::appear), it is removed.
+/// An unfinished output. If it is dropped before it [appears](Self::appear), it is removed.
 pub(crate) struct StagedOutput {
     sibling: TempSibling,
-    /// Where it is to be sent; none: it only gets its name.
+    /// The server to send it to; `None` if it only gets its final name.
     server: Option<Server>,
 }
 
@@ -48,11 +49,11 @@ struct Server {
 }
 
 impl StagedOutput {
-    /// Starts an output, which replaces an existing file or not.
+    /// Starts an output; `replaces` tells whether it may replace an existing file.
     ///
     /// # Errors
-    /// If something has the name that is not to be replaced, or nothing can be made there: a server is contacted at
-    /// once, as it is used only after all the work.
+    /// If the name exists and must not be replaced, or the output cannot be created. Servers are contacted now, because
+    /// they are needed only after all the work.
     pub fn create(
         output: &Path,
         replaces: bool,
@@ -75,22 +76,22 @@ impl StagedOutput {
         Ok(Self { sibling, server })
     }
 
-    /// The file that is being made.
+    /// The temporary file.
     pub fn sibling(&self) -> &TempSibling {
         &self.sibling
     }
 
-    /// Where it is.
+    /// The path of the temporary file.
     pub fn path(&self) -> &Path {
         self.sibling.path()
     }
 
-    /// Its size by now.
+    /// Its current size.
     pub fn n_bytes(&self) -> u64 {
         std::fs::metadata(self.path()).map_or(0, |found| found.len())
     }
 
-    /// Error while writing this many bytes, with advice if there is no space.
+    /// Adds advice to an error after writing this many bytes, if the disk is full.
     pub fn explain(&self, error: RNTupleError, n_bytes: u64) -> RNTupleError {
         let Some(server) = self.server.as_ref().filter(|_| is_full(&error)) else {
             return error;
@@ -106,11 +107,12 @@ impl StagedOutput {
         .into()
     }
 
-    /// Gives it its name; to a server it is sent before, and compared with what that has: by its size and, if the
-    /// server provides one, a checksum; else with `verify` byte by byte. `tick` is given the bytes that are done.
+    /// Gives the output its final name. For a server, it is sent first, and compared with the server's copy: by size
+    /// and, if the server provides one, a checksum; otherwise with `verify` byte by byte. `tick` receives the number of
+    /// sent bytes.
     ///
     /// # Errors
-    /// If it could not be, something has that name which is not to be replaced, or the server has something else.
+    /// If this fails, if the name exists and must not be replaced, or if the server's copy differs.
     pub fn appear(
         &mut self,
         verify: bool,
@@ -153,12 +155,12 @@ fn check_same(server: &Server, differs_at: Option<u64>) -> Result<(), RNTupleErr
     }
 }
 
-/// An output as reports and messages name it: of a URL, without what may be secret.
+/// An output for messages: URLs without secrets.
 pub(crate) fn shown(output: &Path) -> PathBuf {
     PathBuf::from(public(&output.to_string_lossy()))
 }
 
-/// Whether a disk is full, according to the causes of an error.
+/// Whether the causes of an error include a full disk.
 fn is_full(error: &RNTupleError) -> bool {
     let mut at: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = at {

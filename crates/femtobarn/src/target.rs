@@ -1,18 +1,17 @@
-//! What users write for files: `FILE:NAME`, URLs, patterns and braces. `fb` and Python ask here.
+//! Parses file arguments: `FILE:NAME`, URLs, patterns and braces. Used by `fb` and Python.
 
 use std::fmt;
 use std::path::Path;
 
-use femtobarn_io::{IoError, Settings, is_foreign, is_remote, local_path, public};
+use femtobarn_events::StoreUrl;
+use femtobarn_io::{IoError, Settings, expand_home, is_foreign, is_remote, local_path, public};
 use glob::{MatchOptions, PatternError};
 
 use crate::Error;
+use crate::pattern::is_pattern;
 use crate::url::{after_root, expand_with, split_remote};
 
-/// Schemes of event stores in Redis.
-const STORES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
-
-/// As a shell does: `*` does not match a slash or a leading dot.
+/// As in shells: `*` does not match a slash or a leading dot.
 const MATCHING: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
@@ -26,9 +25,7 @@ const MATCHING: MatchOptions = MatchOptions {
 /// assert!(is_store("dir:/data/store") && is_store("redis://host") && !is_store("memory://a.root"));
 /// ```
 pub fn is_store(text: &str) -> bool {
-    STORES.iter().any(|scheme| text.starts_with(scheme))
-        || text.starts_with("dir:")
-        || text.starts_with("memory:") && !text.starts_with("memory://")
+    matches!(StoreUrl::parse(text), Some(url) if url != StoreUrl::Config)
 }
 
 /// A file and the path of an object in it.
@@ -43,8 +40,9 @@ pub struct Target {
 impl Target {
     /// Splits `FILE:NAME`.
     ///
-    /// A path that exists is a file. Otherwise the longest part before a colon that is a file is one. If there is none, the
-    /// name follows `.root:`, or else the last colon. Port, query and colons in the path of a URL stay in the URL.
+    /// An existing path is a file. Otherwise the longest existing file before a colon is the file. If there is none,
+    /// the name follows `.root:`, or else the last colon. Port, query and colons in the path of a URL are parts of the
+    /// URL.
     ///
     /// ```
     /// use femtobarn::Target;
@@ -54,7 +52,7 @@ impl Target {
     /// ```
     ///
     /// # Errors
-    /// If it is the URL of an event store, or has a scheme that nothing here reads.
+    /// If it is the URL of an event store, or has an unsupported scheme.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         if is_store(text) && std::fs::symlink_metadata(text).is_err() {
@@ -91,20 +89,20 @@ impl Target {
         }
     }
 
-    /// The files that `FILE:NAME` stands for, sorted by name: see [`expand`](Self::expand).
+    /// The files of a `FILE:NAME` argument, sorted by name: see [`expand`](Self::expand).
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse) and [`expand`](Self::expand).
+    /// Errors of [`parse`](Self::parse) and [`expand`](Self::expand).
     pub fn find(text: &str, settings: Option<&Settings>) -> Result<Vec<Self>, Error> {
         Self::parse(text)?.expand(settings)
     }
 
-    /// The files that the file stands for: itself, or the files that match its pattern (`*`, `?`, `[]`, `**`, and
-    /// `{a,b}`), sorted by name for each choice of braces. `~` is the home directory. If a file is literally named like
-    /// the pattern, that file is used. In URLs `?` starts the query.
+    /// The matching files: the file itself, or the files that match its pattern (`*`, `?`, `[]`, `**`, and `{a,b}`),
+    /// sorted by name for each alternative in braces. `~` is the home directory. If a file is literally named like the
+    /// pattern, that file is used. In URLs `?` starts the query.
     ///
     /// # Errors
-    /// If no file matches, the pattern is not valid, or a directory of a server cannot be listed.
+    /// If no file matches, the pattern is invalid, or a directory of a server cannot be listed.
     pub fn expand(&self, settings: Option<&Settings>) -> Result<Vec<Self>, Error> {
         let files = match is_remote(&self.file) {
             true => expand_remote(&self.file, settings)?,
@@ -117,7 +115,7 @@ impl Target {
         Ok(targets.collect())
     }
 
-    /// The whole string as the path or URL of a file, query included.
+    /// The whole string as the path or URL of a file, including the query.
     pub fn whole(&self) -> String {
         let query = self.file.find('?').filter(|_| is_remote(&self.file));
         let (path, query) = self.file.split_at(query.unwrap_or(self.file.len()));
@@ -127,13 +125,13 @@ impl Target {
         }
     }
 
-    /// The file as messages show it.
+    /// The file, for messages.
     pub fn shown(&self) -> String {
         public(&self.file)
     }
 }
 
-/// As messages show it, without what may be secret in a URL.
+/// The form for messages, without secrets in URLs.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown())?;
@@ -141,7 +139,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// The path of an object without empty parts; none if nothing is left.
+/// The path of an object without empty parts; `None` if nothing is left.
 pub fn plain_name(name: &str) -> Option<String> {
     let parts = name.trim().split('/').filter(|part| !part.is_empty());
     let name = parts.collect::<Vec<_>>().join("/");
@@ -152,7 +150,7 @@ fn exists(path: &str) -> bool {
     std::fs::symlink_metadata(path).is_ok()
 }
 
-/// Where the colon between file and name is in a path that does not exist.
+/// The position of the colon between file and name in a path that does not exist.
 fn colon(path: &str) -> Option<usize> {
     let mut colons = path.rmatch_indices(':').map(|(at, _)| at);
     let is_file = |at: &usize| {
@@ -183,15 +181,14 @@ fn expand_remote(url: &str, settings: Option<&Settings>) -> Result<Vec<String>, 
 }
 
 fn expand_local(path: &str) -> Result<Vec<String>, Error> {
-    let path = home(path);
-    let has_pattern = |text: &str| text.contains(['*', '?', '[']);
+    let path = expand_home(path).into_owned();
     let choices = braces(&path);
-    if exists(&path) || choices.len() == 1 && !has_pattern(&path) {
+    if exists(&path) || choices.len() == 1 && !is_pattern(&path) {
         return Ok(vec![path]);
     }
     let mut found = Vec::new();
     for choice in choices {
-        if !has_pattern(&choice) {
+        if !is_pattern(&choice) {
             found.push(choice);
             continue;
         }
@@ -223,7 +220,7 @@ fn no_match(pattern: &str, why: String) -> Error {
     IoError::NoMatch { pattern, why }.into()
 }
 
-/// Each file once, in their order; none if there is none.
+/// The files in order without duplicates; `None` if there are none.
 fn distinct(files: Vec<String>) -> Option<Vec<String>> {
     let mut seen = std::collections::HashSet::new();
     let files: Vec<String> = files
@@ -233,18 +230,8 @@ fn distinct(files: Vec<String>) -> Option<Vec<String>> {
     (!files.is_empty()).then_some(files)
 }
 
-/// A path whose leading `~` is the home directory.
-fn home(path: &str) -> String {
-    match (path.strip_prefix('~'), std::env::var("HOME")) {
-        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => {
-            format!("{home}{rest}")
-        }
-        _ => path.to_owned(),
-    }
-}
-
-/// All choices of the braces `{a,b}` in a string, the first changing slowest. Braces without a comma stand for
-/// themselves.
+/// All alternatives of the braces `{a,b}` in a string; the first braces vary slowest. Braces without a comma are
+/// literal.
 fn braces(text: &str) -> Vec<String> {
     let open = text.match_indices('{').map(|(at, _)| at);
     let group = open.filter_map(|open| {

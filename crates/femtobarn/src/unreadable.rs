@@ -1,9 +1,9 @@
-//! Fields that turn out to be unreadable during reading: objects in trees store the version of their class, which may
-//! be a version that their file does not describe.
+//! Fields that turn out to be unreadable during reading: objects in trees store the version of their class, and the
+//! file may not describe that version.
 //!
-//! A read of all fields continues without them. When one is found, the first entries of all that are alike are tried,
-//! so that a file of many is not read as often as it has them. An iteration finds them in its first step: fields do not
-//! vanish halfway, so what a later step finds is an error, and left out of the next read.
+//! A read of all fields continues without such fields. When one is found, the first entries of all similar fields are
+//! tried at once, so that a file with many is not read many times. An iteration finds them in its first step. Later
+//! steps must have the same fields, so a field found later is an error, and is left out of the next read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use femtobarn_rntuple::schema::FieldId;
 use crate::ntuple::{NTuple, OnUnreadable, Selection};
 
 impl NTuple {
-    /// Reads entries; fields that turn out to be unreadable are taken out of the selection, if it allows that.
+    /// Reads entries. Unreadable fields are removed from the selection, if it allows that.
     pub(crate) fn read_settling(
         &self,
         selection: &mut Selection,
@@ -50,8 +50,8 @@ impl NTuple {
         }
     }
 
-    /// The selection without what its first entries of `entries` show to be unreadable. Costs nothing where the metadata
-    /// tell everything, else one read a file.
+    /// The selection without fields that are unreadable in their first entries of `entries`. Costs nothing if the
+    /// metadata suffice, otherwise one read per file.
     ///
     /// # Errors
     /// If the remaining fields cannot be selected.
@@ -69,8 +69,8 @@ impl NTuple {
         Ok(settled.fixed())
     }
 
-    /// Whether the first entries of `entries` show a field of the selection to be unreadable: all that they show to be is
-    /// left out from then on.
+    /// Whether the first entries of `entries` show that a selected field is unreadable. Such fields are left out from
+    /// then on.
     pub(crate) fn find_unreadable(&self, selection: &Selection, entries: &Range<u64>) -> bool {
         let mut all = self.doubtful(selection, entries).into_iter();
         let is_unreadable = |(reader, fields, entry): (&Arc<Reader>, Vec<FieldId>, u64)| {
@@ -96,7 +96,7 @@ impl NTuple {
         }
     }
 
-    /// For each file, the doubtful fields that are selected and not left out, and the first entry of interest.
+    /// For each file, the doubtful fields that are selected and not left out, with their first relevant entry.
     fn doubtful(
         &self,
         selection: &Selection,
@@ -126,7 +126,7 @@ impl NTuple {
         out
     }
 
-    /// Removes the fields left out so far from a selection; returns whether it had any of them.
+    /// Removes fields from a selection that are left out; returns whether there were any.
     fn shrink(&self, selection: &mut Selection) -> Result<bool, RNTupleError> {
         let left_out = self.left_out();
         let is_left = |path: &&String| {
@@ -147,7 +147,7 @@ impl NTuple {
     }
 }
 
-/// Reads fields of one file, whatever the other files have.
+/// Reads fields of one file, even if other files lack them.
 pub(crate) fn read_fields(
     reader: &Arc<Reader>,
     fields: &[FieldId],
@@ -165,7 +165,7 @@ pub(crate) fn read_fields(
     read(&schema, &parts, &ReadOptions::default())
 }
 
-/// An unreadable field's error with what can be done.
+/// The error for an unreadable field, with advice.
 fn hinted(error: RNTupleError, hint: &str) -> RNTupleError {
     match error {
         RNTupleError::Unsupported {

@@ -1,4 +1,4 @@
-//! URLs of files that are not on this machine.
+//! URLs of remote files.
 
 use femtobarn_io::{IoError, RemoteEntry, Settings, foreign_for, is_foreign, list_folder, notice};
 pub use femtobarn_io::{is_remote, scheme};
@@ -6,12 +6,12 @@ use glob::Pattern;
 
 use crate::Error;
 
-/// A URL, and the part for the server, with its question mark.
+/// Splits a URL into its path and its query, including the question mark.
 pub(crate) fn split_query(url: &str) -> (&str, &str) {
     url.split_at(url.find('?').unwrap_or(url.len()))
 }
 
-/// A URL in its parts: the server with its scheme, the path, and the part for the server, with its question mark.
+/// Splits a URL into server with scheme, path, and query with its question mark.
 fn parts(url: &str) -> (&str, &str, &str) {
     let (text, query) = split_query(url);
     let start = text.find("://").map_or(0, |at| at + 3);
@@ -20,9 +20,8 @@ fn parts(url: &str) -> (&str, &str, &str) {
     (server, path, query)
 }
 
-/// Splits `URL:NAME`: the name follows `.root:`, or else the last colon after the server. Colons of the server and of
-/// what follows a question mark stay in the URL. In a chain (`zip://a.root::https://…`), it follows `.root:` in any
-/// part.
+/// Splits `URL:NAME`. The name follows `.root:`, or else the last colon after the server. Colons of the server and of
+/// the query stay in the URL. In a chain (`zip://a.root::https://…`), the name follows `.root:` in any part.
 pub fn split_remote(text: &str) -> (String, Option<&str>) {
     let (url, name) = match is_foreign(text) {
         true => split_chain(text),
@@ -32,7 +31,7 @@ pub fn split_remote(text: &str) -> (String, Option<&str>) {
     (url, (!name.is_empty()).then_some(name))
 }
 
-/// The same, of a URL of one server; the name may be empty.
+/// Splits `URL:NAME` for a single URL; the name may be empty.
 fn split_one(text: &str) -> (String, &str) {
     let (server, path, query) = parts(text);
     let colon = match after_root(path) {
@@ -45,7 +44,7 @@ fn split_one(text: &str) -> (String, &str) {
     (format!("{server}{path}{query}"), name)
 }
 
-/// The same, of a URL that is for others.
+/// Splits `URL:NAME` for a chain.
 fn split_chain(text: &str) -> (String, &str) {
     let links: Vec<&str> = text.split("::").collect();
     for (i, link) in links.iter().enumerate().rev() {
@@ -74,7 +73,7 @@ fn split_chain(text: &str) -> (String, &str) {
     (format!("{others}{last}"), name)
 }
 
-/// Where the colon is that ends the name of a ROOT file, as in `a.root:` or `a.root.1:`.
+/// The position of the colon after the name of a ROOT file, as in `a.root:` or `a.root.1:`.
 pub(crate) fn after_root(path: &str) -> Option<usize> {
     let below = path.to_ascii_lowercase();
     let mut ends = below.rmatch_indices(".root").map(|(at, _)| at + 5);
@@ -92,41 +91,41 @@ pub(crate) fn after_root(path: &str) -> Option<usize> {
     })
 }
 
-/// Whether a URL is a directory on a server: with a slash at the end of its path.
+/// Whether a URL is a directory on a server, with a slash at the end of its path.
 pub fn is_folder(url: &str) -> bool {
     let (_, path, _) = parts(url);
     is_remote(url) && path.ends_with('/')
 }
 
-/// Whether a path or a name has a pattern in it (`*`, `[]`, `**`). A question mark begins the part for the server.
+/// Whether a path or name is a pattern (`*`, `[]`, `**`). A question mark starts the query.
 fn is_pattern(text: &str) -> bool {
     text.contains(['*', '['])
 }
 
-/// Whether the part for the server looks like the rest of a pattern in which `?` was meant as a wildcard.
+/// Whether the query looks like the rest of a pattern in which `?` was meant as a wildcard.
 pub(crate) fn has_pattern_for_query(url: &str) -> bool {
     let (_, _, query) = parts(url);
     let lower = query.to_ascii_lowercase();
     !query.contains('=') && (is_pattern(query) || lower.ends_with(".root"))
 }
 
-/// The files that a URL stands for: itself, or if its path has a pattern, the matching files, sorted by name: `*` and
-/// `[]` match parts of a name, `**` any directories. If a file or directory is literally named like the pattern, it is
+/// The files of a URL: itself, or if its path is a pattern, the matching files, sorted by name. `*` and `[]` match
+/// within a name, `**` matches any directories. If a file or directory is literally named like the pattern, it is
 /// used.
 ///
 /// # Errors
-/// If a pattern is invalid, or a directory cannot be listed. That nothing fits is none.
+/// If a pattern is invalid, or a directory cannot be listed. No match is not an error.
 pub fn expand(url: &str) -> Result<Vec<String>, Error> {
     expand_with(url, &Settings::of(url))
 }
 
-/// The same, with settings that are given.
+/// Like [`expand`], with settings.
 ///
 /// # Errors
-/// As [`expand`].
+/// Errors of [`expand`].
 pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error> {
     let (server, path, query) = parts(url);
-    // what is behind `://` may be a path at once where others read it
+    // for fsspec protocols, the part after `://` may be a path without a server
     let has_pattern = is_pattern(path) || is_foreign(url) && is_pattern(split_query(url).0);
     if !has_pattern {
         return Ok(vec![url.to_owned()]);
@@ -153,7 +152,7 @@ pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error>
 
 /// A directory to list.
 struct Place<'q> {
-    /// Its URL, without the slash at the end of directories.
+    /// Its URL, without a slash at the end.
     folder: String,
     query: &'q str,
     settings: &'q Settings,
@@ -168,7 +167,7 @@ impl Place<'_> {
         }
     }
 
-    /// The name of something that was listed, as it stands in URLs of the server.
+    /// A listed name, encoded for URLs of the server.
     fn encoded(&self, name: &str) -> String {
         let is_http =
             scheme(&self.folder).is_some_and(|s| s.starts_with("http") || s.starts_with("dav"));
@@ -182,7 +181,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether a listed name can be in a URL: a question mark begins the part for the server.
+    /// Whether a listed name can be part of a URL: a question mark starts the query.
     fn has_url(&self, name: &str) -> bool {
         !self.encoded(name).contains('?')
     }
@@ -200,7 +199,7 @@ impl Place<'_> {
     }
 
     fn add(&self, names: &[&str], found: &mut Vec<String>) -> Result<(), Error> {
-        // names that stand for themselves need no list, up to the last pattern
+        // leading names without patterns need no listing
         match names {
             [name, rest @ ..] if !is_pattern(name) && rest.iter().any(|name| is_pattern(name)) => {
                 self.below(name).add(rest, found)
@@ -209,7 +208,7 @@ impl Place<'_> {
         }
     }
 
-    /// The same, for its contents.
+    /// Adds the contents of a directory.
     fn add_of(
         &self,
         entries: &[RemoteEntry],
@@ -230,7 +229,7 @@ impl Place<'_> {
         let pattern = Pattern::new(name).map_err(|error| Error::Usage {
             what: format!("invalid pattern {}/{name}: {error}", self.folder),
         })?;
-        // as of this machine's files: a name that is equal to the pattern is used
+        // as for local files, a name that equals the pattern is used
         let is_called_so = entries.iter().any(|entry| entry.name == name);
         let fits = |entry: &&RemoteEntry| match is_called_so {
             true => entry.name == name,
@@ -299,7 +298,7 @@ mod tests {
                 "http://h/a%5Cb.root"
             ]
         );
-        // one that no URL names failed the whole pattern
+        // a name that cannot be in a URL must not make the whole pattern fail
         assert_eq!(
             found("root://h/", "a*.root"),
             ["root://h//a.root", "root://h//a\\b.root"]

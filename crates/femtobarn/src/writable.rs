@@ -1,4 +1,4 @@
-//! Files to be written.
+//! Opens files for writing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,28 +15,28 @@ use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use crate::open::open_source;
 
-/// A new ROOT file. It gets its name, or replaces an existing file, when it is finished.
+/// Creates a ROOT file. It gets its name, or replaces an existing file, when it is finished.
 ///
 /// `compression` (algorithm times 100 plus level) is recorded in its header.
 ///
 /// # Errors
-/// If no file can be made there.
+/// If the file cannot be created.
 pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
     write_into(create_sink(url, true, &Settings::of(url))?, compression)
 }
 
-/// A new ROOT file of a name that nothing has. Of several that are made at the same time, the first that is finished appears.
+/// Creates a ROOT file with a free name. If several are created at the same time, the first finished one gets the name.
 ///
 /// # Errors
-/// If there is something of that name, or no file can be made there.
+/// If the file exists, or cannot be created.
 pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
     write_into(create_sink(url, false, &Settings::of(url))?, compression)
 }
 
-/// A new ROOT file, which `replaces` an existing file or not, on a server with these settings.
+/// Creates a ROOT file with settings for its server; `replaces` tells whether it may replace an existing file.
 ///
 /// # Errors
-/// If a setting is none, there is something of that name which is not to be replaced, or no file can be made there.
+/// If a setting is invalid, the file exists, or it cannot be created.
 pub fn create_file_with(
     url: &str,
     compression: u32,
@@ -47,7 +47,7 @@ pub fn create_file_with(
     write_into(create_sink(url, replaces, &settings)?, compression)
 }
 
-/// A new file of this machine or of a server.
+/// Creates a local or remote file.
 pub(crate) fn create_sink(
     url: &str,
     replaces: bool,
@@ -62,7 +62,7 @@ pub(crate) fn create_sink(
     }))
 }
 
-/// A new ROOT file that gets its name from the caller.
+/// Creates a ROOT file that gets its final name from the caller.
 ///
 /// # Errors
 /// If writing fails.
@@ -74,7 +74,7 @@ pub(crate) fn create_beside(
     write_into(Arc::new(sink), compression)
 }
 
-/// The path of a path or a `file:` URL.
+/// The local path of a path or `file:` URL.
 pub(crate) fn local(url: &str) -> Cow<'_, Path> {
     match local_path(url) {
         Cow::Borrowed(path) => Cow::Borrowed(Path::new(path)),
@@ -82,7 +82,7 @@ pub(crate) fn local(url: &str) -> Cow<'_, Path> {
     }
 }
 
-/// The identity of a file; none if it does not exist.
+/// The identity of a file; `None` if it does not exist.
 pub(crate) fn file_id(path: &Path) -> Option<(u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
@@ -97,10 +97,10 @@ fn write_into(sink: Arc<dyn ByteSink>, compression: u32) -> Result<FileWriter, R
     Ok(writer)
 }
 
-/// Adds to an existing ROOT file. Until it is finished, readers see the old contents.
+/// Opens an existing ROOT file for adding to it. Until it is finished, readers see the old contents.
 ///
 /// # Errors
-/// If it does not exist, is not a ROOT file, or may not be written to.
+/// If it does not exist, is not a ROOT file, or is not writable.
 pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
     if is_remote(url) {
         return Err(not_added_to(url));
@@ -110,17 +110,17 @@ pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
     Ok(FileWriter::update(sink, &file)?)
 }
 
-/// The error of adding to a file of a server.
+/// The error for adding to a remote file.
 pub(crate) fn not_added_to(url: &str) -> RNTupleError {
     let why = "cannot add to files on servers: write a new file";
     let url = public(url);
     IoError::NotWritten { url, why }.into()
 }
 
-/// Whether there is something of the name of an output.
+/// Whether the name of an output exists.
 ///
 /// # Errors
-/// If its server does not say.
+/// If its server does not answer this.
 pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupleError> {
     if !is_remote(output) {
         return Ok(Path::new(output).exists());
@@ -132,14 +132,14 @@ pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupl
     }
 }
 
-/// An existing file, locked for other writers, for writing and reading.
+/// Opens an existing file for writing and reading, and locks it for other writers.
 ///
 /// # Errors
-/// If it does not exist, may not be written to, or another writer adds to it.
+/// If it does not exist, is not writable, or another writer adds to it.
 pub(crate) fn lock(url: &str) -> Result<(Arc<LocalSink>, Arc<dyn ByteSource>), RNTupleError> {
-    // insists that it is a file
+    // fails if it is not a file
     open_source(url)?;
     let sink = Arc::new(LocalSink::update(&local(url))?);
-    // its contents are read under the lock: before, another writer may have added to it
+    // read after locking: another writer may have added to it before
     Ok((sink, open_source(url)?))
 }

@@ -54,7 +54,7 @@ fn opening_costs_at_most_two_reads() {
         let split = descriptor
             .cluster_groups
             .iter()
-            .any(|group| group.page_list.locator.size > largest);
+            .any(|group| group.page_list.stored.size > largest);
         let reads = source.log().len();
         assert!(
             reads <= 1 + usize::from(split),

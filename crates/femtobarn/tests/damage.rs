@@ -1,4 +1,4 @@
-//! Damaged files: every read fails, or returns the true values.
+//! Damaged files: every read fails or returns the correct values.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,11 +9,14 @@
 
 mod common;
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use common::{random, root};
-use femtobarn::io::MemorySource;
+use femtobarn::io::{ByteSource, IoError, MemorySource, SourceInfo};
 use femtobarn::{Error, NTuple, OpenOptions, ReadOptions};
 
 fn read_all(bytes: Vec<u8>, path: Option<&str>) -> Result<RecordBatch, Error> {
@@ -48,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Whether the damage is noticed; if not, the values must be the true ones.
+    /// Whether the damage is detected; if not, the values must be correct.
     fn is_noticed(&self, change: &str, damaged: Vec<u8>) -> bool {
         match read_all(damaged, self.ntuple) {
             Ok(batch) => {
@@ -143,13 +146,13 @@ fn errors_name_file_offset_expected_and_found() {
     let page = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
         .1
         .all_pages()[0];
-    bytes[page.locator.address.offset() as usize + 1] ^= 0x10;
+    bytes[page.body.address.offset() as usize + 1] ^= 0x10;
     let error = read_all(bytes.clone(), Some("mixed")).unwrap_err();
     assert_eq!(error.kind(), "page-checksum");
     let text = error.to_string();
     for part in [
         "damaged.root",
-        &format!("offset {}", page.locator.address.offset()),
+        &format!("offset {}", page.body.address.offset()),
         "expected 0x",
         "found 0x",
         "cluster 0",
@@ -173,7 +176,7 @@ fn errors_name_file_offset_expected_and_found() {
         !damaged.is_empty()
             && damaged
                 .iter()
-                .all(|&offset| offset == page.locator.address.offset())
+                .all(|&offset| offset == page.body.address.offset())
     );
 }
 
@@ -188,7 +191,7 @@ fn checksums_can_be_left_unverified() {
         .iter()
         .find(|page| page.has_checksum)
         .unwrap();
-    bytes[(page.locator.address.offset() + page.locator.size) as usize] ^= 1;
+    bytes[(page.body.address.offset() + page.body.size) as usize] ^= 1;
     assert_eq!(
         read_all(bytes.clone(), Some("mixed")).unwrap_err().kind(),
         "page-checksum"
@@ -221,4 +224,85 @@ fn unknown_feature_flags_are_refused_by_number() {
     assert_eq!(error.kind(), "unknown-feature");
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("bit 137"), "{source}");
+}
+
+/// A source with two copies: if bytes of the first are rejected, the second is read.
+#[derive(Debug)]
+struct TwoCopies {
+    copies: [Arc<MemorySource>; 2],
+    rejected: Mutex<Vec<Range<u64>>>,
+}
+
+impl TwoCopies {
+    fn new(first: Vec<u8>, second: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self {
+            copies: [first, second].map(|bytes| MemorySource::new("copies.root", bytes)),
+            rejected: Mutex::default(),
+        })
+    }
+}
+
+impl ByteSource for TwoCopies {
+    fn info(&self) -> SourceInfo<'_> {
+        // threads that wait, as for servers
+        let mut info = self.copies[0].info();
+        info.cost.concurrency = 2;
+        info
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let rejected = self.rejected.lock().unwrap();
+        let read = |range: &Range<u64>| {
+            let inside =
+                |around: &Range<u64>| around.start <= range.start && range.end <= around.end;
+            let copy = &self.copies[usize::from(rejected.iter().any(inside))];
+            Ok(copy.read_ranges(std::slice::from_ref(range))?.remove(0))
+        };
+        ranges.iter().map(read).collect()
+    }
+
+    fn reject(&self, range: &Range<u64>) -> bool {
+        self.rejected.lock().unwrap().push(range.clone());
+        true
+    }
+}
+
+#[test]
+fn damaged_bytes_are_read_again_where_another_copy_exists() {
+    let files = [
+        "rntuple/mixed_zstd.root",
+        "rntuple/mixed_none.root",
+        "ttree/leaves_lz4.root",
+    ];
+    for file in files.map(|file| root().join("testdata").join(file)) {
+        let good = std::fs::read(&file).unwrap();
+        let read = |source: Arc<dyn ByteSource>| {
+            let ntuple = NTuple::open_source(source, None, OpenOptions::default())?;
+            let selection = ntuple.select(None)?;
+            let options = ReadOptions::default();
+            let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &options)?;
+            Ok::<_, Error>(arrays.to_arrow().unwrap())
+        };
+        let truth = read(TwoCopies::new(good.clone(), Vec::new())).unwrap();
+        // all of the second half is damaged, or all but the beginning, or one byte in each block
+        for (from, step) in [(good.len() / 2, 1), (300, 1), (0, 997)] {
+            let mut bad = good.clone();
+            for at in (from..bad.len()).step_by(step) {
+                bad[at] ^= 0x5a;
+            }
+            let source = TwoCopies::new(bad.clone(), good.clone());
+            assert_eq!(
+                read(source.clone()).unwrap(),
+                truth,
+                "{} {from} {step}",
+                file.display()
+            );
+            assert!(!source.rejected.lock().unwrap().is_empty());
+            read(TwoCopies::new(bad.clone(), bad)).unwrap_err();
+        }
+    }
 }

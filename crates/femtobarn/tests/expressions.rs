@@ -1,4 +1,4 @@
-//! Random expressions on random columns give the results of an evaluation entry by entry.
+//! Random expressions on random columns give the same results as an evaluation entry by entry.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -64,7 +64,7 @@ enum Many {
     With(&'static str, Box<(Many, One)>),
 }
 
-/// A condition on each element.
+/// A condition per element.
 #[derive(Debug, Clone)]
 enum Truths {
     Compare(&'static str, Box<[Many; 2]>),
@@ -596,7 +596,7 @@ proptest! {
                 prop_assert!(error.to_string().contains("more than 128 bits"), "{}", error);
             }
             (Err(error), Ok(_)) => prop_assert!(false, "{}", error),
-            // a column may be wide enough for a number that is masked later
+            // a column may be too wide for numbers that a mask removes later
             (Ok(_), Err(TooLarge)) => prop_assert!(false, "{} has too large numbers", text),
         }
     }

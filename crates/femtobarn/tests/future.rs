@@ -1,5 +1,5 @@
-//! Files of later format versions, made by patching current files: unknown features are named, the rest
-//! is read.
+//! Files of later format versions, made by patching current files: unknown features are named, and the
+//! rest is read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,7 +32,7 @@ impl Patched {
         let file = RootFile::open(MemorySource::new(name, bytes.clone())).unwrap();
         let anchor = Anchor::parse(&file.read_object(&file.find(path).unwrap()).unwrap()).unwrap();
         assert_eq!(
-            (anchor.header.locator.size, anchor.footer.locator.size),
+            (anchor.header.stored.size, anchor.footer.stored.size),
             (anchor.header.length, anchor.footer.length),
             "uncompressed"
         );
@@ -44,7 +44,7 @@ impl Patched {
     }
 
     fn header(&mut self) -> &mut [u8] {
-        let header = self.anchor.header.locator.stored().range();
+        let header = self.anchor.header.stored.range();
         &mut self.bytes[header.start as usize..header.end as usize]
     }
 
@@ -61,12 +61,12 @@ impl Patched {
     /// Corrects all checksums after the header was changed.
     fn mend(&mut self) {
         let checksum = seal(self.header());
-        let footer = self.anchor.footer.locator.stored().range();
+        let footer = self.anchor.footer.stored.range();
         let footer_range = footer.start as usize..footer.end as usize;
         let footer = Footer::parse(&self.bytes[footer_range.clone()]).unwrap();
         for group in footer.cluster_groups {
-            let start = group.page_list.locator.address.offset() as usize;
-            let list = &mut self.bytes[start..start + group.page_list.locator.size as usize];
+            let start = group.page_list.stored.address.offset() as usize;
+            let list = &mut self.bytes[start..start + group.page_list.stored.size as usize];
             list[8..16].copy_from_slice(&checksum.to_le_bytes());
             seal(list);
         }

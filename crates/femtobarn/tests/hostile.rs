@@ -1,5 +1,5 @@
-//! Malicious files: values of metadata and data are changed and checksums corrected. Any operation on such a file ends
-//! soon, in bounded memory, with a result or an error; a file that verification calls good can be read.
+//! Malicious files: values of metadata and data are changed and checksums are corrected. Any operation on such a file
+//! ends soon, in bounded memory, with a result or an error. A file that passes verification can be read.
 //!
 //! `FEMTOBARN_HOSTILE` sets the number of files (2000 by default), `FEMTOBARN_HOSTILE_FIRST` the first one, which is the
 //! seed of its changes. The last file tried is `hostile/current.*` in Cargo's directory of temporary files.
@@ -152,7 +152,7 @@ fn clusters_and_pages_that_contradict_each_other_are_refused_by_all() {
     // the cluster group agrees, the pages do not
     let column = list.column(0, 0).unwrap();
     let page = list.pages(column)[0];
-    let size = u32::try_from(page.locator.size).unwrap().to_le_bytes();
+    let size = u32::try_from(page.body.size).unwrap().to_le_bytes();
     let with_elements = |n: u32| {
         let n = if page.has_checksum {
             n.wrapping_neg()
@@ -162,7 +162,7 @@ fn clusters_and_pages_that_contradict_each_other_are_refused_by_all() {
         [
             &n.to_le_bytes()[..],
             &size,
-            &page.locator.address.offset().to_le_bytes(),
+            &page.body.address.offset().to_le_bytes(),
         ]
         .concat()
     };
@@ -187,7 +187,7 @@ fn pages_of_unknown_compression_settings_are_copied_and_made_anew() {
     let page = list.pages(column)[0];
     // the settings follow the last page of a column, and the index of the first element
     let end = |settings: u32| {
-        let offset = page.locator.address.offset().to_le_bytes();
+        let offset = page.body.address.offset().to_le_bytes();
         [
             &offset[..],
             &column.element_offset.to_le_bytes(),
@@ -228,7 +228,7 @@ fn elements_that_a_page_list_counts_wrongly_are_told_by_verification() {
     let column = list.column(1, 0).unwrap();
     let page = list.pages(column).last().unwrap();
     let end = |first: i64| {
-        let numbers = [page.locator.address.offset().cast_signed(), first];
+        let numbers = [page.body.address.offset().cast_signed(), first];
         numbers.map(i64::to_le_bytes).concat()
     };
     let was = end(column.element_offset);
@@ -328,7 +328,7 @@ fn trees_with_more_entries_than_their_files_can_hold_are_refused() {
     let intact = open(&tree_of(30)).unwrap();
     assert_eq!(intact.n_entries(), 30);
     assert!(intact.verify(1, None).unwrap()[0].is_good());
-    // entries of no branch take no bytes: as many as an ntuple without fields may have
+    // branches without entries take no bytes: such a file may claim as many entries as an ntuple without fields
     for n in [
         (1 << 24) + 1,
         1 << 32,

@@ -15,7 +15,8 @@ fn open(path: &Path) -> NTuple {
     NTuple::open(&files, OpenOptions::default()).unwrap()
 }
 
-/// Joined ntuples lost the descriptions of streamed objects' classes, without which ROOT cannot read them.
+/// Regression: joined ntuples lost the class descriptions of streamed objects, without which ROOT cannot
+/// read them.
 #[test]
 fn classes_of_streamed_objects_are_described_in_what_is_joined() {
     let folder = tempfile::tempdir().unwrap();

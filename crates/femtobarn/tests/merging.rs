@@ -1,4 +1,4 @@
-//! Merging, joining and proving: the output has the entries of the inputs, whatever happens to the pages.
+//! Merging, joining and proving: the output has the entries of the inputs, however the pages are copied.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

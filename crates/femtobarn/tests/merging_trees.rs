@@ -79,7 +79,7 @@ fn branches_are_paired_by_their_own_names() {
     merged(&apart, &output, &with(Mode::Union)).unwrap();
     has_values(&output, "E", "a_b", &[200, 0]);
     has_values(&output, "E", "a_b_2", &[0, 100]);
-    // conditions mean the branch that has the name itself
+    // conditions refer to the branch that has the name itself
     for (condition, expected) in [("a_b == 2", &[2][..]), ("a_b == 1", &[])] {
         let chosen = MergeOptions {
             entries: Entries::Where(Expression::parse(condition).unwrap()),
@@ -110,7 +110,7 @@ fn a_field_that_can_be_any_of_several_branches_is_refused() {
     let folder = TempDir::new().unwrap();
     let (ntuple, output) = (folder.path().join("n.root"), folder.path().join("out.root"));
     merged(&[named("only_dotted")], &ntuple, &verified()).unwrap();
-    // one branch has that name
+    // only one branch has that name
     let options = MergeOptions {
         overwrite: true,
         ..verified()
@@ -136,7 +136,7 @@ fn a_field_that_can_be_any_of_several_branches_is_refused() {
     let error = merged(&mixed[..2], &ntuple, &append).unwrap_err();
     assert_eq!(error.kind(), "usage", "{error}");
     has_values(&ntuple, "E", "a_b", &[100]);
-    // which of both fields the branch became is not known
+    // the branch behind each field is unknown
     std::fs::remove_file(&ntuple).unwrap();
     merged(&[named("dotted")], &ntuple, &verified()).unwrap();
     let error = merged(&[named("only_dotted")], &ntuple, &append).unwrap_err();
@@ -187,7 +187,7 @@ fn arrays_are_paired_by_their_counters() {
     for inputs in [inputs.clone(), [inputs[1].clone(), inputs[0].clone()]] {
         let report = merged(&inputs, &output, &all).unwrap();
         has_values(&output, "E", "nJet", &[2, 2]);
-        // fields that an input lacks are reported, whichever input is first
+        // fields that an input lacks are reported, regardless of the order of inputs
         let lacks = |input: usize| report.inputs[input].ntuples[0].1.missing.to_vec();
         let one = usize::from(inputs[0] == named("counted_two"));
         let mut missing = lacks(one);
@@ -263,7 +263,7 @@ fn many_trees_are_converted_into_few_files() {
         true
     };
     let report = merge(&inputs, &output, &verified(), &count).unwrap();
-    // that of the output, and of 1, 1, 2, 4, 8, 16, 32 and the rest of the inputs
+    // handles for the output, and for 1, 1, 2, 4, 8, 16, 32 and the remaining inputs
     let most = most.into_inner();
     assert!(most <= 10, "{most}");
     assert_eq!(report.ntuples["E"].n_entries, 67);

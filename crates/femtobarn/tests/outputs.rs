@@ -1,4 +1,5 @@
-//! How outputs appear: files that others made in the meantime stay, and links to missing files are refused.
+//! How outputs appear: files that others created in the meantime are kept, and links to missing files are
+//! refused.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -42,10 +43,10 @@ fn n_entries(path: &Path) -> u64 {
     ntuple.n_entries()
 }
 
-/// Makes an output, and calls the given function meanwhile.
+/// Creates an output, and calls the given function meanwhile.
 type Maker<'m> = &'m dyn Fn(&Path, &(dyn Fn() + Sync)) -> Result<(), Error>;
 
-/// All operations that make outputs; `overwrite` says whether they replace existing files.
+/// All operations with outputs; `overwrite` tells whether they replace existing files.
 fn with_all(folder: &Path, overwrite: bool, check: &dyn Fn(&str, Maker<'_>)) {
     let (one, two) = (ten("double32.root", folder), ten("clusters.root", folder));
     let merging = |append: bool| {
@@ -106,7 +107,7 @@ fn partial(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Outputs that were not allowed to replace files replaced those that others had made after the check.
+/// Regression: outputs that must not replace files replaced files that others had created after the check.
 #[test]
 fn what_others_made_in_the_meantime_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +126,7 @@ fn what_others_made_in_the_meantime_is_not_replaced() {
     });
 }
 
-/// A link to a missing file, which any user can leave in a shared directory, would decide where the output goes.
+/// Any user can create a link to a missing file in a shared directory, and so decide where the output goes.
 #[test]
 fn links_to_what_is_not_there_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A read of a part equals that part of a read of the whole, however it is done.
+//! Reading a part gives the same values as that part of a read of the whole, for all read options.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -85,7 +85,7 @@ fn any_number_of_threads_gives_the_same_arrays() {
     }
 }
 
-/// A source with latency: small requests, several at once.
+/// A source with latency: small requests, several in flight.
 #[derive(Debug)]
 struct Distant(Arc<MemorySource>);
 

@@ -1,4 +1,4 @@
-//! Coalescing: from the ranges that are wanted to the requests that are worth making. Pure.
+//! Merges requested ranges into efficient requests. Pure.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -7,17 +7,17 @@ use bytes::Bytes;
 
 use crate::SourceCost;
 
-/// One request to a source, and which of the wanted ranges it serves.
+/// One request to a source, and the requested ranges that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The bytes to read.
     pub range: Range<u64>,
-    /// Indices into the wanted ranges: each of these lies inside `range`.
+    /// Indexes of the requested ranges in `range`.
     pub members: Vec<usize>,
 }
 
 impl Request {
-    /// The part of this request's answer that belongs to `wanted`, without a copy; `None` if `wanted` is not inside.
+    /// The part of the answer that belongs to `wanted`, without a copy; `None` if `wanted` is not inside `range`.
     #[must_use]
     pub fn slice(&self, answer: &Bytes, wanted: &Range<u64>) -> Option<Bytes> {
         let start = usize::try_from(wanted.start.checked_sub(self.range.start)?).ok()?;
@@ -26,15 +26,15 @@ impl Request {
     }
 }
 
-/// Cuts `ranges` (in any order; duplicates and overlaps are legal) into requests sorted by where they begin.
+/// Merges `ranges` (in any order; duplicates and overlaps are allowed) into requests, sorted by their start.
 ///
-/// - Ranges no further apart than [`SourceCost::largest_gap`] share a request; the gap is read and dropped. Where all such
-///   gaps together are more than [`SourceCost::most_gaps`] allows, only the smallest are read that it does.
+/// - Ranges with gaps up to [`SourceCost::largest_gap`] share a request; the bytes of the gap are dropped. If all such
+///   gaps together exceed [`SourceCost::most_gaps`], only the smallest ones within this limit are read.
 /// - No request is larger than [`SourceCost::largest_request`], unless one of its ranges is.
-/// - A range inside another one costs nothing: both are served by the same request. Ranges that overlap only in part
-///   share a request where the limit allows it; otherwise the common bytes are read twice.
-/// - Every range is a member of exactly one request. An empty range (or an inverted one, which counts as empty) joins a
-///   request that reaches it, or becomes an empty request.
+/// - A range inside another one costs nothing: the same request serves both. Ranges that overlap partly share a request
+///   if the limit allows it; otherwise the common bytes are read twice.
+/// - Every range is a member of exactly one request. An empty range (an inverted one counts as empty) joins a request
+///   that touches it, or becomes an empty request.
 #[must_use]
 pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
     let (mut wanted, empty): (Vec<_>, Vec<_>) = ranges
@@ -42,7 +42,7 @@ pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
         .cloned()
         .enumerate()
         .partition(|(_, range)| !range.is_empty());
-    // Longest first where they begin together, so that a range always comes after any range that contains it.
+    // With equal starts, longer ranges first: a range always follows the ranges that contain it.
     wanted.sort_unstable_by_key(|(index, range)| (range.start, Reverse(range.end), *index));
     let largest_gap = largest_gap(&wanted, cost);
     let mut requests: Vec<Request> = Vec::new();
@@ -64,7 +64,7 @@ pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
     requests
 }
 
-/// The largest gap between sorted ranges such that all gaps up to this size are worth reading.
+/// The largest gap between sorted ranges such that all gaps up to this size may be read.
 fn largest_gap(sorted: &[(usize, Range<u64>)], cost: &SourceCost) -> u64 {
     let mut gaps = Vec::new();
     let mut wanted = 0_u64;
@@ -93,14 +93,14 @@ fn largest_gap(sorted: &[(usize, Range<u64>)], cost: &SourceCost) -> u64 {
     cost.largest_gap
 }
 
-/// Whether `next`, which begins no earlier than `current`, should be read along with it.
+/// Whether `next`, which does not start before `current`, should be read together with it.
 fn joins(current: &Range<u64>, next: &Range<u64>, largest_gap: u64, cost: &SourceCost) -> bool {
     let near = next.start <= current.end.saturating_add(largest_gap);
     next.end <= current.end || (near && next.end - current.start <= cost.largest_request)
 }
 
-/// Makes the empty range at `start` a member of a request that reaches it, or of a new one. Last of all, so that it
-/// neither bridges a gap nor makes one.
+/// Adds the empty range at `start` to a request that touches it, or to a new one. Done last, so that it neither bridges
+/// nor creates a gap.
 fn place_empty(requests: &mut Vec<Request>, index: usize, start: u64) {
     let after = requests.partition_point(|request| request.range.start <= start);
     match after
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn of_gaps_that_are_too_many_the_smallest_are_read() {
-        // 100 wanted bytes of every 101 or 150: half a hundred gaps of 50 are too much, those of 1 are not.
+        // 100 requested bytes of every 101 or 150: fifty gaps of 50 bytes are too much, gaps of 1 byte are not.
         let mut ranges = Vec::new();
         let mut at = 0;
         for n in 0..100 {
@@ -235,7 +235,7 @@ mod tests {
         )
     }
 
-    /// What holds for any wanted ranges: see the documentation of `coalesce`.
+    /// Checks the rules in the documentation of `coalesce`.
     fn check(ranges: &[Range<u64>], cost: &SourceCost) {
         let requests = coalesce(ranges, cost);
         let mut seen = vec![0; ranges.len()];

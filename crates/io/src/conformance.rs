@@ -1,4 +1,4 @@
-//! What every source and every layer must do: a suite that takes a way to make a source from its content.
+//! The rules for every source and layer, as a test suite that gets a function for creating sources.
 
 #![expect(
     clippy::panic,
@@ -15,10 +15,10 @@ use bytes::Bytes;
 
 use crate::{ByteSource, IoError};
 
-/// Makes a source over the given content.
+/// Creates a source with the given content.
 pub type MakeSource<'a> = &'a dyn Fn(Bytes) -> Arc<dyn ByteSource>;
 
-/// Runs the whole suite on the sources that `make` makes.
+/// Runs the whole suite on sources from `make`.
 ///
 /// # Panics
 /// If a source breaks one of the rules.
@@ -93,7 +93,7 @@ fn reads_are_exact(source: &dyn ByteSource, content: &Bytes) {
     );
 }
 
-/// Thousands of ranges in any order, of which some are the same, overlap or are empty; a few hundred of what no source holds.
+/// Thousands of ranges in any order, some of them equal, overlapping or empty; a few hundred are beyond the end.
 fn many_ranges_are_one_read(source: &dyn ByteSource, content: &Bytes) {
     let size = content.len() as u64;
     let count = if size > 100_000 { 300 } else { 3000 };

@@ -1,12 +1,12 @@
-//! What can go wrong when bytes are read.
+//! Errors of reading and writing bytes.
 
 use std::io;
 
-/// An error of a byte source. Every variant names the source, and the offset if there is one.
+/// An error of a source or sink. Every variant names it, and the offset if there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
-    /// There is nothing under that name.
+    /// The file does not exist.
     #[error("no such file: {url}")]
     NotFound {
         /// The source.
@@ -20,13 +20,13 @@ pub enum IoError {
         /// The known part of the reason, after a colon; or nothing.
         why: String,
     },
-    /// It exists and may not be read.
+    /// The file exists but is not readable.
     #[error("permission denied: {url}")]
     PermissionDenied {
         /// The source.
         url: String,
     },
-    /// A server does not let us read it.
+    /// A server refuses to read the file.
     #[error("permission denied: {url}: {why}")]
     Refused {
         /// The source.
@@ -42,7 +42,7 @@ pub enum IoError {
         /// The bucket.
         bucket: String,
     },
-    /// It can be read, and may not be written to.
+    /// The file is not writable.
     #[error(
         "permission denied: cannot write to {url}: change its permissions, or write a new file"
     )]
@@ -61,13 +61,13 @@ pub enum IoError {
         /// The directory.
         folder: String,
     },
-    /// Somebody else is writing to it.
+    /// Another writer is writing to the file.
     #[error("{url} is being written to by another writer")]
     Busy {
         /// The sink.
         url: String,
     },
-    /// Another file has the name of the one that was added to.
+    /// Another file has taken the name of the appended file.
     #[error("{url} was replaced by another file during an append: the appended data are not in it")]
     Replaced {
         /// The sink.
@@ -81,7 +81,7 @@ pub enum IoError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The path names something that has no bytes to read by range.
+    /// The path is not a regular file.
     #[error("not a regular file: {url}: expected a file, found {found}")]
     NotAFile {
         /// The source.
@@ -96,11 +96,11 @@ pub enum IoError {
     OutOfRange {
         /// The source.
         url: String,
-        /// Where the range begins.
+        /// The start of the range.
         offset: u64,
-        /// How many bytes were asked for.
+        /// Number of requested bytes.
         expected: u64,
-        /// How many bytes the source has from there on.
+        /// Number of bytes from there to the end of the source.
         found: u64,
         /// The size of the source.
         size: u64,
@@ -110,25 +110,25 @@ pub enum IoError {
     InvertedRange {
         /// The source.
         url: String,
-        /// Where the range begins.
+        /// The start of the range.
         offset: u64,
-        /// Where it ends.
+        /// The end of the range.
         found: u64,
     },
-    /// The source returned fewer bytes than requested, though its size includes them: it was cut while open, or the
-    /// server stopped sending.
+    /// The source returned fewer bytes than requested, although they are within its size: it was truncated while
+    /// open, or the server stopped sending.
     #[error("short read from {url} at {offset}: expected {expected} bytes, found {found}")]
     ShortRead {
         /// The source.
         url: String,
-        /// Where the read began.
+        /// The start of the read.
         offset: u64,
-        /// How many bytes were asked for.
+        /// Number of requested bytes.
         expected: u64,
-        /// How many came.
+        /// Number of received bytes.
         found: u64,
     },
-    /// Another file has taken the name, or the file was written to, since it was opened.
+    /// Since it was opened, the file was changed or replaced.
     #[error("{url} has changed since it was opened; open it again")]
     Changed {
         /// The source.
@@ -139,20 +139,20 @@ pub enum IoError {
     Read {
         /// The source.
         url: String,
-        /// Where the read began.
+        /// The start of the read.
         offset: u64,
-        /// How many bytes were asked for.
+        /// Number of requested bytes.
         expected: u64,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// Waiting for it was ended.
+    /// Waiting for the source was interrupted.
     #[error("interrupted while waiting for {url}")]
     Interrupted {
         /// The source.
         url: String,
     },
-    /// A server, or the way to it, failed.
+    /// A server or the connection to it failed.
     #[error("cannot read {url}")]
     Remote {
         /// The source.
@@ -160,7 +160,7 @@ pub enum IoError {
         /// The attempts, and the answer of each server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Something has the name of a new file, which is not to replace it.
+    /// The name of a new file exists and must not be replaced.
     #[error("{url} already exists and is not replaced")]
     Exists {
         /// The sink.
@@ -174,7 +174,7 @@ pub enum IoError {
         /// The missing part.
         folder: String,
     },
-    /// The file could not be made, or could not be given its name.
+    /// The file could not be created or renamed.
     #[error("cannot create {url}")]
     Create {
         /// The sink.
@@ -187,9 +187,9 @@ pub enum IoError {
     Write {
         /// The sink.
         url: String,
-        /// Where the write began.
+        /// The start of the write.
         offset: u64,
-        /// How many bytes were to be written.
+        /// Number of bytes to write.
         expected: u64,
         /// The error of the operating system.
         source: io::Error,
@@ -199,24 +199,24 @@ pub enum IoError {
     WriteStream {
         /// The sink.
         url: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The range is longer than this machine can address.
+    /// The range is longer than the address space.
     #[error(
         "range too large for memory in {url} at {offset}: expected at most {expected} bytes, found {found}"
     )]
     TooLarge {
         /// The source.
         url: String,
-        /// Where the range begins.
+        /// The start of the range.
         offset: u64,
-        /// The largest length possible.
+        /// The maximum length.
         expected: u64,
-        /// The length asked for.
+        /// The requested length.
         found: u64,
     },
-    /// A server, or the way to it, failed while a file was written there.
+    /// A server or the connection to it failed while a file was written.
     #[error("cannot write {url}")]
     Sending {
         /// The sink.
@@ -224,7 +224,7 @@ pub enum IoError {
         /// The attempts, and the answer of the server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is not enough space for a file that is sent when it is complete.
+    /// Not enough space for the local copy of a file that is sent when it is complete.
     #[error(
         "not enough space for {url} in {folder}, where it is created before it is sent: {free} bytes are free, but \
          about {needed} bytes are needed (the size of its inputs). Use another directory with the setting \
@@ -235,7 +235,7 @@ pub enum IoError {
         url: String,
         /// The directory.
         folder: String,
-        /// Bytes that it still has.
+        /// Free bytes of the directory.
         free: u64,
         /// Size of the inputs in bytes.
         needed: u64,
@@ -248,22 +248,22 @@ pub enum IoError {
         /// The error of the system or the server.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A server has other bytes than were sent to it.
+    /// The data on a server differ from the sent data.
     #[error("{url} differs from the data that were sent: expected {expected}, found {found}")]
     NotSent {
         /// The sink.
         url: String,
-        /// What should be.
+        /// The expected value.
         expected: String,
-        /// What the server has.
+        /// The value on the server.
         found: String,
     },
-    /// Files are not written there, or not so.
+    /// The location does not support writing, or not in this way.
     #[error("{url}: {why}")]
     NotWritten {
         /// The file to write.
         url: String,
-        /// Why, and what to do.
+        /// The reason, with advice.
         why: &'static str,
     },
     /// A setting is unknown or invalid.
@@ -298,7 +298,7 @@ pub enum IoError {
         url: String,
         /// The missing dependency, and advice.
         why: String,
-        /// Whether something is to be installed.
+        /// Whether installing a package would help.
         is_missing: bool,
     },
     /// A source answered a vector read with the wrong number of buffers.
@@ -308,17 +308,17 @@ pub enum IoError {
     WrongAnswer {
         /// The source.
         url: String,
-        /// Where the first range begins.
+        /// The start of the first range.
         offset: u64,
-        /// How many ranges were asked for.
+        /// Number of requested ranges.
         expected: u64,
-        /// How many buffers came.
+        /// Number of returned buffers.
         found: u64,
     },
 }
 
 impl IoError {
-    /// A stable name of the error, the same in every language.
+    /// The stable kind of the error, equal in every language.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -357,7 +357,7 @@ impl IoError {
         }
     }
 
-    /// The error of opening `url`, classified by the error of the operating system.
+    /// The error for opening `url`, classified by the error of the operating system.
     #[must_use]
     pub fn from_open(url: &str, source: io::Error) -> Self {
         let url = url.to_owned();
@@ -368,7 +368,7 @@ impl IoError {
         }
     }
 
-    /// The source that the error is about.
+    /// The source or sink of the error.
     #[must_use]
     pub fn url(&self) -> &str {
         match self {

@@ -1,5 +1,5 @@
-//! What a fork does not bring along: threads, and what others were about to do with locks. So a lock that processes need which
-//! are forked from this one is held only where no fork happens.
+//! Fork safety. After a fork, threads do not exist in the child, and locks held by other threads stay locked. So locks
+//! that forked processes need are never held during a fork.
 
 #![expect(
     unsafe_code,
@@ -14,18 +14,19 @@ use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
-/// The number of this process among forked ones.
+/// Distinguishes this process from those that it was forked from.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// The process in which something was made.
+/// The process that created an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process(u32);
 
 impl Process {
-    /// This one.
+    /// The current process.
     pub fn this() -> Self {
         static IS_TOLD: OnceLock<bool> = OnceLock::new();
-        // SAFETY: it may be called at any time; the functions lock and unlock, in the thread that forks, what only they lock.
+        // SAFETY: may be called at any time; the handlers only lock and unlock locks of this module, on the forking
+        // thread.
         let told = || unsafe { libc::pthread_atfork(Some(hold), Some(release), Some(begin)) } == 0;
         match IS_TOLD.get_or_init(told) {
             true => Self(FORKS.load(Ordering::Relaxed)),
@@ -33,7 +34,7 @@ impl Process {
         }
     }
 
-    /// Whether it is this one, and not one that this one was forked from.
+    /// Whether this is the current process, and not one of its ancestors.
     pub fn is_this(self) -> bool {
         self == Self::this()
     }
@@ -43,21 +44,21 @@ impl Process {
 static FORK: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// What this thread holds while it forks.
+    /// The lock that this thread holds while it forks.
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// A locked value, while forks wait.
+/// A locked value; forks wait until it is dropped.
 pub struct Locked<'a, T> {
-    // in this order
+    // dropped in this order
     lock: MutexGuard<'a, T>,
     _fork: RwLockReadGuard<'static, ()>,
 }
 
-/// Locks data that are always consistent, also after a panic, for a time short enough for forks to wait. While it is
-/// held, nothing else may be locked by this function.
+/// Locks data that are consistent even after a panic. Forks wait for the lock, so it must be held only briefly. While
+/// it is held, this function must not lock anything else.
 pub fn lock<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
-    Process::this(); // from now on, forks wait
+    Process::this(); // registers the handlers that make forks wait
     let fork = FORK.read().unwrap_or_else(PoisonError::into_inner);
     Locked {
         lock: mutex.lock().unwrap_or_else(PoisonError::into_inner),
@@ -81,7 +82,7 @@ impl<T> DerefMut for Locked<'_, T> {
 
 extern "C" fn hold() {
     let fork = FORK.write().unwrap_or_else(PoisonError::into_inner);
-    // A thread that ends may have it no more.
+    // A thread that is ending may not have this value any more.
     let _ = HELD.try_with(|held| held.replace(Some(fork)));
 }
 
@@ -89,7 +90,7 @@ extern "C" fn release() {
     let _ = HELD.try_with(RefCell::take);
 }
 
-/// Is called in each process that was forked, by its only thread.
+/// Called in each forked process by its only thread.
 extern "C" fn begin() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     release();
@@ -114,7 +115,7 @@ mod tests {
             *number = 0;
         });
         receiver.recv().unwrap();
-        // SAFETY: the child locks, and ends; if it waits for ever, the alarm ends it.
+        // SAFETY: the child only locks and exits; if it waits forever, the alarm ends it.
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -1,28 +1,26 @@
-//! Byte sources, layers over them, the coalescing of ranges, and byte sinks. Knows no file format.
+//! Byte sources, layers over them, coalescing of ranges, and byte sinks. Independent of file formats.
 //!
-//! A [`ByteSource`] is anything with a size whose bytes can be read by range: a local file ([`LocalSource`]), memory
-//! ([`MemorySource`]), a file of a server ([`XrootdSource`], [`HttpSource`]), an object of an object store
-//! ([`ObjectSource`]), or a layer that wraps another source and is one itself
-//! ([`RecordSource`], [`HeldSource`]).
-//! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
-//! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
+//! A [`ByteSource`] has a size and can be read by ranges: a local file ([`LocalSource`]), memory ([`MemorySource`]), a
+//! file on a server ([`XrootdSource`], [`HttpSource`]), an object of an object store ([`ObjectSource`]), or a layer
+//! over another source ([`RecordSource`], [`HeldSource`]). All reads are vector reads: one call of
+//! [`ByteSource::read_ranges`] is one request to the storage. Each source declares in its [`SourceCost`] how requests
+//! should be split; [`coalesce`] splits them.
 //!
-//! A [`ByteSink`] is written by position, and the data appear as a whole: a local file ([`LocalSink`]), which is next
-//! to its name until then ([`TempSibling`]), a file on a server ([`XrootdSink`], [`HttpSink`]), an object of an object
-//! store ([`ObjectSink`]), or memory ([`MemorySink`]).
+//! A [`ByteSink`] is written by position, and the data appear as a whole: a local file ([`LocalSink`]), which has a
+//! temporary name until then ([`TempSibling`]), a file on a server ([`XrootdSink`], [`HttpSink`]), an object of an
+//! object store ([`ObjectSink`]), or memory ([`MemorySink`]).
 //!
-//! # Why the trait is synchronous
+//! # Synchronous interface
 //!
-//! The readers above decompress and decode on threads of their own, so a read that blocks its thread costs nothing that
-//! more threads would not give back, and callers stay free of an async runtime. A source that is asynchronous inside
-//! (HTTP, XRootD) bridges inside `read_ranges`: it starts all the ranges of the call on its own runtime and waits for
-//! them there. Concurrency across calls comes from threads; [`SourceCost::concurrency`] is the recommended number of
-//! concurrent calls.
+//! The readers above decompress and decode on threads of their own. So blocking a thread costs nothing that more
+//! threads would not recover, and callers need no async runtime. An asynchronous source (HTTP, XRootD) starts all
+//! ranges of a call on its own runtime and waits for them in `read_ranges`. Threads provide concurrency across calls;
+//! [`SourceCost::concurrency`] is the recommended number of concurrent calls.
 //!
 //! # Invariants
 //!
-//! - A read returns exactly the requested bytes or an error; a short answer is never handed on.
-//! - Nothing is allocated for a range before the range was compared with the source's size.
+//! - A read returns exactly the requested bytes or an error, never fewer bytes.
+//! - Nothing is allocated for a range before it was checked against the source's size.
 //! - Every source and layer passes the suite in the module `conformance` (feature `conformance`).
 
 #![expect(
@@ -87,5 +85,5 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
-pub use url::{RemoteEntry, is_foreign, is_of_xrootd, local_path, public, scheme};
+pub use url::{RemoteEntry, expand_home, is_foreign, is_of_xrootd, local_path, public, scheme};
 pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

@@ -1,4 +1,4 @@
-//! The names nearest to a misspelt one, for messages.
+//! Suggests similar names for misspelt ones.
 
 /// Suffix of a message about an unknown name: `; did you mean a, b?`, or nothing.
 pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
@@ -8,7 +8,7 @@ pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
-/// The names nearest to a misspelt one, best first.
+/// The names most similar to a misspelt one, best first.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let limit = match name.chars().count() {
         0 | 1 => 0,
@@ -18,7 +18,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
     nearest_within(limit, name, names)
 }
 
-/// The names nearest to a misspelt one, best first, that differ from it in no more than `limit` characters.
+/// The names most similar to a misspelt one that differ in at most `limit` characters, best first.
 pub fn nearest_within<'a>(
     limit: usize,
     name: &str,
@@ -43,7 +43,7 @@ pub fn nearest_within<'a>(
         .collect()
 }
 
-/// The paths that resemble one most, however little: by the whole and by the last part, without regard to case.
+/// The most similar paths without a minimum similarity: compares the whole and the last part, ignoring case.
 pub fn most_alike(
     path: &str,
     paths: impl IntoIterator<Item = String>,
@@ -63,6 +63,6 @@ fn resemblance(wanted: &str, path: &str) -> f64 {
     let last = |path: &str| path.rsplit('/').next().map_or(String::new(), str::to_owned);
     let whole = strsim::normalized_damerau_levenshtein(wanted, path);
     let part = strsim::normalized_damerau_levenshtein(&last(wanted), &last(path));
-    // the whole decides between equal last parts
+    // for equal last parts, the whole decides
     whole.max(part * 0.9 + whole * 0.1)
 }

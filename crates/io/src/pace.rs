@@ -1,4 +1,4 @@
-//! How long a read may take in all.
+//! The total time limit of a read.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
-//! A file as pieces of one size.
+//! Splits a file into pieces of equal size.
 
 use std::ops::Range;
 
-/// The bytes 0 to `size` as ranges of `piece` bytes in their order; the last one may be shorter. None is empty.
+/// The bytes 0 to `size` as consecutive ranges of `piece` bytes; the last one may be shorter, and none is
+/// empty.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Progress of sending: how long a server may take nothing of it.
+//! Progress of uploads: how long a server may receive nothing.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, timeout};
 
-/// Bytes of a piece. They are small, so that something moves on slow ways, too.
+/// Size of a piece in bytes. Pieces are small, so that slow connections show progress, too.
 const PIECE: usize = 64 << 10;
 
-/// How often it is looked whether something moves, in each time that nothing may.
+/// Number of progress checks per allowed silence.
 const LOOKS: u32 = 8;
 
-/// How much of a body was handed to the system.
+/// The progress of sending a body.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress(Arc<AtomicU64>);
 
 impl Progress {
-    /// Bytes that were handed on.
+    /// Number of sent bytes.
     pub fn bytes(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// It is sent again, from its beginning.
+    /// Restarts the count, because the body is sent again.
     pub fn restart(&self) {
         self.0.store(0, Relaxed);
     }
 
-    /// Bytes in pieces, each of which is counted when it is sent.
+    /// Splits a body into pieces, each of which is counted when it is sent.
     pub fn pieces(&self, mut bytes: Bytes) -> impl Iterator<Item = Bytes> + use<> {
         let own = self.clone();
         std::iter::from_fn(move || {
@@ -39,9 +39,9 @@ impl Progress {
         })
     }
 
-    /// Waits for the answer to a body of `size` bytes. None if nothing moves for `patience`; until the first byte does, for
-    /// `connecting` more. The system holds the last bytes for a while after it was handed them: for these, and for what the
-    /// server does with the whole, there is as much time more as sending has taken.
+    /// Waits for the answer to a body of `size` bytes. `None` if nothing is sent for `patience`; until the first byte,
+    /// `connecting` is added. The system buffers the last bytes for a while, and the server needs time to process the
+    /// whole body, so the wait after the last byte is extended by the duration of sending.
     pub async fn wait<T>(
         &self,
         size: u64,

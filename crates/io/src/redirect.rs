@@ -1,8 +1,8 @@
-//! Where redirects lead to: one rule for HTTP servers and object stores.
+//! Targets of redirects: one rule for HTTP servers and object stores.
 
 use reqwest::Url;
 
-/// Why a redirect is not followed.
+/// The reason why a redirect is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Its target is not an HTTP URL.

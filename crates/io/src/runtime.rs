@@ -1,4 +1,4 @@
-//! The runtime on which asynchronous sources do their work, one for the process, and how to end waiting for it.
+//! The runtime of asynchronous sources, one per process, and interruption of waiting.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -11,13 +11,13 @@ use tokio::time::{Instant, interval_at};
 use crate::IoError;
 use crate::together::is_stopped;
 
-/// Threads that wait for sockets; their data are decoded elsewhere.
+/// Number of threads that wait for sockets; other threads decode the data.
 const THREADS: usize = 2;
 
 /// Interval for checking whether to continue.
 pub const PULSE: Duration = Duration::from_millis(100);
 
-/// After a fork its threads are gone.
+/// Created again after a fork, because its threads do not exist in the child.
 static RUNTIME: PerProcess<Arc<Runtime>> = PerProcess::new();
 
 /// Timeout for cleaning up, if the server does not answer any more.
@@ -25,9 +25,9 @@ const CLEARING_UP: Duration = Duration::from_secs(3);
 
 static GOES_ON: RwLock<Vec<fn() -> bool>> = RwLock::new(Vec::new());
 
-/// From now on, threads that wait for servers call this ten times per second to check whether to continue; if not,
-/// their waiting fails as interrupted. Several functions may be registered, such as Python's and the program's that
-/// runs in it: each can end the waiting.
+/// Registers a function that threads waiting for servers call ten times per second. If it returns false, their waiting
+/// fails as interrupted. Several functions may be registered, such as Python's and that of the embedding program: each
+/// can interrupt the waiting.
 pub fn while_waiting(goes_on: fn() -> bool) {
     let mut asked = GOES_ON.write().unwrap_or_else(PoisonError::into_inner);
     asked.push(goes_on);
@@ -35,7 +35,7 @@ pub fn while_waiting(goes_on: fn() -> bool) {
 
 /// Whether all functions allow waiting to continue.
 pub fn goes_on() -> bool {
-    // not while it is locked: the function may have to wait for others
+    // called without the lock: the functions may have to wait for other threads
     let asked = GOES_ON
         .read()
         .unwrap_or_else(PoisonError::into_inner)
@@ -43,7 +43,7 @@ pub fn goes_on() -> bool {
     asked.iter().all(|goes_on| goes_on())
 }
 
-/// Does asynchronous work for a source, and waits for it.
+/// Runs asynchronous work for a source and waits for it.
 ///
 /// # Errors
 /// If the system cannot start threads, or the waiting is interrupted.
@@ -67,7 +67,7 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
     })
 }
 
-/// Does asynchronous cleaning up, which only its timeout ends.
+/// Runs asynchronous cleanup, limited only by its timeout.
 pub(crate) fn clear_up(work: impl Future<Output = ()>) {
     if let Ok(runtime) = runtime() {
         // the cleanup can do nothing if it takes longer
@@ -80,7 +80,7 @@ pub(crate) fn process() -> u32 {
     std::process::id()
 }
 
-/// Something that a process makes once and shares, and that is of no use to its children.
+/// A value that a process creates once and shares; child processes create their own.
 pub(crate) struct PerProcess<T>(Mutex<Option<(u32, T)>>);
 
 impl<T: Clone> PerProcess<T> {
@@ -88,8 +88,8 @@ impl<T: Clone> PerProcess<T> {
         Self(Mutex::new(None))
     }
 
-    /// The runtime of this process, created at first use. The parent's is forgotten: to drop it would wait for threads
-    /// that a fork has not brought along, or close connections that are the parent's.
+    /// The value of this process, created at first use. A parent's value is leaked: dropping it would wait for threads
+    /// that do not exist after the fork, or close the parent's connections.
     pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*shared {
@@ -103,14 +103,14 @@ impl<T: Clone> PerProcess<T> {
     }
 }
 
-/// What a process makes once for each way in which servers are asked, and shares; with very many of them, some are
-/// created again.
+/// Values that a process shares between all users with the same settings. If there are very many, some are created
+/// again.
 pub(crate) struct PerSettings<K, V>(PerProcess<Arc<Pairs<K, V>>>);
 
 type Pairs<K, V> = Mutex<Vec<(K, V)>>;
 
 impl<K: PartialEq + Clone, V: Clone> PerSettings<K, V> {
-    /// Most that are remembered.
+    /// Maximum number of stored values.
     const MOST: usize = 64;
 
     pub const fn new() -> Self {

@@ -1,9 +1,9 @@
-//! Settings of how servers are asked: by argument, by environment, and by a file.
+//! Settings for servers: from arguments, the environment, and a settings file.
 //!
-//! A setting is a name and a string. It is searched, in this order, among the settings given for one file, the settings
-//! of the process ([`set_for_all`]), in the variable `FEMTOBARN_<NAME>`, in the section of the settings file whose
-//! title is the longest prefix of the URL, and at the top of that file. The file is given by `FEMTOBARN_CONFIG`, or it
-//! is `femtobarn/config.toml` in the user's directory for settings (`XDG_CONFIG_HOME`, `~/.config`).
+//! A setting is a name and a string. It is looked up in this order: the settings of one file, the settings of the
+//! process ([`set_for_all`]), the environment variable `FEMTOBARN_<NAME>`, the section of the settings file whose title
+//! is the longest prefix of the URL, and the top of that file. The file is given by `FEMTOBARN_CONFIG`; the default is
+//! `femtobarn/config.toml` in the user's configuration directory (`XDG_CONFIG_HOME`, `~/.config`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -119,10 +119,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The settings that must not be shown to others.
+/// The settings that are secret.
 pub const SECRET_SETTINGS: &[&str] = &["bearer_token", "secret_access_key", "session_token"];
 
-/// The settings that apply to any handler; all others are of the protocols that are known here.
+/// The settings that apply to all handlers; the others are for built-in protocols only.
 pub const SETTINGS_FOR_ALL: &[&str] = &[
     "handler",
     "concurrency",
@@ -145,35 +145,35 @@ const ABOVE_ZERO: &[&str] = &[
     "largest_vector",
 ];
 
-/// Bytes a second: with 128 requests at once, less than what any line brings that can be worked with.
+/// Bytes per second; with 128 concurrent requests, less than any usable connection.
 const LEAST_RATE: u64 = 100;
 
 /// Prefix of environment variables for settings.
 const PREFIX: &str = "FEMTOBARN_";
 
-/// The name of options that only the registered function ([`read_foreign_with`](crate::read_foreign_with)) understands.
-/// Nobody reads it in the environment or in a file.
+/// The name of options that only the registered function ([`read_foreign_with`](crate::read_foreign_with)) interprets.
+/// They are never read from the environment or a file.
 pub const STORAGE_OPTIONS: &str = "storage_options";
 
-/// Limits of asking; the settings with these names have these values.
+/// Limits for requests to servers; the fields have the names of the settings.
 pub(crate) struct Limits {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
     pub longest_wait: Duration,
-    /// Bytes a second.
+    /// Bytes per second.
     pub least_rate: u64,
     pub total_timeout: Duration,
     pub most_redirects: usize,
     pub most_retries: usize,
 }
 
-/// Those that hold for all files of the process, if they are not given for one.
+/// Settings for all files of the process, unless a file has its own.
 static OF_PROCESS: RwLock<BTreeMap<String, String>> = RwLock::new(BTreeMap::new());
 
-/// From now on, these hold for all files of the process for which nothing else is given.
+/// Sets settings for all files of the process that do not have their own.
 ///
 /// # Errors
-/// If a name is none of [`SETTINGS`].
+/// If a name is not in [`SETTINGS`].
 pub fn set_for_all(given: BTreeMap<String, String>) -> Result<(), IoError> {
     for name in given.keys() {
         check_name(name, "all files")?;
@@ -189,7 +189,7 @@ pub struct Settings {
     url: String,
 }
 
-/// Values may be secrets.
+/// Does not print values, which may be secrets.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.given.keys()).finish()
@@ -197,10 +197,10 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// The settings for a URL, some of them given.
+    /// The settings for a URL, with given ones.
     ///
     /// # Errors
-    /// If a name is none of [`SETTINGS`], and femtobarn itself reads the URL. Names that others are to understand are theirs.
+    /// If a name is not in [`SETTINGS`] and femtobarn itself reads the URL. Other handlers check their own names.
     pub fn new(url: &str, given: BTreeMap<String, String>) -> Result<Self, IoError> {
         let settings = Self {
             given: Arc::new(given),
@@ -225,7 +225,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether the registered function should read remote files, whatever their scheme.
+    /// Whether the registered function should read remote files of any scheme.
     pub(crate) fn is_foreign(&self) -> Result<bool, IoError> {
         let parse = |text: &str| match text {
             "femtobarn" => Some(false),
@@ -242,14 +242,14 @@ impl Settings {
         self.given.get(STORAGE_OPTIONS).map(String::as_str)
     }
 
-    /// The settings for a URL, some of them given, as written in tests.
+    /// The settings for a URL with given ones, in the form that tests use.
     #[cfg(test)]
     pub(crate) fn with(url: &str, given: &[(&str, &str)]) -> Result<Self, IoError> {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self::new(url, given.iter().map(pair).collect())
     }
 
-    /// The settings for a URL, none of them given.
+    /// The settings for a URL without given ones.
     #[must_use]
     pub fn of(url: &str) -> Self {
         Self {
@@ -258,10 +258,10 @@ impl Settings {
         }
     }
 
-    /// The value of a setting; none if it is not set.
+    /// The value of a setting; `None` if it is not set.
     ///
     /// # Errors
-    /// If the file of settings is none.
+    /// If the settings file is invalid.
     pub fn text(&self, name: &str) -> Result<Option<String>, IoError> {
         if let Some(given) = self.given.get(name) {
             return Ok(Some(given.clone()));
@@ -279,10 +279,10 @@ impl Settings {
         Ok(file()?.text(&self.url, name))
     }
 
-    /// Where a setting is set, for messages; none if it is not set.
+    /// Where a setting is set, for messages; `None` if it is not set.
     ///
     /// # Errors
-    /// If the file of settings is none.
+    /// If the settings file is invalid.
     pub fn place(&self, name: &str) -> Result<Option<String>, IoError> {
         if self.given.contains_key(name) {
             return Ok(Some("given".to_owned()));
@@ -295,10 +295,10 @@ impl Settings {
         Ok(found.map(|_| "the file of settings".to_owned()))
     }
 
-    /// A setting that is a number, or whatever else is written in one word.
+    /// A setting with a number or another value without spaces.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the value is invalid.
     pub fn number<T: FromStr + Default + PartialEq>(
         &self,
         name: &'static str,
@@ -306,28 +306,28 @@ impl Settings {
         self.parsed(name, "a number", |text| text.parse().ok())
     }
 
-    /// A setting that is a number of bytes, as `16 MiB`, `16M` or `16777216`.
+    /// A setting with a number of bytes, such as `16 MiB`, `16M` or `16777216`.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the value is invalid.
     pub fn bytes(&self, name: &'static str) -> Result<Option<u64>, IoError> {
         self.parsed(name, "a number of bytes, e.g. 16 MiB", parse_bytes)
     }
 
-    /// A setting that is a number of seconds.
+    /// A setting with a number of seconds.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the value is invalid.
     pub fn seconds(&self, name: &'static str) -> Result<Option<Duration>, IoError> {
         self.parsed(name, "a number of seconds", |text| {
             Duration::try_from_secs_f64(text.parse().ok()?).ok()
         })
     }
 
-    /// A setting that is true or false.
+    /// A boolean setting.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the value is invalid.
     pub fn flag(&self, name: &'static str) -> Result<bool, IoError> {
         let found = self.parsed(name, "true or false", |text| {
             match text.to_lowercase().as_str() {
@@ -339,10 +339,10 @@ impl Settings {
         Ok(found.unwrap_or_default())
     }
 
-    /// The limits of asking, which are the same for all protocols.
+    /// The limits for requests, which are the same for all protocols.
     ///
     /// # Errors
-    /// If one is nonsense, or a variable is misspelt.
+    /// If a value is invalid, or an environment variable is misspelt.
     pub(crate) fn limits(&self) -> Result<Limits, IoError> {
         self.check_environment()?;
         let seconds = |name, usual| {
@@ -361,16 +361,16 @@ impl Settings {
         })
     }
 
-    /// The costs of a source, overridden by settings.
+    /// The costs of a source with overrides from settings.
     ///
     /// # Errors
-    /// If one is nonsense, or a variable is misspelt.
+    /// If a value is invalid, or an environment variable is misspelt.
     pub fn cost(&self, own: SourceCost) -> Result<SourceCost, IoError> {
         self.check_environment()?;
         let bytes = |name, own: u64| Ok::<_, IoError>(self.bytes(name)?.unwrap_or(own));
         Ok(SourceCost {
             largest_gap: bytes("largest_gap", own.largest_gap)?,
-            // a given gap setting is followed
+            // an explicit gap setting has no total limit
             most_gaps: match self.bytes("largest_gap")? {
                 Some(_) => None,
                 None => own.most_gaps,
@@ -383,10 +383,10 @@ impl Settings {
         })
     }
 
-    /// The bearer token that is set.
+    /// The bearer token from the settings.
     ///
     /// # Errors
-    /// If it is none: no server is sent what cannot be in the head of a request.
+    /// If the value is invalid: characters that HTTP headers do not allow are never sent.
     pub(crate) fn token(&self) -> Result<Option<Token>, IoError> {
         let Some(text) = self.text("bearer_token")? else {
             return Ok(None);
@@ -401,16 +401,16 @@ impl Settings {
         }
     }
 
-    /// Where a file is made that a server gets as a whole.
+    /// The directory for local copies of files that are sent as a whole.
     ///
     /// # Errors
-    /// If the file of settings is none.
+    /// If the settings file is invalid.
     pub fn spool_folder(&self) -> Result<PathBuf, IoError> {
         let named = self.text("spool_folder")?;
         Ok(named.map_or_else(std::env::temp_dir, PathBuf::from))
     }
 
-    /// Insists that no variable was meant to say a setting, and does not.
+    /// Checks that no environment variable is a misspelt setting.
     fn check_environment(&self) -> Result<(), IoError> {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let Some((name, meant)) = misspelt(names) else {
@@ -460,12 +460,12 @@ fn check_name(name: &str, place: &str) -> Result<(), IoError> {
     Err(IoError::Setting { url, what })
 }
 
-/// The variable of a setting.
+/// The environment variable of a setting.
 fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }
 
-/// The setting with a similar name: with two slips, of a short one with one.
+/// The setting with a similar name: at most two mistakes, or one in a short name.
 fn nearest(name: &str) -> Option<&'static str> {
     let names = |most: usize, short: bool| {
         let names = SETTINGS.iter().map(|(known, _)| *known);
@@ -479,7 +479,7 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(known, _)| *known)
 }
 
-/// The first variable whose name is similar to a setting, and the setting. Other variables may belong to other
+/// The first variable whose name is similar to a setting, and the setting. Dissimilar variables may belong to other
 /// programs.
 fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static str)> {
     let mut found = variables.filter_map(|variable| {
@@ -491,12 +491,12 @@ fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static
     found.next()
 }
 
-/// The file of settings.
+/// The settings file.
 #[derive(Debug, Default)]
 struct SettingsFile {
-    /// At its top.
+    /// The settings at the top.
     top: BTreeMap<String, String>,
-    /// For URLs with a prefix.
+    /// The settings in sections, by URL prefix.
     parts: Vec<(String, BTreeMap<String, String>)>,
 }
 
@@ -537,7 +537,7 @@ impl SettingsFile {
                 }
             }
         }
-        // the longest beginning first
+        // longest prefix first
         out.parts
             .sort_by_key(|(start, _)| std::cmp::Reverse(start.len()));
         Ok(out)
@@ -561,8 +561,8 @@ fn on_one_line(error: &toml::de::Error, text: &str) -> String {
     format!("line {line}: {}", error.message())
 }
 
-/// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in lower case,
-/// without the default port, and paths of XRootD after one slash.
+/// Normalizes a URL or a prefix of one: schemes and servers in lower case, without the default port, and XRootD paths
+/// after a single slash.
 fn comparable(url: &str) -> String {
     let Some((_, rest)) = url.split_once("://").filter(|_| !is_foreign(url)) else {
         return url.to_owned();
@@ -583,8 +583,8 @@ fn comparable(url: &str) -> String {
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix(usual).unwrap_or(&host);
     let path = match path {
-        // a server, port or bucket ends there: settings of one server must not apply to another whose name begins like
-        // it
+        // the server, port or bucket ends here: settings of one server must not apply to another whose name has the
+        // same prefix
         "" if !host.is_empty() => "/".to_owned(),
         path if path.starts_with('?') => format!("/{path}"),
         path if path.starts_with('/') && scheme.starts_with("root") => {
@@ -595,7 +595,7 @@ fn comparable(url: &str) -> String {
     format!("{scheme}://{user}{host}{path}")
 }
 
-/// The file of settings of this process, read once. An invalid file is reported at each use.
+/// The settings file of this process, read once. An invalid file is reported at each use.
 fn file() -> Result<&'static SettingsFile, IoError> {
     static FILE: OnceLock<Result<SettingsFile, (String, String)>> = OnceLock::new();
     let read = || {
@@ -654,7 +654,7 @@ mod tests {
         }
     }
 
-    /// What was compared was the text, so that one slash less left the settings out.
+    /// Regression: strings were compared, so settings with another number of slashes were ignored.
     #[test]
     fn the_same_url_has_the_same_settings_however_it_is_written() {
         for (start, fits, fits_not) in [
@@ -691,7 +691,7 @@ mod tests {
                 &["s3://b/k", "S3://b/k"],
                 &["s3a://b/k", "s3://b2/k"],
             ),
-            // a token for one server went to others whose names begin like its
+            // regression: a token for one server was sent to others whose names have the same prefix
             (
                 "https://cern.ch",
                 &[
@@ -760,7 +760,7 @@ mod tests {
                 .contains("largest_gap")
         );
         assert!(!format!("{settings:?}").contains('8'));
-        // also of those that a protocol does not heed
+        // also for settings that a protocol does not use
         let flag = Settings::with("https://h/f", &[("checksums", "maybe")]).unwrap_err();
         assert!(flag.to_string().contains("true or false"), "{flag}");
     }
@@ -776,7 +776,8 @@ mod tests {
         ] {
             assert_eq!(misspelt(name), Some((name.to_owned(), meant)));
         }
-        // settings, what else femtobarn and its tests heed, what machines set for programs, and others' variables
+        // settings, variables that femtobarn and its tests use, common variables of machines, and variables of other
+        // programs
         let settings = SETTINGS.iter().map(|(name, _)| variable(name));
         let others = [
             "CONFIG",
@@ -820,7 +821,7 @@ mod tests {
             );
             found("1").unwrap();
         }
-        // these have a meaning
+        // zero is allowed for these
         let none = [("longest_wait", "0"), ("most_retries", "0")];
         let settings = Settings::with("https://h/f", &none).unwrap();
         assert!(settings.limits().unwrap().longest_wait.is_zero());

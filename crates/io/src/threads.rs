@@ -1,4 +1,4 @@
-//! Tasks on several threads.
+//! Runs tasks on several threads.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -7,10 +7,10 @@ use crate::{IoError, PULSE, Together, goes_on};
 
 /// An error that may be an interruption.
 pub trait MayInterrupt {
-    /// Whether it is one.
+    /// Whether the error is an interruption.
     fn is_interruption(&self) -> bool;
 
-    /// One of work that the caller does not want any more.
+    /// The error for work that the caller has stopped.
     fn interruption() -> Self;
 }
 
@@ -25,12 +25,12 @@ impl MayInterrupt for IoError {
     }
 }
 
-/// Does tasks, on a thread for each worker, the first of which is the caller's; their results come in order. When one is
-/// interrupted, those that wait for servers end as well. The caller's thread asks [`goes_on`] between its tasks: Python
-/// handles signals on its main thread.
+/// Runs tasks, with one thread per worker, the first of which is the caller's; the results are in order. If one is
+/// interrupted, others that wait for servers stop as well. The caller's thread calls [`goes_on`] between its tasks,
+/// because Python handles signals on its main thread.
 ///
 /// # Errors
-/// That of the first task that fails.
+/// The error of the first task that fails.
 pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
     workers: &mut [W],
     tasks: Vec<T>,
@@ -57,7 +57,7 @@ pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
                 if error.is_interruption() {
                     together.stop();
                 }
-                // earlier ones were taken before
+                // earlier tasks were taken before
                 while next().is_some() {}
             }
             own.push((at, result));

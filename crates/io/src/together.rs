@@ -1,4 +1,4 @@
-//! Threads that read for the same purpose, and end together.
+//! Groups of threads that work for the same caller and stop together.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 thread_local! {
-    /// What the thread does at the moment, and what that is a part of.
+    /// The work of the current thread, and the work that contains it.
     static DOES: RefCell<Together> = const { RefCell::new(Together::nothing()) };
 }
 
-/// Whether all work in the background is to end.
+/// Whether all background work must stop.
 static BACKGROUND_ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Work of several threads. Once it is stopped, threads that wait for servers end as interrupted: a signal is noticed
-/// by one thread only, and others would wait for as long as a server may take.
+/// The work of several threads. When it is stopped, threads that wait for servers fail as interrupted: only one
+/// thread receives a signal, and others would wait until a server's timeout.
 #[derive(Debug, Clone)]
 pub struct Together {
     parts: Vec<Arc<AtomicBool>>,
@@ -29,7 +29,7 @@ impl Together {
         }
     }
 
-    /// Work that is a part of what this thread does.
+    /// New work that is part of the current thread's work.
     #[must_use]
     pub fn of_this_thread() -> Self {
         let mut own = DOES.with_borrow(Clone::clone);
@@ -37,8 +37,8 @@ impl Together {
         own
     }
 
-    /// The same, for threads that no caller waits for: the registered functions may be gone before they end, so only
-    /// their owner stops them.
+    /// New work on threads that no caller waits for. The registered functions may be gone before it ends, so only its
+    /// owner can stop it.
     #[must_use]
     pub fn in_background() -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Together {
         }
     }
 
-    /// Does some of the work.
+    /// Runs a part of the work on the current thread.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = DOES.replace(self.clone());
         let done = work();
@@ -55,7 +55,7 @@ impl Together {
         done
     }
 
-    /// Ends it.
+    /// Stops the work.
     pub fn stop(&self) {
         if let Some(own) = self.parts.last() {
             own.store(true, Relaxed);
@@ -63,7 +63,7 @@ impl Together {
     }
 }
 
-/// Whether what this thread does was stopped.
+/// Whether the work of this thread was stopped.
 pub fn is_stopped() -> bool {
     DOES.with_borrow(|does| {
         does.parts.iter().any(|part| part.load(Relaxed))
@@ -76,7 +76,7 @@ pub fn is_in_background() -> bool {
     DOES.with_borrow(|does| does.is_in_background)
 }
 
-/// Stops all that is done in the background, from now on: the process ends.
+/// Stops all background work for good, because the process ends.
 pub fn end_background() {
     BACKGROUND_ENDS.store(true, SeqCst);
 }
@@ -92,7 +92,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 together.work(|| {
-                    // a part of the work ends with the whole
+                    // a part ends with the whole
                     let part = Together::of_this_thread();
                     part.work(|| wait_for("u", std::future::pending::<()>()))
                 })

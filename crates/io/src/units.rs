@@ -1,4 +1,4 @@
-//! Numbers of bytes as people write and read them.
+//! Formats and parses numbers of bytes and other quantities.
 
 const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
@@ -19,8 +19,8 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.*} {unit}", decimals(value))
 }
 
-/// A number of bytes from a string such as `128MiB`, `1.5 GB`, `2k` or `1000`: powers of 1000, or of 1024 with an `i`.
-/// None if the string is invalid, or more than 2⁶³ bytes.
+/// Parses a number of bytes such as `128MiB`, `1.5 GB`, `2k` or `1000`: powers of 1000, or of 1024 with an `i`. `None`
+/// if the string is invalid, or the number exceeds 2⁶³.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -45,7 +45,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     (bytes.is_finite() && (0.0..=9.3e18).contains(&bytes)).then_some(bytes as u64)
 }
 
-/// What follows a decimal exponent, as `e3` or `e-2`, and the exponent.
+/// Splits off a decimal exponent, such as `e3` or `e-2`.
 fn exponent(text: &str) -> (&str, &str) {
     let signed = text
         .strip_prefix('e')

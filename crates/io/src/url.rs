@@ -1,17 +1,17 @@
-//! URLs: their schemes, the protocol of each, and the parts that may be shown. Pure.
+//! URLs: schemes, protocols, and removal of secrets. Pure.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
 
 use femtobarn_xrootd::without_password;
 
-/// The protocol that reads files of a scheme.
+/// The protocol for a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Xrootd,
     Http,
     Object(Store),
-    /// By a registered function: see [`read_foreign_with`](crate::read_foreign_with).
+    /// Another protocol, read by a registered function: see [`read_foreign_with`](crate::read_foreign_with).
     Foreign,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Store {
     Azure,
 }
 
-/// All schemes that are known here; files of this machine aside.
+/// All built-in schemes except local files.
 const SCHEMES: [(&[&str], Protocol); 5] = [
     (&["root", "roots", "xroot", "xroots"], Protocol::Xrootd),
     (&["http", "https", "dav", "davs"], Protocol::Http),
@@ -35,8 +35,8 @@ const SCHEMES: [(&[&str], Protocol); 5] = [
     ),
 ];
 
-/// The scheme of a URL, in small letters, if it is one. Of a chain (`simplecache::https://…`) it is all in front of the first
-/// `://`.
+/// The scheme of a URL in lower case, if the string is a URL. For a chain (`simplecache::https://…`), everything before
+/// the first `://`.
 #[must_use]
 pub fn scheme(text: &str) -> Option<String> {
     let (schemes, _) = text.split_once("://")?;
@@ -51,7 +51,7 @@ pub fn scheme(text: &str) -> Option<String> {
     are_schemes.then(|| schemes.to_ascii_lowercase())
 }
 
-/// The protocol of a URL; none for local files, and for strings that are not URLs.
+/// The protocol of a URL; `None` for local files and for strings that are not URLs.
 pub(crate) fn protocol(url: &str) -> Option<Protocol> {
     let scheme = scheme(url).filter(|scheme| scheme != "file")?;
     let known = SCHEMES
@@ -60,20 +60,19 @@ pub(crate) fn protocol(url: &str) -> Option<Protocol> {
     Some(known.map_or(Protocol::Foreign, |(_, protocol)| *protocol))
 }
 
-/// Whether a URL is none of this machine and of the protocols that are known here: a file system of a registered
-/// function, or a chain of such.
+/// Whether the URL has a scheme that femtobarn does not implement: a file system of a registered function, or a chain.
 #[must_use]
 pub fn is_foreign(url: &str) -> bool {
     protocol(url) == Some(Protocol::Foreign)
 }
 
-/// Whether a URL is one of XRootD.
+/// Whether a URL is an XRootD URL.
 #[must_use]
 pub fn is_of_xrootd(url: &str) -> bool {
     protocol(url) == Some(Protocol::Xrootd)
 }
 
-/// A URL without what may be secret in it: the part for the server, and a password. A path is itself.
+/// A URL without secrets: without its query and password. A path is unchanged.
 #[must_use]
 pub fn public(url: &str) -> String {
     match is_foreign(url) {
@@ -86,13 +85,13 @@ pub fn public(url: &str) -> String {
     }
 }
 
-/// The same of a part of a chain.
+/// The same for one part of a chain.
 fn public_link(url: &str) -> String {
     match url.split_once("://") {
         None => url.to_owned(),
-        // a question mark is a part of a path
+        // in a path, a question mark is an ordinary character
         Some(("file", _)) => url.to_owned(),
-        // the part after the colon is not a password there, but the repository
+        // the part after the colon is the repository, not a password
         Some(("github", _)) => url.split('?').next().unwrap_or_default().to_owned(),
         Some(_) => without_password(url),
     }
@@ -111,11 +110,12 @@ pub struct RemoteEntry {
     pub modified: Option<SystemTime>,
 }
 
-/// The path of a local file: a `file:` URL without its scheme and percent-encoding, and any other string unchanged.
+/// The path of a local file. The scheme and percent-encoding of a `file:` URL are removed, and a leading `~` is
+/// replaced by the home directory.
 #[must_use]
 pub fn local_path(text: &str) -> Cow<'_, str> {
     let Some((scheme, path)) = text.split_once("://") else {
-        return Cow::Borrowed(text);
+        return expand_home(text);
     };
     match scheme.eq_ignore_ascii_case("file") {
         true => Cow::Owned(decoded(path)),
@@ -123,7 +123,18 @@ pub fn local_path(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name without its percent signs. One that is none of an encoding stays, as servers that encode nothing send it.
+/// A path with a leading `~` replaced by the home directory.
+#[must_use]
+pub fn expand_home(path: &str) -> Cow<'_, str> {
+    match (path.strip_prefix('~'), std::env::var("HOME")) {
+        (Some(rest), Ok(home)) if rest.is_empty() || rest.starts_with('/') => {
+            Cow::Owned(format!("{home}{rest}"))
+        }
+        _ => Cow::Borrowed(path),
+    }
+}
+
+/// Decodes percent-encoding. Invalid sequences are kept, for servers that do not encode.
 pub(crate) fn decoded(name: &str) -> String {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
@@ -158,12 +169,12 @@ mod tests {
                 "zip://a.root::https://me@h/f.zip::simplecache",
             ),
             ("root://[::1]//f?x", "root://[::1]//f"),
-            // passwords that are not encoded as they must be
+            // passwords without the required encoding
             ("https://me:pa/ss@h/f?x", "https://me@h/f"),
             ("https://me:pa?ss@h/f", "https://me@h/f"),
             ("https://me:p#a/s?s@h:80/f@g", "https://me@h:80/f@g"),
             ("root://me:/secret@h//f", "root://me@h//f"),
-            // these have none
+            // without a password
             (
                 "root://h:1094//eos/me@cern/f",
                 "root://h:1094//eos/me@cern/f",

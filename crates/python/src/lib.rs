@@ -76,7 +76,13 @@ mod _core {
         femtobarn::url::is_remote(url)
     }
 
-    /// Returns the path of a local file, also from a `file:` URL.
+    /// Returns the URL of an event store as a program in another directory gives it.
+    #[pyfunction]
+    fn absolute_store(url: &str) -> String {
+        femtobarn::events::absolute(url)
+    }
+
+    /// Returns the path of a local file, also from a `file:` URL, with its home directory instead of `~`.
     #[pyfunction]
     fn local_path(text: &str) -> String {
         femtobarn::io::local_path(text).into_owned()
@@ -94,10 +100,34 @@ mod _core {
         femtobarn::kinds::kind(kind).exit
     }
 
+    /// Whether errors of a kind concern a whole event store.
+    #[pyfunction]
+    fn is_of_store(kind: &str) -> bool {
+        femtobarn::kinds::is_of_store(kind)
+    }
+
     /// Converts a name to a valid name of a C++ class.
     #[pyfunction]
     fn identifier(name: &str) -> String {
         femtobarn::products::identifier(name)
+    }
+
+    /// Returns the name of a C++ type in the keys of products.
+    #[pyfunction]
+    fn type_name(name: &str) -> PyResult<String> {
+        femtobarn::products::type_name(name).map_err(crate::error::to_python)
+    }
+
+    /// Whether a string has wildcards.
+    #[pyfunction]
+    fn is_pattern(text: &str) -> bool {
+        femtobarn::is_pattern(text)
+    }
+
+    /// Whether a string matches a pattern with `*`, `?` and `[a-c]`.
+    #[pyfunction]
+    fn matches(pattern: &str, text: &str) -> bool {
+        femtobarn::matches(pattern, text)
     }
 
     /// Parses a size in bytes such as "1.5 MB"; None if the string is invalid.

@@ -230,9 +230,9 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
                 Err(ConnectionError::Refused(error)) => {
                     return Err(self.client.refused(&address, doing, error));
                 }
-                Err(trouble) => {
+                Err(error) => {
                     again.broken(&address, queue);
-                    said.note(&address, trouble.to_string());
+                    said.note(&address, error.to_string());
                 }
             }
         }
@@ -268,7 +268,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
                     false => Ok(()),
                 }
             }
-            Err(trouble) => Err(trouble.to_string()),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -379,7 +379,7 @@ impl<'a, E: From<RedisError>> Flow<'a, E> {
                         }
                     }
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
         }
         connection.take(|reply| match reply {

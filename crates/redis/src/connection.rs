@@ -179,7 +179,7 @@ impl Connection {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
             let sent = self.way.write(rest);
-            self.sent += sent.map_err(|trouble| self.explained(trouble))?;
+            self.sent += sent.map_err(|error| self.explained(error))?;
             self.moved = Instant::now();
         }
         self.out.clear();
@@ -188,16 +188,16 @@ impl Connection {
             self.out = Vec::new();
         }
         let flushed = self.way.flush();
-        flushed.map_err(|trouble| self.explained(trouble))
+        flushed.map_err(|error| self.explained(error))
     }
 
     /// Adds the likely reason to the error of a connection that ended before anything was received.
-    fn explained(&self, trouble: ConnectionError) -> ConnectionError {
-        match (trouble, self.silence) {
+    fn explained(&self, error: ConnectionError) -> ConnectionError {
+        match (error, self.silence) {
             (ConnectionError::Broken(why), Some(silence)) if !why.starts_with("TLS") => {
                 ConnectionError::Broken(format!("{why}, before it has answered: {silence}"))
             }
-            (trouble, _) => trouble,
+            (error, _) => error,
         }
     }
 
@@ -212,7 +212,7 @@ impl Connection {
                 )),
                 read => read,
             };
-            self.end += read.map_err(|trouble| self.explained(trouble))?;
+            self.end += read.map_err(|error| self.explained(error))?;
             self.moved = Instant::now();
             self.silence = None;
         }
@@ -304,7 +304,7 @@ impl Transport {
             match written {
                 Ok(0) => return Err(ConnectionError::Broken("the server accepts no data".into())),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                written => return written.map_err(trouble),
+                written => return written.map_err(error),
             }
         }
     }
@@ -312,7 +312,7 @@ impl Transport {
     fn flush(&mut self) -> Result<(), ConnectionError> {
         match self {
             Self::Plain(_) => Ok(()),
-            Self::Tls(stream) => stream.flush().map_err(trouble),
+            Self::Tls(stream) => stream.flush().map_err(error),
         }
     }
 
@@ -324,13 +324,13 @@ impl Transport {
             };
             match read {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                read => return read.map_err(trouble),
+                read => return read.map_err(error),
             }
         }
     }
 }
 
-fn trouble(error: std::io::Error) -> ConnectionError {
+fn error(error: std::io::Error) -> ConnectionError {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => ConnectionError::Quiet,
         _ => ConnectionError::Broken(error.to_string()),

@@ -137,8 +137,8 @@ impl Pipeline {
         if self.flying.is_empty() {
             return Ok(Ok(()));
         }
-        if let Err(trouble) = self.connection.receive() {
-            return Ok(Err(trouble));
+        if let Err(error) = self.connection.receive() {
+            return Ok(Err(error));
         }
         loop {
             let Some(task) = self.flying.pop_front() else {
@@ -166,12 +166,12 @@ impl Pipeline {
             });
             match taken {
                 Ok(weight) => self.weight = self.weight.saturating_sub(weight?),
-                Err(trouble) => return Ok(Err(trouble)),
+                Err(error) => return Ok(Err(error)),
             }
             match self.connection.has_reply() {
                 Ok(true) => {}
                 Ok(false) => return Ok(Ok(())),
-                Err(trouble) => return Ok(Err(trouble)),
+                Err(error) => return Ok(Err(error)),
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use femtobarn_redis::{Address, Client, Connection, Options, RedisError};
-use femtobarn_testkit::{Servers, can_start_redis};
+use femtobarn_testkit::{Servers, can_run, can_start_redis};
 
 /// Options to connect to a server by TLS, trusting the certificates of a file.
 fn by_tls(port: u16, ca: Option<&Path>) -> Options {
@@ -108,7 +108,7 @@ fn certify_late(folder: &Path, file: &str) {
 /// TLS library.
 #[test]
 fn errors_of_tls_name_the_cause_and_what_to_do() {
-    if !can_start_redis() {
+    if !can_start_redis() || !can_run("openssl", "openssl") {
         return;
     }
     let (servers, plain) = (Servers::start("redis-tls"), Servers::start("redis"));

@@ -57,7 +57,13 @@ pub fn can_cut() -> bool {
         )
 }
 
+/// Whether a server's program is there, and Python, which starts it.
 fn is_there(program: &str, packages: &str) -> bool {
+    can_run("python3", "python3") && can_run(program, packages)
+}
+
+/// Whether a program is there. If not, prints what is missing, or fails if tests may not be skipped.
+pub fn can_run(program: &str, packages: &str) -> bool {
     let found = Command::new(program)
         .arg("-v")
         .stdout(Stdio::null())

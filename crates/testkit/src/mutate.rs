@@ -142,13 +142,13 @@ impl Mutator {
         let Some(page) = pages.get(self.below(pages.len())) else {
             return;
         };
-        let start = usize::try_from(page.locator.address.offset()).unwrap();
-        let size = usize::try_from(page.locator.size).unwrap();
+        let start = usize::try_from(page.body.address.offset()).unwrap();
+        let size = usize::try_from(page.body.size).unwrap();
         let Some(body) = out.get(start..start + size) else {
             return;
         };
         let record = &header.schema.columns[column];
-        let Ok(packed) = packed_size(record, u64::from(page.n_elements), page.locator.size) else {
+        let Ok(packed) = packed_size(record, u64::from(page.n_elements), page.body.size) else {
             return;
         };
         let mut elements = vec![0; packed];
@@ -158,7 +158,7 @@ impl Mutator {
             return;
         }
         self.change(&mut elements, 0);
-        let was = locator(page.locator.size, page.locator.address.offset());
+        let was = locator(page.body.size, page.body.address.offset());
         let is = locator(elements.len() as u64, out.len() as u64);
         replace(stored, &was, &is);
         let sum = xxh3(&elements).to_le_bytes();
@@ -227,9 +227,9 @@ fn replace(bytes: &mut [u8], was: &[u8], is: &[u8]) {
 }
 
 fn uncompressed(file: &[u8], link: &EnvelopeLink) -> Option<Vec<u8>> {
-    let start = usize::try_from(link.locator.address.offset()).ok()?;
-    let stored = file.get(start..start.checked_add(usize::try_from(link.locator.size).ok()?)?)?;
-    if link.length == link.locator.size {
+    let start = usize::try_from(link.stored.address.offset()).ok()?;
+    let stored = file.get(start..start.checked_add(usize::try_from(link.stored.size).ok()?)?)?;
+    if link.length == link.stored.size {
         return Some(stored.to_vec());
     }
     let mut out = vec![0; usize::try_from(link.length).ok()?];
@@ -281,11 +281,7 @@ fn assemble(out: &mut Vec<u8>, mut parts: Parts) {
         let (at, size, _) = append(out, list);
         let with_length =
             |length: u64, size, at| [&length.to_le_bytes()[..], &locator(size, at)].concat();
-        let was = with_length(
-            link.length,
-            link.locator.size,
-            link.locator.address.offset(),
-        );
+        let was = with_length(link.length, link.stored.size, link.stored.address.offset());
         replace(&mut parts.footer, &was, &with_length(size, size, at));
     }
     let (footer_at, footer_size, _) = append(out, parts.footer);

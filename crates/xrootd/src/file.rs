@@ -194,13 +194,12 @@ impl File {
     }
 
     async fn read(&self, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
-        let (session, mut trouble) = (self.session().await?, self.no_trouble());
+        let (session, mut failed) = (self.session().await?, self.no_failures());
         match self.read_once(&session, read).await {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                self.try_again(&session, &mut trouble, error, "read")
-                    .await?;
-                self.read_parts(read, trouble).await
+                self.try_again(&session, &mut failed, error, "read").await?;
+                self.read_parts(read, failed).await
             }
         }
     }

@@ -60,13 +60,13 @@ public:
     }
 
     static bool exists(const StorePtr &store, const ItemDescriptor &item) {
-        return guarded([&] { return fb::Item(store->store, c_descriptor(item)).exists(); });
+        return guarded([&] { return fb::Container(store->store, c_descriptor(item)).exists(); });
     }
 
     /// The child with this number; throws if it does not exist.
     Item at(std::uint64_t number) const {
         return guarded([&] {
-            const fb::Item parent(m_store->store, c_descriptor(m_parent));
+            const fb::Container parent(m_store->store, c_descriptor(m_parent));
             return Access::item<Item>(m_store, item_descriptor(parent[number].descriptor()));
         });
     }
@@ -74,7 +74,7 @@ public:
     /// Creates the child with this number.
     Item create(std::uint64_t number) const {
         return guarded_write(m_store, [&] {
-            const fb::Item parent(m_store->store, c_descriptor(m_parent));
+            const fb::Container parent(m_store->store, c_descriptor(m_parent));
             return Access::item<Item>(m_store, item_descriptor(parent.create(number).descriptor()));
         });
     }

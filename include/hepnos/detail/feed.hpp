@@ -67,7 +67,7 @@ public:
             list.check_left();
         }
         if (m_lists.empty()) {
-            fb::Item(m_store->store, m_dataset).check_left();
+            fb::Container(m_store->store, m_dataset).check_left();
         }
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
+from femtobarn import _core
 from femtobarn.errors import UsageError
 
 __all__ = ["Filter", "compile_filter", "is_pattern", "name_matches"]
@@ -16,12 +17,11 @@ Filter: TypeAlias = "str | re.Pattern[str] | Predicate | Iterable[Filter] | None
 """None (everything), a name, a glob, a regular expression ("/re/i" or compiled), a function of the name, or several."""
 
 _REGEX = re.compile(r"/(.*)/([iLmsux]*)", re.DOTALL)
-_GLOB = re.compile(r"[*?\[]")
 
 
 def is_pattern(text: str) -> bool:
     """Return whether a string is a glob or a "/regular expression/" instead of a plain name."""
-    return _REGEX.fullmatch(text) is not None or _GLOB.search(text) is not None
+    return _REGEX.fullmatch(text) is not None or _core.is_pattern(text)
 
 
 def compile_filter(wanted: Filter) -> Predicate | None:
@@ -82,9 +82,8 @@ def _compile_string(text: str) -> Predicate:
             return _matcher(re.compile(regex.group(1), flags))
         except re.error as error:
             raise UsageError(f"invalid regular expression {text!r}: {error}") from None
-    if _GLOB.search(text):
-        matches = _matcher(re.compile(fnmatch.translate(text)))
-        return lambda name: name == text or matches(name)  # names may have brackets
+    if _core.is_pattern(text):
+        return partial(_core.matches, text)
     return text.__eq__
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from femtobarn import _core
 from femtobarn._files.pickled import pickled_files, unpickled
 from femtobarn._processing.statistics import TimeStatistics
 from femtobarn._store.containers import count_events
@@ -41,13 +42,6 @@ __all__ = [
 
 _KEY = 40
 _FIRST = 16  # first events in which products are looked up
-# Errors of a whole store, which would affect all further events.
-_OF_A_STORE = {
-    *("store-emptied", "store-unreachable", "store-denied", "store-full", "store-evicts", "store-engine"),
-    *("store-poisoned", "store-locked", "store-layout", "read-only", "too-few-replicas"),
-    *("objects-gone", "objects-of-others"),
-}
-_CLOSED = "this store was closed"
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
     ("run", "luminosityBlock", "event"),
@@ -473,7 +467,7 @@ def is_of_a_store(error: BaseException) -> bool:
     seen: list[BaseException] = []
     at: BaseException | None = error
     while at is not None and at not in seen:
-        if isinstance(at, FemtobarnError) and (at.kind in _OF_A_STORE or _CLOSED in str(at)):
+        if isinstance(at, FemtobarnError) and _core.is_of_store(at.kind):
             return True
         seen.append(at)
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
+from femtobarn import _core
 from femtobarn.errors import UsageError
 
 
@@ -72,7 +71,7 @@ def several(what: str, pattern: str) -> str:
 
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
-    """Return whether a name matches one of several patterns. Only the wildcards * and ? are special.
+    """Return whether a name matches one of several patterns, with the wildcards ``*``, ``?`` and ``[a-c]``.
 
     Parameters
     ----------
@@ -89,13 +88,7 @@ def fits(name: str, wanted: Iterable[str]) -> bool:
     Examples
     --------
     >>> from femtobarn._shared.patterns import fits
-    >>> fits("Muon_pt", ["Jet_*", "Muon_?t"]), fits("a", ["[a]"])
+    >>> fits("Muon_pt", ["Jet_*", "Muon_?t"]), fits("a", ["[bc]"])
     (True, False)
     """
-    return any(_pattern(pattern).fullmatch(name) for pattern in wanted)
-
-
-@lru_cache(1024)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    marks = {"*": ".*", "?": "."}
-    return re.compile("".join(marks.get(part, re.escape(part)) for part in re.split(r"([*?])", pattern)), re.DOTALL)
+    return any(_core.matches(pattern, name) for pattern in wanted)

@@ -8,7 +8,6 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -189,13 +188,11 @@ class Connection:
             raise UsageError(
                 f"{text!r} is not a store: give memory:, dir:PATH, redis://HOST:PORT or a configuration (.json)"
             )
-        if text.startswith("dir:"):
-            text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
         place = None if objects is None else _place(os.fspath(objects))
         over = None if objects_over is None else min(at_least("objects_over", num_bytes(objects_over), 0), _MOST)
         settings = {} if storage_options is None else settings_of(storage_options)
         core = _core.Store.connect(text, mode, place, over, settings)
-        return cls(core, _from_anywhere(text), mode, settings)
+        return cls(core, _core.absolute_store(text), mode, settings)
 
     @property
     def url(self) -> str:
@@ -301,7 +298,7 @@ class Connection:
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[str, str, dict[str, str]]]:
         if self.closed:
-            raise UsageError(f"{self.url}: this store was closed: connect to it again")
+            raise UsageError(f"{self.url}: this store was closed: connect to it again", kind="store-closed")
         if not self._core.is_kept:  # other processes can use a Redis without a log
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
         # unpickling must not create a directory
@@ -309,14 +306,6 @@ class Connection:
         return (type(self)._reconnect, (self._given, mode, self._settings))
 
 
-def _from_anywhere(url: str) -> str:
-    """Return the absolute location of a store, for processes in another directory."""
-    scheme, _, rest = url.partition(":")
-    if scheme == "dir":
-        return f"dir:{Path(rest).absolute()}"
-    return str(Path(url).absolute()) if url.endswith(".json") and "://" not in url else url
-
-
 def _place(text: str) -> str:
     """Return the location of objects: a URL, or a path."""
-    return text if "://" in text else str(Path(text).expanduser())
+    return text if "://" in text else _core.local_path(text)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from femtobarn._shared.type_names import normal_name
+from femtobarn import _core
 from femtobarn._store.ptr import PTR, Ptr
 from femtobarn.errors import UsageError
 
@@ -91,7 +91,7 @@ def type_name_of(kind: Any) -> str:
     'std::vector<double>'
     """
     if isinstance(kind, str):
-        return normal_name(checked_text(kind, "type"))
+        return _core.type_name(checked_text(kind, "type"))
     if kind in (bytes, bytearray, memoryview):
         return BYTES
     if (inner := item_of(kind)) is not None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._shared.type_names import normal_name
+from femtobarn import _core
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn import _core
     from femtobarn._store.container import Container
     from femtobarn._store.datastore import DataStore
 
@@ -79,7 +78,7 @@ class Ptr:
         self._store = None if container is None else container._store
         self._core = None if container is None else container._core
         self._label, self._index = label, index
-        self._type = normal_name(typename) if typename else typename
+        self._type = _core.type_name(typename) if typename else typename
 
     @classmethod
     def from_record(cls, store: DataStore, record: Any) -> Ptr:

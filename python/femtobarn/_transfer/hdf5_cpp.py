@@ -119,7 +119,7 @@ def _header(tables: list[Table], name: str, paths: list[str], namespace: str) ->
         f"/// The groups of {_comment(of)} as classes: what `fb ingest` has stored, and programs load.\n",
         "///\n",
         "///     std::vector<CLASS> rows;\n",
-        "///     load(event, rows);      // of fb::Item and hepnos::Event; false if the event has none\n",
+        "///     load(event, rows);      // of fb::Container and hepnos::Event; false if the event has none\n",
         "///\n",
         "/// Types of products have the namespace that `fb ingest` was given: where it was another, all is false.\n",
         "///\n",

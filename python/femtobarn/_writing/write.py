@@ -239,7 +239,7 @@ def _check_apart(path: Path, data: Any) -> None:
         if any(_core.public_url(file) == place for file, _ in data.files):
             raise UsageError(f"the output would replace the input {place}: use another output path")
         return
-    place = os.path.realpath(_core.local_path(os.path.expanduser(os.fspath(path))))  # noqa: PTH111
+    place = os.path.realpath(_core.local_path(os.fspath(path)))
     for file, _ in data.files:
         if os.path.realpath(_core.local_path(file)) == place:
             raise UsageError(f"the output would replace the input {file}: use another output path")

@@ -116,8 +116,8 @@ pub fn page(file: &str, column: u32, index: usize) -> PageOf {
     let page = list.pages(list.column(index, column).unwrap())[0];
     let cluster = list.clusters()[index];
     PageOf {
-        offset: page.locator.address.offset(),
-        size: page.locator.size,
+        offset: page.body.address.offset(),
+        size: page.body.size,
         cluster: index as u64,
         entries: (cluster.first_entry, cluster.end()),
     }
@@ -134,5 +134,5 @@ pub fn header_offset(file: &str) -> usize {
     let url = root().join(file).to_str().unwrap().to_owned();
     let ntuple = NTuple::open(&[(url, None)], OpenOptions::default()).unwrap();
     let anchor = ntuple.readers()[0].descriptor().anchor;
-    usize::try_from(anchor.header.locator.address.offset()).unwrap()
+    usize::try_from(anchor.header.stored.address.offset()).unwrap()
 }

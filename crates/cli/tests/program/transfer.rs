@@ -104,7 +104,7 @@ fn errors_name_options_of_the_program_and_leave_no_dataset() {
     let error = failure(&["ingest", DIMUON, "--into", "store", "--dataset", "a"], 2);
     assert_eq!(
         error["message"],
-        "store is not an event store: did you mean dir:store?"
+        "store is not an event store: did you mean \"dir:store\"?"
     );
     // another value for a product
     let first = ingest(

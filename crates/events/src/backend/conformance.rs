@@ -1,4 +1,4 @@
-//! The promises of every backend, as tests: [`all`] runs them with empty stores that a function creates.
+//! Tests of the guarantees of every backend: [`all`] runs them with empty stores from a function.
 
 #![expect(
     clippy::unwrap_used,
@@ -83,7 +83,7 @@ fn numbers(backend: &dyn Backend, parent: Parent, from: u64, limit: usize) -> Ve
     backend.numbers(&[scan]).unwrap().remove(0)
 }
 
-/// The values of the products of events.
+/// The values of products of events.
 fn load(
     backend: &dyn Backend,
     parent: Parent,
@@ -184,7 +184,7 @@ fn a_name_leads_where_it_was_expected_to(backend: &Arc<dyn Backend>) {
         backend.create_dataset(&x, b).unwrap(),
         DataSetEntry::live(b)
     );
-    // ending the deletion of the old one late does not affect the new one
+    // a late end of the old deletion does not affect the new dataset
     replace(deleting, None);
     let listed = backend.datasets(&path(""), None, 10).unwrap();
     assert_eq!(listed, [("x".to_owned(), DataSetEntry::live(b))]);
@@ -237,7 +237,7 @@ fn a_dataset_that_is_being_deleted_is_not_there(backend: &Arc<dyn Backend>) {
     assert_eq!(error.kind(), "not-in-store", "{error}");
     let error = root.delete_dataset("a").unwrap_err();
     assert_eq!(error.kind(), "not-in-store", "{error}");
-    // the dataset that has the name now was not deleted, even if the old one is deleted once more
+    // the new dataset with the name stays, even if the old one is deleted once more
     let new = root.create_dataset("a/b").unwrap();
     old.remove().unwrap();
     assert_eq!(names(&root), ["a", "other"]);
@@ -333,7 +333,7 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
     let expected = [Some(4), None, Some(3), None, Some(3), Some(4), Some(2)];
     let expected = expected.map(|c| c.map(|c| value(c, 0)));
     assert_eq!(load(&**backend, parent, &names[0], &events), expected);
-    // several parents and names in one call; some of them request no events
+    // several parents and names in one call; some requests have no events
     let wanted = containers.map(|(parent, _)| Wanted {
         parent,
         name: &names[1],
@@ -365,7 +365,7 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
             .load(&[], &mut |_, _, _| panic!("nothing was wanted"))
             .is_ok()
     );
-    // the visitor may stop it
+    // the visitor may stop the load
     let stopped = backend.load(&wanted, &mut |_, _, _| {
         let what = "stop".into();
         Err(crate::EventsError::Usage { what })
@@ -686,7 +686,7 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     assert!(numbers(&**backend, run, 0, 9).is_empty());
     assert_eq!(load(&**backend, run, &name("x"), &[ABSENT]), [None]);
     assert_eq!(there(b, "x"), [true; 4]);
-    // removed products may be stored again
+    // removed products can be stored again
     fill();
     assert_eq!(there(a, "y"), [true; 4]);
     assert_eq!(backend.names(&a, 2, None).unwrap(), [name("x"), name("y")]);
@@ -732,7 +732,7 @@ fn a_name_is_removed_of_all_events_and_of_nothing_else(backend: &Arc<dyn Backend
         counts.iter().all(|count| count.name != name("y")),
         "{counts:?}"
     );
-    // removed products may be stored again
+    // removed products can be stored again
     store(&**backend, a, 7, "x", b"again");
     assert_eq!(
         load(&**backend, a, &name("x"), &[0, 7]),
@@ -762,7 +762,7 @@ fn what_has_no_name_is_removed(backend: &Arc<dyn Backend>) {
     [live, deleting].into_iter().for_each(fill);
     assert!(backend.remove_nameless().unwrap().is_empty());
     [first, last].into_iter().for_each(fill);
-    // a deletion may find more than there was when it began
+    // a deletion removes data that was written after it began
     let late = Uuid([7; 16]);
     create(&**backend, Parent::subrun(late, 1, 2), &[3]);
     let only_product = Uuid([8; 16]);
@@ -893,7 +893,7 @@ fn the_first_note_counts(backend: &Arc<dyn Backend>) {
     assert_eq!(backend.note("a", b"2").unwrap(), b"1");
     assert_eq!(backend.noted("a").unwrap(), Some(b"1".to_vec()));
     assert_eq!(backend.noted("b").unwrap(), None);
-    // unless it is meant to be replaced
+    // unless the caller replaces it
     backend.replace_note("a", b"3").unwrap();
     backend.replace_note("c", b"4").unwrap();
     assert_eq!(backend.noted("a").unwrap(), Some(b"3".to_vec()));
@@ -930,7 +930,7 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
             Popped::Value(value.to_vec())
         );
     }
-    // a value that was taken and put back is the next, whatever was pushed meanwhile
+    // a returned value is the next, even if others were pushed meanwhile
     assert!(backend.queues().put_back("q", b"three").unwrap());
     assert_eq!(backend.queues().n_values("q").unwrap(), Some(1));
     assert!(backend.queues().push("q", b"four").unwrap());

@@ -11,10 +11,10 @@ use crate::{
     Overwrite, Parent, Popped, ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
-/// Over how many locks containers are spread.
+/// Number of locks over which containers are distributed.
 const SHARDS: usize = 32;
 
-/// Containers and products in memory, which end with it.
+/// Containers and products in memory; they are lost when the store is dropped.
 #[derive(Debug)]
 pub struct MemoryBackend {
     url: String,
@@ -25,7 +25,7 @@ pub struct MemoryBackend {
     queues: MemoryQueues,
 }
 
-/// The products of one name, by their events.
+/// The products of one name by event.
 type Values = BTreeMap<u64, Box<[u8]>>;
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct Shard {
 }
 
 impl MemoryBackend {
-    /// An empty one.
+    /// Creates an empty store.
     pub fn new(url: &str) -> Self {
         Self {
             url: url.into(),
@@ -235,7 +235,8 @@ impl Backend for MemoryBackend {
             let values = names.and_then(|names| names.get(wanted.name));
             let mut next = None;
             for (e, event) in wanted.events.iter().enumerate() {
-                // Events mostly come in their order, and then the next value is the one that is wanted.
+                // Requests mostly ask for events in order, so the next value is usually the requested
+                // one.
                 let following = next.as_mut().and_then(Iterator::next);
                 let found = match following {
                     Some((at, value)) if at == event => Some(value),
@@ -330,7 +331,7 @@ impl Backend for MemoryBackend {
     }
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
-        // As long as this is held, no dataset gets a name.
+        // While this lock is held, no dataset can get a name.
         let datasets = self.datasets.read().map_err(|_| self.poisoned())?;
         let named: HashSet<Uuid> = datasets.values().map(|entry| entry.uuid).collect();
         let mut removed = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Products that are objects, fetched many at a time.
+//! Loads products that are objects, many at a time.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -7,15 +7,16 @@ use super::{LargeObjects, container, product};
 use crate::seal::{INLINE, open};
 use crate::{Backend, EventsError, VisitProduct, Wanted};
 
-/// Bytes of objects that are fetched together, unless one has more.
+/// Total bytes of objects that are fetched together; a larger object is fetched alone.
 const AT_ONCE: u64 = 64 << 20;
-/// Number of retries for a product whose object is gone because another client has overwritten it.
+/// Maximum number of attempts for a product whose object is missing because another client has
+/// overwritten it.
 const TRIES: usize = 5;
 
-/// A product that was asked for: which of those wanted, and which of its events.
+/// The position of a requested product: the index of the request, and of the event.
 type Place = (usize, usize);
 
-/// Visits products; objects are skipped and returned.
+/// Visits inline products, and returns the products that are objects.
 pub fn visit_inline(
     backend: &dyn Backend,
     wanted: &[Wanted<'_>],
@@ -147,7 +148,8 @@ impl LargeObjects {
         Ok(())
     }
 
-    /// Reads products again whose objects are gone. One that still refers to the same is an error.
+    /// Reads products again whose objects are missing. If a product still refers to the same
+    /// object, this is an error.
     fn again(
         &self,
         backend: &dyn Backend,

@@ -1,12 +1,12 @@
-//! Large products as objects: files of a directory, or objects of a bucket. The store keeps references.
+//! Large products as objects: files in a directory, or objects in a bucket. The store contains references to them.
 //!
-//! This is above the engines, which know nothing of it. Because of the order of writes, a crash can leave an orphan (an
-//! object without a product), but never a reference without an object: an object is whole and there before its
-//! reference is written, and deleted after the reference is gone, durably. Orphans go with their container, or are
-//! swept.
+//! This layer is above the engines, which do not know it. Because of the order of writes, a crash can leave an orphan
+//! (an object without a product), but never a reference without an object. An object is complete before its reference
+//! is written, and is deleted after the removal of the reference is durable. Orphans are deleted with their container,
+//! or by a sweep.
 //!
-//! The store records the location of objects, so that all clients use the same one; and for each name, whether a
-//! product was ever an object, so that overwriting others needs no check.
+//! The store records the location of objects, so all clients use the same one. For each name it also records whether a
+//! product was ever an object, so that overwriting other products needs no check.
 
 mod load;
 mod name;
@@ -33,14 +33,14 @@ const NOTE: &str = "objects";
 /// By default, products above this size are objects.
 const OVER: u64 = 1 << 20;
 
-/// Where large products are to be.
+/// The location of large products.
 #[derive(Clone, Default)]
 pub struct ObjectOptions {
-    /// A directory, or the URL of a bucket with a prefix; what the store has noted if none.
+    /// A directory, or a bucket URL with a prefix; `None` for the recorded location.
     pub base: Option<String>,
-    /// Products of more bytes become objects: what the store has noted if none, and 1 MiB for a new one.
+    /// Products with more bytes become objects; `None` for the recorded size, or 1 MiB in a new store.
     pub over: Option<u64>,
-    /// Settings of the bucket: settings of `femtobarn_io`.
+    /// Settings of the bucket, as in `femtobarn_io`.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -52,7 +52,7 @@ impl ObjectOptions {
 }
 
 impl std::fmt::Debug for ObjectOptions {
-    /// Values of settings may be secrets.
+    /// Does not print the values of settings, which may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ObjectOptions")
             .field("base", &self.base.as_deref().map(femtobarn_io::public))
@@ -66,7 +66,7 @@ impl std::fmt::Debug for ObjectOptions {
 #[derive(Debug)]
 pub struct LargeObjects {
     url: String,
-    /// For messages.
+    /// The location, for messages.
     place: String,
     folder: ObjectFolder,
     over: u64,
@@ -77,8 +77,8 @@ pub struct LargeObjects {
 }
 
 impl LargeObjects {
-    /// The location that the store has recorded, or the given one if it has recorded none. It is recorded if the store
-    /// may be written and the location can be reached; else as soon as something is put there.
+    /// Opens the recorded location, or the given one if none is recorded. It is recorded now if the store may be
+    /// written and the location is available; otherwise when the first object is written.
     pub fn open(
         backend: &dyn Backend,
         options: &ObjectOptions,
@@ -109,7 +109,7 @@ impl LargeObjects {
         };
         if backend.check_writes("put large products").is_ok() {
             match beside.check_ours(backend) {
-                // It may never be needed.
+                // The location may never be needed.
                 Err(EventsError::Objects { .. }) => {}
                 checked => checked?,
             }
@@ -138,17 +138,17 @@ impl LargeObjects {
         Ok(())
     }
 
-    /// Where the objects are, for messages.
+    /// The location of the objects, for messages.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// More bytes than which make a product an object.
+    /// Products with more bytes become objects.
     pub fn over(&self) -> u64 {
         self.over
     }
 
-    /// The objects that there are, with their sizes.
+    /// The existing objects with their sizes.
     pub fn sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
         let found = self.folder.list().map_err(|source| EventsError::Objects {
             url: self.url.clone(),
@@ -159,7 +159,7 @@ impl LargeObjects {
         Ok(pairs.collect())
     }
 
-    /// Notes that products of a name may be objects.
+    /// Records that products with a name may be objects.
     fn note_large(&self, backend: &dyn Backend, name: &ProductName) -> Result<(), EventsError> {
         if !self.knows(name) {
             backend.note(&large_note(name), b"")?;
@@ -173,7 +173,7 @@ impl LargeObjects {
         if self.knows(name) {
             return Ok(true);
         }
-        // That it was not so is not remembered: others may write meanwhile.
+        // A negative result is not cached, because other clients may write meanwhile.
         let is_noted = backend.noted(&large_note(name))?.is_some();
         if is_noted {
             self.learn(name);
@@ -191,7 +191,7 @@ impl LargeObjects {
         large.insert(name.clone());
     }
 
-    /// The objects that products use now, and whether some products are damaged so that this is unknown.
+    /// The objects that products currently use, and whether some products are damaged, which makes this incomplete.
     fn referred(
         &self,
         backend: &dyn Backend,
@@ -241,7 +241,7 @@ impl LargeObjects {
         self.delete_unreferred(backend, &objects)
     }
 
-    /// Removes the products of a name of all events of a subrun, and then their objects; returns their number.
+    /// Removes the products with a name from all events of a subrun, and then their objects; returns their number.
     pub fn remove_named(
         &self,
         backend: &dyn Backend,
@@ -260,7 +260,7 @@ impl LargeObjects {
         Ok(n)
     }
 
-    /// The objects that products of all events of a subrun are at the moment.
+    /// The objects of the products of all events of a subrun.
     fn referred_by_events(
         &self,
         backend: &dyn Backend,
@@ -299,12 +299,12 @@ impl LargeObjects {
         if objects.is_empty() {
             return Ok(());
         }
-        // A crash may undo the last writes: objects go when it cannot any more.
+        // A crash may undo the last writes, so objects are deleted only after a flush.
         backend.flush()?;
         self.delete(objects)
     }
 
-    /// Deletes all objects of a container and its contents: of one that was emptied.
+    /// Deletes all objects of an emptied container and its contents.
     pub fn delete_below(
         &self,
         backend: &dyn Backend,
@@ -355,7 +355,7 @@ fn written(base: &str, over: u64) -> Vec<u8> {
     json!({"base": base, "over": over}).to_string().into_bytes()
 }
 
-/// Content of the record: the location, and the minimum size of objects.
+/// Parses the record: the location, and the minimum size of objects.
 fn read(url: &str, note: &[u8]) -> Result<(String, u64), EventsError> {
     let found = || {
         let value: Value = serde_json::from_slice(note).ok()?;
@@ -409,12 +409,12 @@ fn nowhere(url: &str) -> EventsError {
     }
 }
 
-/// Fails if the settings for large products of a new store are invalid, before the store is created.
+/// Checks the settings for large products of a new store before the store is created.
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if their location belongs to another store, and errors if it is missing, not a
-/// directory, or invalid.
+/// [`EventsError::OthersObjects`] if the location belongs to another store; an error if it is missing, not a directory,
+/// or invalid.
 pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError> {
     let Some(base) = &options.base else {
         return Err(nowhere(url));
@@ -425,7 +425,7 @@ pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError>
     owner::check_free(&folder, url)
 }
 
-/// Where the objects of a store are, if it has some; fails if the location belongs to another store.
+/// The location of a store's objects, if it has one. Fails if the location belongs to another store.
 pub fn own_place(backend: &dyn Backend) -> Result<Option<String>, EventsError> {
     let Some((base, _)) = noted(backend)? else {
         return Ok(None);
@@ -434,12 +434,12 @@ pub fn own_place(backend: &dyn Backend) -> Result<Option<String>, EventsError> {
     Ok(Some(base))
 }
 
-/// Records that all objects of a store were moved to another location, with their names; or that this store takes over
-/// the objects there. Gives where they were.
+/// Records that all objects of a store were moved to another location, with the same names, or that this store takes
+/// over the objects there. Returns the previous location.
 ///
 /// # Errors
 ///
-/// If the store has no objects, the location cannot be claimed, and errors of the backend.
+/// If the store has no location of objects, or the new one cannot be claimed; errors of the backend.
 pub fn objects_moved(backend: &dyn Backend, base: &str) -> Result<String, EventsError> {
     let url = backend.url();
     let Some((before, over)) = noted(backend)? else {

@@ -1,5 +1,4 @@
-//! Names of objects, and the references that the store keeps instead of their bytes; `docs/specs/event-store.md` draws
-//! both.
+//! Names of objects, and the references to them in the store; `docs/specs/event-store.md` specifies both.
 
 use std::fmt::Write;
 
@@ -7,7 +6,7 @@ use crate::{ABSENT, Descriptor, ItemType, Uuid};
 
 /// The tag of a value that is a reference.
 pub const BESIDE: u8 = 1;
-/// The digits that tell the objects of a container from each other.
+/// Number of random digits in the name of an object.
 const DIGITS: usize = 32;
 /// Suffix of the name of an incomplete file.
 const PART: &str = ".part";
@@ -26,7 +25,7 @@ pub fn prefix(container: &Descriptor) -> String {
     text
 }
 
-/// A name for an object of a container that no other has.
+/// A new unique name for an object of a container.
 pub fn new_name(container: &Descriptor) -> Result<String, getrandom::Error> {
     let mut random = [0; DIGITS / 2];
     getrandom::fill(&mut random)?;
@@ -38,8 +37,8 @@ pub fn new_name(container: &Descriptor) -> Result<String, getrandom::Error> {
     Ok(name)
 }
 
-/// The container of an object, from its name; none if the name is none of ours. What names an object to be read or
-/// deleted comes from the store, and must not lead anywhere else.
+/// The container of an object, from its name; `None` if the name is invalid. The check is needed because names of
+/// objects to read or delete come from the store, and must not refer to other files.
 pub fn container_of(name: &str) -> Option<Descriptor> {
     let name = name.strip_suffix(PART).unwrap_or(name);
     let (container, random) = name.rsplit_once('/')?;
@@ -58,12 +57,12 @@ pub fn container_of(name: &str) -> Option<Descriptor> {
         event,
     };
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    // Numbers have one form each.
+    // Each number has only one valid form.
     let is_ours = random.len() == DIGITS && random.bytes().all(is_digit);
     (is_ours && prefix(&found) == container).then_some(found)
 }
 
-/// What all objects begin with that go when a container goes; none if it holds none of its own.
+/// Prefix of all objects that are deleted with a container; `None` if it holds no objects itself.
 pub fn below(container: &Descriptor) -> Option<String> {
     let is_root = container.item_type() == ItemType::DataSet && container.dataset == Uuid::NIL;
     (!is_root).then(|| prefix(container))
@@ -72,11 +71,11 @@ pub fn below(container: &Descriptor) -> Option<String> {
 /// The stored value of a product whose bytes are an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// How many bytes the product has.
+    /// Size of the product in bytes.
     pub size: u64,
-    /// XXH3-128 of them.
+    /// XXH3-128 of the product.
     pub checksum: u128,
-    /// The object.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -88,7 +87,7 @@ impl Reference {
         bytes
     }
 
-    /// That of stored bytes of a product of a container; else the expected and the found value.
+    /// Parses the stored bytes of a product of a container; otherwise returns the expected and the found value.
     pub fn of(bytes: &[u8], container: &Descriptor) -> Result<Self, (String, String)> {
         let found = || {
             let (size, rest) = bytes.split_first_chunk()?;

@@ -1,5 +1,5 @@
-//! The owner of a location of objects. Two stores with one location would delete each other's objects: what one does
-//! not know of looks like an orphan. So a marker object names the owner, and other stores do not write there.
+//! The owner of a location of objects. Two stores with one location would delete each other's objects, because an
+//! unknown object looks like an orphan. So a marker object names the owner, and other stores do not write there.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::{Backend, EventsError, Uuid};
 
 /// The marker object of the owner.
 pub const MARKER: &str = "femtobarn-store.json";
-/// Key of the store's own identity.
+/// Key of the store ID.
 const NOTE: &str = "id";
-/// Key of the record that the location is marked.
+/// Key of the record that the location has a marker.
 const MARKED: &str = "objects marked";
 
 /// The identity of a store in the marker.
@@ -61,8 +61,8 @@ impl Owner {
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if it belongs to another store, [`EventsError::ObjectsGone`] if it belonged to this
-/// store and the marker is missing, and [`EventsError::Objects`] if the location cannot be reached.
+/// [`EventsError::OthersObjects`] if it belongs to another store; [`EventsError::ObjectsGone`] if it belonged to this
+/// store and the marker is missing; [`EventsError::Objects`] if the location is not available.
 pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
     if !backend.is_kept() {
         return Ok(()); // it has its own subdirectory
@@ -72,7 +72,7 @@ pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsE
     let found = match folder.get_small(MARKER).map_err(failed)? {
         Some(found) => found,
         None => {
-            // The mount point of an unmounted disk must not be filled, whatever it contains.
+            // An empty mount point of an unmounted disk must not be filled.
             if backend.noted(MARKED)?.is_some() {
                 return Err(EventsError::ObjectsGone {
                     url: backend.url().into(),
@@ -99,7 +99,7 @@ pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsE
 pub fn check_free(folder: &ObjectFolder, url: &str) -> Result<(), EventsError> {
     match folder.get_small(MARKER) {
         Ok(Some(found)) => Err(others(folder, url, Owner::read(&found))),
-        // One that cannot be reached may never be needed.
+        // A location that is not available now may never be needed.
         Ok(None) | Err(_) => Ok(()),
     }
 }
@@ -113,7 +113,7 @@ fn others(folder: &ObjectFolder, url: &str, owner: Option<Owner>) -> EventsError
     }
 }
 
-/// Claims a location for a store, whatever its owner. The store gets a new identity, so that its copies are different
+/// Claims a location for a store, whatever its owner. The store gets a new ID, so that its copies are different
 /// stores.
 pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
     backend.check_writes("take over objects")?;
@@ -128,8 +128,8 @@ pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsEr
     backend.note(MARKED, b"").map(drop)
 }
 
-/// Where in a location the objects of a store are: at the top, except for stores that end with their process. It is
-/// unknown whether such a store still exists, so its objects are in a subdirectory named by its ID.
+/// The subdirectory of a location with the objects of a store: the top, except for stores that end with their
+/// process. Nobody knows whether such a store still exists, so its objects are in a subdirectory named after its ID.
 pub fn folder_in(base: &str, backend: &dyn Backend) -> Result<String, EventsError> {
     if backend.is_kept() {
         return Ok(base.into());

@@ -1,4 +1,4 @@
-//! Deleting objects that no product refers to.
+//! Deletes objects without a product.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -7,23 +7,24 @@ use super::owner::MARKER;
 use super::{LargeObjects, name};
 use crate::{Backend, Descriptor, EventsError, Wanted};
 
-/// What sweeping has done.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Objects that products refer to.
+    /// Number of objects with a product.
     pub n_used: u64,
-    /// Objects that were deleted.
+    /// Number of deleted objects.
     pub n_deleted: u64,
-    /// Their bytes.
+    /// Size of the deleted objects in bytes.
     pub n_bytes: u64,
-    /// Objects without a product that are new: they may be about to be.
+    /// Number of objects without a product that are too new: their references may be about to be
+    /// written.
     pub n_young: u64,
-    /// A file whose name does not belong to the store; it was left.
+    /// Number of files with names that do not belong to the store; they are kept.
     pub n_strange: u64,
 }
 
 impl LargeObjects {
-    /// Deletes objects without a product that have a minimum age.
+    /// Deletes objects without a product that are older than `age`.
     pub fn sweep(&self, backend: &dyn Backend, age: Duration) -> Result<Swept, EventsError> {
         backend.check_writes("delete objects")?;
         self.check_ours(backend)?;
@@ -47,7 +48,7 @@ impl LargeObjects {
             let mut orphans = Vec::new();
             for object in objects {
                 let is_old = now.duration_since(object.modified).unwrap_or_default() >= age;
-                // Of what a damaged product was, the object may be all that is left.
+                // The object may be all that is left of a damaged product.
                 match (has_damaged || used.contains(&object.name), is_old) {
                     (true, _) => swept.n_used += 1,
                     (false, false) => swept.n_young += 1,
@@ -63,7 +64,7 @@ impl LargeObjects {
         Ok(swept)
     }
 
-    /// The objects that products of a container are, and whether some products are damaged.
+    /// The objects of the products of a container, and whether some products are damaged.
     fn used(
         &self,
         backend: &dyn Backend,

@@ -1,4 +1,4 @@
-//! Batches with large products.
+//! Writes batches with large products.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,18 +13,18 @@ use crate::{
     Backend, Batch, EventsError, Overwrite, Parent, ProductId, ProductName, Wanted, Written,
 };
 
-/// A batch for the backend, and the objects to write before.
+/// A batch for the backend, and the objects to write before it.
 struct Split<'b> {
     batch: Batch,
-    /// The objects, with the products that they are.
+    /// The objects with their products.
     objects: Vec<(ProductId, String, &'b [u8])>,
-    /// How many values a product has that may be an object.
+    /// Number of values for each product that may be an object.
     n_values: HashMap<ProductId, usize>,
 }
 
 impl LargeObjects {
-    /// Writes a batch. Its objects always get new names: a repeated batch never refers to objects that another client
-    /// may have deleted.
+    /// Writes a batch. Its objects always get new names, so a repeated batch never refers to objects that another
+    /// client may have deleted.
     pub fn write(&self, backend: &dyn Backend, batch: &Batch) -> Result<Written, EventsError> {
         let large = self.large_names(backend, batch)?;
         if large.is_empty() {
@@ -46,7 +46,7 @@ impl LargeObjects {
                 source,
             });
         }
-        // As late as possible: what others bring in between is an orphan.
+        // As late as possible: objects that others write in between become orphans.
         let replaced = match batch.overwrite() {
             Overwrite::Replace => self.replaced(backend, batch, &large)?,
             Overwrite::Keep => Vec::new(),
@@ -61,7 +61,7 @@ impl LargeObjects {
                 self.delete_quietly(unused(&split, &written.kept));
                 self.delete_replaced(backend, &replaced);
             }
-            // Nothing of it was written; after other errors, some of it may be.
+            // Nothing was written; after other errors, parts may have been written.
             Err(
                 EventsError::ReadOnly { .. }
                 | EventsError::TooLarge { .. }
@@ -72,8 +72,8 @@ impl LargeObjects {
         written
     }
 
-    /// The names in a batch whose products may be objects: by the new values, or if these replace existing ones, by the
-    /// record.
+    /// The names in a batch whose products may be objects: according to the new values, and, if these replace existing
+    /// values, to the record.
     fn large_names<'b>(
         &self,
         backend: &dyn Backend,
@@ -128,8 +128,8 @@ impl LargeObjects {
         Ok(split)
     }
 
-    /// Of several values of one product only that becomes an object which counts: the last, or the first if existing
-    /// ones are kept. The others are stored in the same way, so that the backend reports unneeded objects.
+    /// If a product has several values, only the one that counts becomes an object: the last, or the first if existing
+    /// products are kept. The others are stored in the same form, so that the backend reports unneeded objects.
     fn split_group<'b>(
         &self,
         batch: &'b Batch,
@@ -172,7 +172,7 @@ impl LargeObjects {
         Ok(())
     }
 
-    /// Makes an object of a sealed value; returns the sealed reference to it.
+    /// Creates an object for a sealed value; returns the sealed reference to it.
     fn object<'b>(
         &self,
         stored: &'b [u8],
@@ -226,8 +226,8 @@ impl LargeObjects {
         Ok(self.referred(backend, &wanted)?.0)
     }
 
-    /// Deletes replaced objects, once the replacement is durable: a crash may undo the last writes, and restore the old
-    /// values.
+    /// Deletes replaced objects when their replacement is durable. Before that, a crash may undo the last writes and
+    /// restore the old values.
     fn delete_replaced(&self, backend: &dyn Backend, names: &[String]) {
         if names.is_empty() {
             return;
@@ -238,7 +238,7 @@ impl LargeObjects {
         }
     }
 
-    /// Deletes objects without a product; objects that cannot be deleted are reported and left for a sweep.
+    /// Deletes objects without a product. Failures are reported, and the objects are left for a sweep.
     fn delete_quietly<'n>(&self, names: impl IntoIterator<Item = &'n String>) {
         let names: Vec<_> = names.into_iter().map(String::as_str).collect();
         if names.is_empty() {
@@ -259,7 +259,7 @@ impl LargeObjects {
     }
 }
 
-/// The objects of products that were not stored because one existed.
+/// The objects of products that were not stored because an older product was kept.
 fn unused<'s>(split: &'s Split<'_>, kept: &[ProductId]) -> impl Iterator<Item = &'s String> {
     let mut n_kept: HashMap<&ProductId, usize> = HashMap::new();
     for id in kept {

@@ -21,10 +21,10 @@ const START: &str = AttributeSetWriter::START;
 const LENGTH: &str = AttributeSetWriter::LENGTH;
 const DATA: &str = AttributeSetWriter::DATA;
 
-/// The version of their schema that is written.
+/// The schema version that is written.
 const VERSION: u16 = 1;
 
-/// An attribute set: ranges of entries, and one row of values for each.
+/// An attribute set: ranges of entries with one row of values each.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Attributes {
     pub name: String,
@@ -72,7 +72,7 @@ pub(crate) fn left_set(reader: &Reader, link: &LinkedAttributeSet, reason: &str)
     LeftBehind::object(&name, "attribute set", reason)
 }
 
-/// An error if the written data differ from the read data.
+/// Fails if the written attribute sets differ from the read ones.
 pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<(), RNTupleError> {
     let is_equal = |given: &Attributes| {
         let found = found.iter().find(|found| found.name == given.name);
@@ -89,7 +89,7 @@ pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<
 }
 
 impl Attributes {
-    /// An attribute set that can be written again, or why it cannot.
+    /// Reads an attribute set; the error is the reason why it cannot be written again.
     pub fn read(reader: &Reader, link: &LinkedAttributeSet) -> Result<Self, String> {
         if link.schema_version_major != VERSION {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! The proof that nothing was lost: digests of every column, of the read data and of the output.
+//! The proof that nothing was lost: digests of every column, for the read data and for the output.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub struct Certificate {
 /// A column of the output, and its digests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComparedColumn {
-    /// What the input gave.
+    /// Digest of the input.
     pub given: ColumnDigest,
     /// Digest of the output.
     pub found: ColumnDigest,
@@ -55,8 +55,8 @@ impl Certificate {
     }
 }
 
-/// Reads the output and compares it with the given data. If they differ, both are read again, the input by `again`, to
-/// find the first entry.
+/// Reads the output and compares it with the digests of the input. If they differ, both are read again (the input by
+/// `again`) to find the first differing entry.
 pub(super) fn verify(
     source: &Source,
     given: Vec<ColumnDigest>,

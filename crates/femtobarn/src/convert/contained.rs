@@ -1,4 +1,4 @@
-//! Work of others' parsers on what strangers made. A panic in there is an error of the file, and prints nothing.
+//! Third-party parsers on untrusted input. A panic in them becomes an error of the file, and prints nothing.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -12,7 +12,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does what reads a table. Errors name the table; a parser that has panicked must not be used again.
+/// Runs a parser of a table. Errors name the table; after a panic, the parser must not be used again.
 pub(super) fn contained<T, E: std::fmt::Display>(
     url: &str,
     work: impl FnOnce() -> Result<T, E>,
@@ -47,7 +47,7 @@ pub(super) fn contained<T, E: std::fmt::Display>(
     })
 }
 
-/// The items of an iterator that is of such a parser. It ends with its first error.
+/// The items of a parser's iterator. It ends with its first error.
 pub(super) struct Contained<I> {
     url: String,
     inner: Option<I>,

@@ -1,4 +1,4 @@
-//! Counters of trees, and their arrays.
+//! Counters of trees and their arrays.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::unreadable::read_fields;
 #[derive(Default)]
 pub(super) struct Counted {
     pub branch: BranchId,
-    /// The counter is to be converted, too.
+    /// Whether the counter itself is converted.
     pub is_wanted: bool,
     pub members: Vec<CountedArray>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Counted {
 pub(super) struct CountedArray {
     /// Its branch.
     pub branch: BranchId,
-    /// The column that it is read as.
+    /// The name of the column that reads it.
     pub column: String,
     /// Its name in the output.
     pub name: String,
@@ -34,19 +34,19 @@ pub(super) struct CountedArray {
 }
 
 impl Counted {
-    /// Without its counter, one array is a vector of its own, and none is nothing.
+    /// Whether the counter is not converted and has only one array, which becomes a separate vector.
     pub fn is_alone(&self) -> bool {
         !self.is_wanted && self.members.len() < 2
     }
 }
 
-/// Why arrays are vectors of their own, if they are: their lengths differ from their counter in some entry.
+/// The reason why arrays become separate vectors, if they do: in some entry, their lengths differ from the counter.
 pub(super) fn why_apart(
     ntuple: &NTuple,
     leaf: &Leaf,
     is_wanted: bool,
 ) -> Result<Option<String>, RNTupleError> {
-    // the others are never above their maximum, and need not be read
+    // other counters cannot exceed their maximum, and need not be read
     if leaf.is_unsigned && leaf.size < 4 && is_exceeded(ntuple, &leaf.name)? {
         return Ok(Some(format!(
             "its lengths differ from its counter {:?}",
@@ -56,7 +56,7 @@ pub(super) fn why_apart(
     if leaf.is_unsigned || !is_wanted {
         return Ok(None);
     }
-    // a length would be zero
+    // a negative length counts as zero
     Ok(match n_negative(ntuple, &leaf.name)? {
         0 => None,
         n => {
@@ -69,7 +69,8 @@ pub(super) fn why_apart(
     })
 }
 
-/// Whether a counter is above the maximum of its leaf in some entry: then the arrays have fewer items than the counter.
+/// Whether a counter exceeds the maximum of its leaf in some entry: then the arrays have fewer items than the counter
+/// says.
 fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
     for reader in ntuple.readers() {
         let Some((Some(maximum), field)) =
@@ -94,7 +95,7 @@ fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
     Ok(false)
 }
 
-/// In how many entries a counter is negative.
+/// Number of entries with a negative counter.
 fn n_negative(ntuple: &NTuple, counter: &str) -> Result<usize, RNTupleError> {
     let mut n = 0;
     for reader in ntuple.readers() {

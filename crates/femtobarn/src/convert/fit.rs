@@ -1,4 +1,4 @@
-//! The fields of several files as one file has them: numbers of the resulting types, without fields that some files
+//! Combines the fields of several files: number types that hold the values of all files, without fields that some files
 //! lack.
 
 use std::collections::{HashMap, HashSet};
@@ -13,16 +13,16 @@ use crate::ntuple::{NTuple, Selection};
 /// Differences from the first file.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    /// Physical fields that are stored in another way in some file, and the numbers that hold the values of all.
+    /// Physical fields that some file stores differently, with number types for the values of all files.
     numbers: HashMap<FieldId, DType>,
-    /// Physical collections that are of another template in some file: only a vector may hold the values of all.
+    /// Physical collections with another template in some file: only a vector can hold the values of all files.
     containers: HashSet<FieldId>,
-    /// Fields that not all files have.
+    /// Fields that are missing in some files.
     missing: HashSet<FieldId>,
 }
 
 impl Fit {
-    /// Of the fields that a selection reads.
+    /// The differences in the fields of a selection.
     pub fn new(ntuple: &NTuple, first: &Reader, selection: &Selection) -> Self {
         let left_out = ntuple.left_out();
         let missing = left_out.iter().map(|(path, _)| first.find_field(path));
@@ -33,7 +33,7 @@ impl Fit {
         }
     }
 
-    /// The types that fields get where they are others than in the first file.
+    /// The types of fields that differ from the first file.
     fn types(&self, descriptor: &Descriptor) -> HashMap<FieldId, String> {
         let ids = 0..u32::try_from(descriptor.fields.len()).unwrap_or(u32::MAX);
         let is_changed = |id: &FieldId| {
@@ -66,7 +66,7 @@ impl Fit {
         !above.any(|id| self.missing.contains(&id))
     }
 
-    /// A field of the first file, given as it stands there.
+    /// Adapts a field of the first file.
     pub fn field(&self, descriptor: &Descriptor, id: FieldId, mut model: FieldModel) -> FieldModel {
         if !self.is_empty() {
             self.change(descriptor, id, &mut model);
@@ -74,7 +74,7 @@ impl Fit {
         model
     }
 
-    /// Says whether the field has another type then.
+    /// Adapts a model; returns whether its type has changed.
     fn change(&self, descriptor: &Descriptor, id: FieldId, model: &mut FieldModel) -> bool {
         let children = descriptor.field(id).map(|field| field.children.as_slice());
         let children = children.unwrap_or_default();
@@ -152,7 +152,7 @@ impl Fit {
         }
     }
 
-    /// Whether a collection promises what the values of another file need not keep.
+    /// Whether a collection type has guarantees (sorted, unique) that the values of another file may violate.
     fn is_loose(&self, descriptor: &Descriptor, id: FieldId, type_name: &str) -> bool {
         let promises_nothing = ["", "vector", "RVec", "ROOT::RVec", "ROOT::VecOps::RVec"];
         self.containers.contains(&descriptor.physical(id))
@@ -178,8 +178,8 @@ impl Fit {
 }
 
 impl NTuple {
-    /// The resulting types of fields that other files have with another type: numbers that hold the values of all
-    /// files, and vectors where not all files have sets or maps.
+    /// The types of fields with different types in the files: numbers that hold the values of all files, and vectors if
+    /// not all files have sets or maps.
     pub fn common_types(&self) -> HashMap<FieldId, String> {
         let mut distinct: Vec<Arc<Reader>> = Vec::new();
         for reader in self.readers() {
@@ -196,7 +196,7 @@ impl NTuple {
         };
         let ntuple = Self::of(distinct);
         let Ok(selection) = ntuple.select(None) else {
-            // the reader gets an error that explains the difference
+            // the reader then reports an error that explains the difference
             return HashMap::new();
         };
         let fit = Fit {
@@ -207,7 +207,7 @@ impl NTuple {
     }
 }
 
-/// The files with their columns to read; for files that share it, the first.
+/// The files with their columns to read; files with the same columns appear once.
 fn distinct<'a>(
     ntuple: &'a NTuple,
     selection: &'a Selection,
@@ -219,7 +219,7 @@ fn distinct<'a>(
     files.collect()
 }
 
-/// Physical fields of the first file that another file stores differently, and the number types that hold the values of
+/// Physical fields of the first file that another file stores differently, with number types that hold the values of
 /// all files.
 fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldId, DType> {
     let mut out = HashMap::new();
@@ -242,7 +242,7 @@ fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldI
     out
 }
 
-/// Physical collections of the first file that are of another template in others, as sets that are vectors there.
+/// Physical collections of the first file with another template in another file, such as a set here and a vector there.
 fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<FieldId> {
     let mut out = HashSet::new();
     let files = distinct(ntuple, selection);
@@ -269,13 +269,13 @@ fn template(type_name: &str) -> &str {
     name.strip_prefix("std::").unwrap_or(name)
 }
 
-/// Whether a type of C++ holds other numbers.
+/// Whether a C++ type is not the one for a number type.
 fn is_other(type_name: &str, dtype: DType) -> bool {
     let known = FieldModel::from_type_name("", type_name).map(|known| known.kind);
     !matches!(known, Ok(FieldKind::Leaf(leaf)) if leaf.dtype == dtype)
 }
 
-/// Gives a field the type that fits those below it, which are others now.
+/// Updates the type name of a field after changes below it.
 fn rename(model: &mut FieldModel) {
     let old = std::mem::take(&mut model.type_name);
     model.type_name = instance(&old, model.subfields());
@@ -290,7 +290,7 @@ fn rename(model: &mut FieldModel) {
         FieldKind::Collection(item) if is_nameless => {
             FieldModel::vector(name, item.as_ref().clone())
         }
-        // an enum is of one type of integers
+        // an enum has one integer type
         FieldKind::Wrapper(item) if is_nameless => item.as_ref().clone().named(name),
         _ => return,
     };
@@ -301,8 +301,8 @@ fn rename(model: &mut FieldModel) {
     };
 }
 
-/// The name of a template of the standard library with other arguments; none for anything else: a class with other
-/// members is not the same class any more.
+/// The name of a standard library template with other arguments. Empty for other types: a class with other members is a
+/// different class.
 fn instance(type_name: &str, arguments: &[FieldModel]) -> String {
     let template = type_name.split('<').next().unwrap_or_default();
     let types: Vec<&str> = arguments.iter().map(|it| it.type_name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Kinds of files.
+//! File formats.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use femtobarn_rntuple::RNTupleError;
 use crate::inputs::misused;
 use crate::staged::shown;
 
-/// Kinds of files.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are their own explanation")]
 pub enum Format {
@@ -18,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the ending of the name; ROOT if it is none of the others.
+    /// The format by file name extension; ROOT if it is unknown.
     pub fn of(path: &Path) -> Self {
         let name = shown(path)
             .file_name()
@@ -31,10 +31,10 @@ impl Format {
         }
     }
 
-    /// By the ending of an output's name.
+    /// The format by the extension of an output's name.
     ///
     /// # Errors
-    /// If it is none of these.
+    /// If the extension is unknown.
     pub fn of_output(path: &Path) -> Result<Self, RNTupleError> {
         let name = shown(path)
             .file_name()
@@ -54,10 +54,10 @@ impl Format {
         }
     }
 
-    /// Whether files of this kind are compressed in that way.
+    /// Checks that the format supports a compression setting.
     ///
     /// # Errors
-    /// If they are not.
+    /// If it does not.
     pub fn check_compression(self, settings: u32) -> Result<(), RNTupleError> {
         let (kind, known, takes): (_, _, &[u32]) = match self {
             Self::Root => return Ok(()),
@@ -72,7 +72,7 @@ impl Format {
         })
     }
 
-    /// What such a file is called.
+    /// The name of the format, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Root => "a ROOT file",
@@ -81,7 +81,7 @@ impl Format {
         }
     }
 
-    /// The usual ending of a name.
+    /// The usual file name extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Root => "root",

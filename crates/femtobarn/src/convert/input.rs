@@ -31,7 +31,7 @@ use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 
 impl Source {
-    /// Opens files of one format that match names and patterns.
+    /// Opens files of one format and selects the fields that match names and patterns.
     pub fn open(
         inputs: &[Input],
         output: Format,
@@ -45,9 +45,9 @@ impl Source {
         }
     }
 
-    /// Opens files of one format; several are one ntuple, which may be open already. The ntuple keeps the path instead of its
-    /// name, if a path is given. Branches that are known as unreadable are left out, and names that other files have given
-    /// to fields of a tree are given again.
+    /// Opens files of one format; several become one ntuple, which may be open already. If a path is given, it replaces
+    /// the ntuple's name. Branches known as unreadable are left out. Field names of a tree that were assigned for
+    /// earlier files are reused.
     pub fn open_part(
         inputs: &[Input],
         (ntuple, path): (Option<NTuple>, Option<&str>),
@@ -152,7 +152,7 @@ impl Source {
         })
     }
 
-    /// Gives it a name that an ntuple can have: of its path, or else of its own name.
+    /// Sets a name that is valid for ntuples: the path, or else its own name.
     fn rename(&mut self, path: Option<&str>) {
         if let Some(path) = path {
             without_cycle(path)
@@ -194,7 +194,7 @@ impl Source {
         let batches = steps(ntuple.clone(), selection, &meant, how.0.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
-            // objects may have lost the name that their key has
+            // an object may lack the name of its key
             name: match model.name.as_str() {
                 "" => reader
                     .path()
@@ -225,7 +225,7 @@ impl Source {
 fn open_together(inputs: &[Input]) -> Result<NTuple, RNTupleError> {
     let files = inputs.iter();
     let files = files.map(|input| (input.url.clone(), input.path.clone()));
-    // all are asked in the same way
+    // all files have the same settings
     let settings = inputs.first().map(|input| input.settings.clone());
     let opening = OpenOptions {
         settings: settings.unwrap_or_default(),
@@ -234,7 +234,7 @@ fn open_together(inputs: &[Input]) -> Result<NTuple, RNTupleError> {
     NTuple::open(&files.collect::<Vec<_>>(), opening)
 }
 
-/// Several inputs are of one kind, and tables have no names.
+/// Checks that the inputs have one format; tables have no object names.
 fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     let kind = |input: &Input| Format::of(Path::new(&input.url));
     if let Some(other) = inputs.iter().find(|&input| kind(input) != kind(first)) {
@@ -263,7 +263,8 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     }
 }
 
-/// Leaves out projected fields with another type than their source, which ROOT can create: an optional value of a list.
+/// Leaves out projected fields with another type than their source, which ROOT can create: an optional value from a
+/// list.
 fn leave_out_odd_projected(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(String, String)>) {
     while let Err(RNTupleError::Unwritable { name, reason }) = Digest::new(fields) {
         let is_odd = |field: &FieldModel| field.name == name && !has_data(field);
@@ -282,7 +283,7 @@ fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
         .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
 }
 
-/// Why the values of a field cannot go through Arrow without loss, if so.
+/// The reason why Arrow cannot represent the values of a field without loss, if so.
 fn ambiguous_in_arrow(descriptor: &Descriptor, id: FieldId) -> Option<String> {
     let field = descriptor.field(id)?;
     let mut below = field.children.iter();
@@ -397,8 +398,7 @@ fn stays_projected(
         && ntuple.readers().iter().skip(1).all(is_same)
 }
 
-/// The fields that are fractions of a range in the input and whole numbers in the output: values that were stored as
-/// fractions need not be stored as such again.
+/// Fields that are quantized (Real32Quant) in the input and stored as ordinary floats in the output, with notes.
 fn no_longer_quantized(descriptor: &Descriptor, chosen: &[FieldId]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for column in &descriptor.columns {

@@ -1,4 +1,4 @@
-//! Arrow IPC, files and streams: messages are checked against the available bytes before arrow-rs decodes them.
+//! Arrow IPC files and streams: messages are checked against the available bytes before arrow-rs decodes them.
 
 use std::io::{BufReader, Read};
 
@@ -12,15 +12,15 @@ use femtobarn_rntuple::encoding::LARGEST_RATIO;
 use super::ipc_batch::Decoder;
 use super::table_file::TableFile;
 
-/// What files begin and end with.
+/// The first and last bytes of a file.
 pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
 /// Length of the footer's size and the magic after it.
 const TRAILER: u64 = 10;
-/// What messages of today's format begin with.
+/// The first bytes of a message in the current format.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Length of the continuation and of the metadata's size.
 const PREFIX: usize = 8;
-/// What stands before a buffer instead of its uncompressed length if it is not compressed.
+/// The value before an uncompressed buffer, instead of its uncompressed length.
 const PLAIN: i64 = -1;
 
 type Found<T> = Result<T, ArrowError>;
@@ -33,7 +33,7 @@ fn wrong(
     ArrowError::IpcError(format!("{what}: expected {expected}, found {found}"))
 }
 
-/// The batches of a file or of a stream.
+/// The batches of a file or stream.
 pub(super) struct Batches {
     pub schema: SchemaRef,
     decoder: Decoder,
@@ -41,7 +41,7 @@ pub(super) struct Batches {
 }
 
 enum Messages {
-    /// The blocks of a file that are left, the next one last.
+    /// The remaining blocks of a file, the next one last.
     File(TableFile, Vec<Block>),
     Stream(Box<Stream>),
 }
@@ -52,7 +52,7 @@ struct Stream {
 }
 
 impl Batches {
-    /// Those of a file with a footer.
+    /// The batches of a file with a footer.
     pub fn of_file(file: TableFile) -> Found<Self> {
         let n_bytes = file.n_bytes();
         let room = n_bytes.saturating_sub(TRAILER + MAGIC.len() as u64);
@@ -93,7 +93,7 @@ impl Batches {
         })
     }
 
-    /// Those of a stream, which has no list of them.
+    /// The batches of a stream, which has no footer.
     pub fn of_stream(file: TableFile, buffer: usize) -> Found<Self> {
         let mut stream = Box::new(Stream {
             n_bytes: file.n_bytes(),
@@ -158,7 +158,7 @@ fn lengths(block: &Block) -> Found<(u64, u64)> {
     }
 }
 
-/// Checks that blocks are inside of the file and do not overlap.
+/// Checks that blocks are inside the file and do not overlap.
 fn check_blocks<'a>(blocks: impl Iterator<Item = &'a Block>, n_bytes: u64) -> Found<()> {
     let mut left = n_bytes;
     for block in blocks {
@@ -179,7 +179,7 @@ fn check_blocks<'a>(blocks: impl Iterator<Item = &'a Block>, n_bytes: u64) -> Fo
     Ok(())
 }
 
-/// The bytes of a block that was checked.
+/// The bytes of a checked block.
 fn block_of(file: &TableFile, block: &Block) -> Found<Buffer> {
     let (meta, body) = lengths(block)?;
     let start = u64::try_from(block.offset()).unwrap_or(u64::MAX);
@@ -192,7 +192,7 @@ fn block_of(file: &TableFile, block: &Block) -> Found<Buffer> {
 }
 
 impl Stream {
-    /// The next message, and its lengths; none at the end.
+    /// The next message and its lengths; `None` at the end.
     fn next(&mut self) -> Found<Option<(Buffer, Block)>> {
         let mut word = [0; 4];
         match self.file.read_exact(&mut word) {
@@ -251,7 +251,8 @@ fn parse<'m>(message: &'m [u8], block: &Block) -> Found<Message<'m>> {
         .map_err(|error| ArrowError::ParseError(format!("a message is damaged: {error}")))
 }
 
-/// Checks that the buffers of a message are inside of its body, and can hold the claimed sizes. Gives its kind.
+/// Checks that the buffers of a message are inside its body, and can hold the claimed sizes. Returns the kind
+/// of the message.
 fn check(bytes: &Buffer, block: &Block) -> Found<MessageHeader> {
     let message = parse(bytes, block)?;
     let (meta, body_length) = lengths(block)?;

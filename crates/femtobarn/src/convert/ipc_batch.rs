@@ -1,4 +1,4 @@
-//! Record batches of Arrow IPC, and the dictionaries that their columns share.
+//! Arrow IPC record batches and their shared dictionaries.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{Block, Message, MetadataVersion};
 use arrow_schema::{ArrowError, SchemaRef};
 
-/// Decodes messages that were checked.
+/// Decodes checked messages.
 pub(super) struct Decoder {
     schema: SchemaRef,
     version: MetadataVersion,
@@ -25,7 +25,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a dictionary, for the batches behind it.
+    /// Reads a dictionary for the following batches.
     pub fn dictionary(
         &mut self,
         message: &Message<'_>,
@@ -40,7 +40,7 @@ impl Decoder {
         read_dictionary(&body, batch, &self.schema, known, &version)
     }
 
-    /// A record batch.
+    /// Reads a record batch.
     pub fn batch(
         &self,
         message: &Message<'_>,
@@ -60,7 +60,7 @@ impl Decoder {
             Ok(found) => return Ok(found),
             Err(error) => error,
         };
-        // in records that are missing, members have any key: also of an empty dictionary
+        // members of missing records have arbitrary keys, even into an empty dictionary
         let mut has_empty = false;
         let known = self.dictionaries.iter().map(|(&id, values)| {
             has_empty |= values.is_empty();
@@ -81,7 +81,7 @@ impl Decoder {
     }
 
     fn check_version(&self, message: &Message<'_>) -> Result<(), ArrowError> {
-        // files of the first version may not say so
+        // files of the first version may not state it
         if self.version == MetadataVersion::V1 || message.version() == self.version {
             return Ok(());
         }
@@ -100,7 +100,7 @@ fn wrong(expected: &str) -> ArrowError {
     ))
 }
 
-/// What stands behind the metadata of a message.
+/// The body of a message, after its metadata.
 fn body(block: &Block, bytes: &Buffer) -> Result<Buffer, ArrowError> {
     let from = usize::try_from(block.metaDataLength()).ok();
     let from = from.filter(|&from| from <= bytes.len());
@@ -108,7 +108,7 @@ fn body(block: &Block, bytes: &Buffer) -> Result<Buffer, ArrowError> {
     Ok(bytes.slice(from))
 }
 
-/// Whether all values that refer to the stand-in of an empty dictionary are missing, or in records that are.
+/// Whether all keys into the placeholder of an empty dictionary are missing or inside missing records.
 fn is_hidden(array: &ArrayRef, above: Option<&NullBuffer>) -> bool {
     if let Some(record) = array.as_struct_opt() {
         let nulls = NullBuffer::union(above, record.nulls());

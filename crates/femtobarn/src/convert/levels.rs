@@ -1,5 +1,5 @@
-//! Classes that have a base twice: their bases become records, like bases of split objects, so that the members of a
-//! record have unique names.
+//! Classes that inherit a base class twice: the members of bases become records, as for split objects, so that
+//! member names are unique.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use super::fit::Fit;
 use super::reshape::{list, record};
 use super::source::refused;
 
-/// Members that are moved into records of their bases.
+/// The members that are moved into records of their bases.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Levels {
-    /// None.
+    /// No members.
     Same,
-    /// Those of the items of lists or arrays.
+    /// Members of the items of lists or arrays.
     Items(Box<Levels>),
-    /// Those of a record.
+    /// Members of a record.
     Members(Vec<Member>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Member {
     name: String,
-    /// The bases that it is of, the outermost first.
+    /// The bases that contain the member, outermost first.
     bases: Vec<String>,
     levels: Levels,
 }
 
 impl Levels {
-    /// Of a field of a tree.
+    /// The moved members of a field of a tree.
     pub fn new(reader: &Reader, fit: &Fit, id: FieldId) -> Self {
         let descriptor = reader.descriptor();
         let Some(field) = descriptor.field(id) else {
@@ -70,7 +70,7 @@ impl Levels {
         Self::Members(members)
     }
 
-    /// The model with the records of bases.
+    /// The model with records for bases.
     pub fn model(&self, model: FieldModel) -> FieldModel {
         let kind = match (self, model.kind) {
             (Self::Members(members), FieldKind::Record(models)) => {
@@ -90,7 +90,7 @@ impl Levels {
         FieldModel { kind, ..model }
     }
 
-    /// The values with the records of bases.
+    /// The values with records for bases.
     pub fn array(&self, array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
         match self {
             Self::Same => Ok(array.clone()),
@@ -131,7 +131,7 @@ impl Levels {
     }
 }
 
-/// Puts the members of each base into a record: they stand one after another.
+/// Combines the members of each base into a record; they are adjacent.
 fn nested<T>(members: Vec<(&[String], T)>, record: &dyn Fn(&str, Vec<T>) -> T) -> Vec<T> {
     let mut out = Vec::new();
     let mut rest = members.into_iter().peekable();

@@ -1,4 +1,4 @@
-//! Many files, each into one of its own.
+//! Converts many files, each into a separate output.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,32 +19,32 @@ use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::staged::shown;
 
-/// How many files are converted.
+/// Options for converting many files.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch {
-    /// Files at the same time; they share the threads.
+    /// Number of concurrent conversions; they share the threads.
     pub jobs: usize,
-    /// Skip files whose output exists, is complete, and is not older than they are; other outputs are replaced as by
-    /// [`Replace::Left`], if [`Replace::Own`] was asked for.
+    /// Skip files whose output exists, is complete, and is not older. With [`Replace::Own`], other outputs are
+    /// replaced as by [`Replace::Left`].
     pub resume: bool,
-    /// Go on after files that cannot be converted.
+    /// Continue after files that cannot be converted.
     pub skip_bad_files: bool,
-    /// What the outputs are.
+    /// The format of the outputs.
     pub format: Format,
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Debug)]
 pub struct FileReport {
     /// The file.
     pub input: Input,
-    /// Where its output is, or would be.
+    /// The path of its output.
     pub output: PathBuf,
-    /// What became of it.
+    /// The outcome of the conversion.
     pub outcome: Outcome,
 }
 
-/// What became of a file.
+/// The outcome of a conversion.
 #[derive(Debug)]
 pub enum Outcome {
     /// It was converted.
@@ -53,14 +53,14 @@ pub enum Outcome {
     Kept,
     /// It could not be converted.
     Failed {
-        /// Why.
+        /// The error.
         error: RNTupleError,
-        /// How many entries are lost, if that is known: none if nothing is wrong with the input.
+        /// Number of lost entries, if known; `None` if the input is intact.
         n_entries: Option<u64>,
     },
-    /// It was stopped by the caller, or because another file had failed.
+    /// The caller stopped it, or another file failed.
     Interrupted,
-    /// It was not tried, because all work had been stopped before.
+    /// It was not started, because all work had stopped.
     NotTried,
 }
 
@@ -94,20 +94,21 @@ impl FileReport {
     }
 }
 
-/// Called with the number of the file and how far it is; `false` stops all.
-pub type OnFilePulse<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
+/// Called with the index of the file and its progress; `false` stops all conversions.
+pub type OnFileProgress<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
 
-/// Converts each file into one in the directory, which is created if it does not exist. Reports stand in the order of
-/// the files.
+/// Converts each file into one in the directory, which is created if needed. The reports are in the order of the
+/// files.
 ///
 /// # Errors
-/// If two files would have the same output, or the directory cannot be created. Errors of a file are in its report.
+/// If two files would have the same output, or the directory cannot be created. Errors of single files are in their
+/// reports.
 pub fn convert_many(
     inputs: &[Input],
     folder: &Path,
     options: &ConvertOptions,
     batch: Batch,
-    progress: OnFilePulse<'_>,
+    progress: OnFileProgress<'_>,
 ) -> Result<Vec<FileReport>, RNTupleError> {
     batch.format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
@@ -196,8 +197,8 @@ fn one(
     }
 }
 
-/// Whether the output exists, is not older than the input, and can be opened. One that is ours is complete: it has its
-/// name only then. If a server does not report the age of a file, it is converted again.
+/// Whether the output exists, is not older than the input, and can be opened. Outputs of femtobarn are complete,
+/// because they get their names last. If a server does not report the age of a file, the file is converted again.
 fn is_done(input: &Input, output: &Path, options: &ConvertOptions) -> bool {
     let made = Input {
         url: output.to_string_lossy().into_owned(),

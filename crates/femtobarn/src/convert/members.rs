@@ -1,10 +1,10 @@
-//! Members of records, as they are put together.
+//! Builds records from members.
 
 use femtobarn_rntuple::write::FieldModel;
 
 use super::reshape::Piece;
 
-/// Members of a record, those with dots in their names in records of their own.
+/// Members of a record. Members with dots in their names are grouped in nested records.
 #[derive(Default)]
 pub(super) struct Members(Vec<(String, Member)>);
 
@@ -27,7 +27,7 @@ impl Members {
                 self.0.push((first.clone(), Member::Inner(inner)));
             }
             (None, true) => self.0.push((first.clone(), Member::Leaf(model, piece))),
-            // nothing is lost where names meet
+            // if names collide, nothing is lost
             (Some(_), _) => {
                 let name = format!("{}_{}", path.join("_"), self.0.len());
                 self.0.push((name, Member::Leaf(model, piece)));
@@ -43,7 +43,7 @@ impl Members {
         self.each(&|model| model)
     }
 
-    /// As members of the items of a collection: the models have lists.
+    /// The members of the items of a collection: the models are lists.
     pub fn items(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
         self.each(&|model| model.subfields().first().cloned().unwrap_or(model))
     }

@@ -1,9 +1,10 @@
-//! Converting: existing data (ntuples, trees, Parquet, Arrow IPC) into a new file of another format, and verifies that
+//! Converts existing data (ntuples, trees, Parquet, Arrow IPC) into a new file of another format, and verifies that
 //! nothing was lost.
 //!
-//! Entries flow in steps of some clusters: read and decoded, given their new shape, encoded, compressed and written, each on
-//! all threads. With several threads the next step is read while one is written. At any time two steps are held (one, with
-//! one thread), besides what writing takes ([`WriteOptions::memory`](femtobarn_rntuple::write::WriteOptions::memory)).
+//! Entries pass in steps of some clusters: read, decoded, reshaped, encoded, compressed and written, each on all
+//! threads. With several threads, the next step is read while one is written. So two steps are in memory (one with a
+//! single thread), besides the memory for writing
+//! ([`WriteOptions::memory`](femtobarn_rntuple::write::WriteOptions::memory)).
 
 mod attributes;
 mod certificate;
@@ -63,11 +64,11 @@ use output::Sink;
 use parts::{OfPart, Part};
 use source::{Batches, Source, has_data};
 
-/// Converts files into one: each of their trees and ntuples, or the named one; those with the same path become one
-/// ntuple. The file appears when it is complete, and verified if requested.
+/// Converts files into one: each of their trees and ntuples, or the named one. Trees and ntuples with the same path are
+/// concatenated. The file appears when it is complete and, if requested, verified.
 ///
 /// # Errors
-/// If something cannot be read or written, or the output is not equal to the input: nothing appears then.
+/// If something cannot be read or written, or the output differs from the input. Then no output appears.
 pub fn convert(
     inputs: &[Input],
     output: &Path,
@@ -88,14 +89,14 @@ impl Progress {
     }
 }
 
-/// An error, and whether it is the input's.
+/// An error, with its context.
 pub(super) struct Failed {
     pub error: RNTupleError,
     /// The input could not be read.
     pub is_of_input: bool,
-    /// Nothing is wrong but for one field.
+    /// Only one field is affected.
     is_of_field: bool,
-    /// The number of the ntuple that it is about.
+    /// The index of the affected ntuple.
     part: usize,
 }
 
@@ -113,7 +114,7 @@ impl From<RNTupleError> for Failed {
 impl Failed {
     fn opening(error: RNTupleError) -> Self {
         use RNTupleError as E;
-        // these concern the request
+        // these errors concern the request
         let is_of_input = !matches!(
             error,
             E::Usage { .. }
@@ -172,10 +173,10 @@ pub(super) fn convert_or_failed(
     Ok(done)
 }
 
-/// Fields that turned out to be unreadable: numbers of the ntuples, names, and reasons.
+/// Unreadable fields: indexes of the ntuples, names, and reasons.
 type Unreadable = Vec<(usize, String, String)>;
 
-/// Begins again without a field that turns out to be unreadable: nothing has appeared until then.
+/// Starts again without a field that turns out to be unreadable; no output has appeared before that.
 fn without_unreadable<T>(
     unreadable: &mut Unreadable,
     mut attempt: impl FnMut(&Unreadable) -> Result<T, Failed>,
@@ -276,7 +277,7 @@ fn attempt(
     Ok((done, staged))
 }
 
-/// The entries of the ntuple of this number.
+/// The entries of the ntuple with an index.
 fn batches_of(at: usize, sources: Vec<(usize, Part, Source)>) -> Result<Batches, RNTupleError> {
     let mut sources = sources.into_iter();
     let found = sources.find(|(other, ..)| *other == at);
@@ -284,7 +285,7 @@ fn batches_of(at: usize, sources: Vec<(usize, Part, Source)>) -> Result<Batches,
     found.ok_or_else(|| RNTupleError::internal("an input that is not there again"))
 }
 
-/// Advice for an error of a conversion that the message itself does not give.
+/// Additional advice for an error of a conversion.
 pub fn advice(error: &RNTupleError) -> Option<&'static str> {
     let is_of_one = match error {
         RNTupleError::PageChecksum { .. } => true,
@@ -300,7 +301,7 @@ pub fn advice(error: &RNTupleError) -> Option<&'static str> {
     )
 }
 
-/// An error if nothing is left to be converted of what the input has.
+/// Fails if no fields are left to convert.
 fn check_something(
     sources: &[(usize, Part, Source)],
     inputs: &[Input],
@@ -328,7 +329,7 @@ fn check_something(
     }
 }
 
-/// Takes the batches to `write`, and to the digest. With `ahead`, the next one is read by another thread in the meantime.
+/// Passes the batches to `write` and to the digest. With `ahead`, another thread reads the next batch meanwhile.
 fn flow(
     batches: Batches,
     part: usize,
@@ -356,13 +357,13 @@ fn flow(
             for batch in batches {
                 let batch = look(batch);
                 let is_last = batch.is_err();
-                // there is no receiver if writing has failed
+                // the receiver is gone if writing has failed
                 if sender.send(batch).is_err() || is_last {
                     break;
                 }
             }
         });
-        // dropped at the first error, which ends the reader
+        // dropped at the first error, which stops the reader
         let written = receiver
             .into_iter()
             .try_for_each(|batch| write(&batch?).map_err(Failed::from));

@@ -1,32 +1,32 @@
-//! Names of fields and ntuples, derived from names of branches, columns and trees. RNTuple allows fewer characters in names:
-//! several branches, or several trees, may get the same name, which then gets numbers.
+//! Names of fields and ntuples, derived from names of branches, columns and trees. RNTuple allows fewer characters in
+//! names, so several branches or trees may map to the same name; then a number is added.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 
-/// The part of a tree that becomes a field, by its names in the tree.
+/// The part of a tree that becomes a field, identified by its names in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Meant {
-    /// A branch, by the name that reads it; a number tells branches of the same name apart.
+    /// A branch, by the name that reads it; the number distinguishes branches with the same name.
     Branch(String, usize),
-    /// The arrays with one counter, by the names of the counter's leaf and branch.
+    /// The arrays with a common counter, by the names of the counter's leaf and branch.
     Arrays(String, String),
     /// A counter, by the names of its leaf and branch.
     Counter(String, String),
 }
 
-/// Names that were given to branches or trees, each to one.
+/// Assigned names, each to one branch or tree.
 #[derive(Debug, Clone)]
 struct Given<K> {
     names: HashMap<K, String>,
     taken: HashSet<String>,
-    /// Names that several branches or trees would have.
+    /// Names that several branches or trees map to.
     shared: BTreeSet<String>,
-    /// Names that branches or trees of the file have themselves: no others get them.
+    /// Names of branches or trees of the file itself, which no others get.
     own: HashSet<String>,
-    /// Names that differ from those of the branches or trees.
+    /// Assigned names that differ from the names of their branches or trees.
     changed: BTreeSet<String>,
-    /// Names of branches or trees that others had been given before, in other files.
+    /// Names of branches or trees that were already assigned to others in earlier files.
     displaced: BTreeSet<String>,
 }
 
@@ -44,8 +44,8 @@ impl<K> Default for Given<K> {
 }
 
 impl<K: Eq + Hash> Given<K> {
-    /// The name that was given, or is given now: the plain name, with a number if it is taken, or if others have it
-    /// themselves (`is_own` says that this one has it).
+    /// The assigned name, which is assigned now if needed: the plain name, with a number if it is taken or is the own
+    /// name of another (`is_own` tells whether it is the own name of this one).
     fn give(&mut self, meant: K, plain: &str, is_own: bool) -> String {
         if let Some(known) = self.names.get(&meant) {
             return known.clone();
@@ -72,8 +72,8 @@ impl<K: Eq + Hash> Given<K> {
     }
 }
 
-/// The names of the fields that a tree becomes. Trees of the same path in several files share these names: branches with the
-/// same name in two files get the same field name, and other branches do not.
+/// The field names of a converted tree. Trees with the same path in several files share them: branches with the same
+/// name get the same field name, other branches do not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNames {
     given: Given<Meant>,
@@ -81,18 +81,18 @@ pub(crate) struct FieldNames {
 }
 
 impl FieldNames {
-    /// Names that branches of a tree have themselves. Those that a field cannot have are never asked for.
+    /// Reserves the own names of branches. Names that are invalid for fields are never requested.
     pub(super) fn keep_own<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
         self.given.own = names.map(str::to_owned).collect();
     }
 
-    /// The name of a field of a branch, as a field can have it.
+    /// Assigns a valid field name to a branch.
     pub(super) fn give(&mut self, meant: Meant, branch: &str) -> String {
         let plain = plain_name(branch);
         self.given.give(meant, &plain, plain == branch)
     }
 
-    /// The name of the collection of arrays with one counter, numbered as ROOT's importer does.
+    /// Assigns a name to the collection of arrays with a common counter, numbered as by ROOT's importer.
     pub(super) fn give_collection(&mut self, meant: Meant) -> String {
         if let Some(known) = self.given.names.get(&meant) {
             return known.clone();
@@ -102,27 +102,27 @@ impl FieldNames {
         self.given.give(meant, &plain, true)
     }
 
-    /// Takes a name, if it is free.
+    /// Reserves a name if it is free.
     pub(super) fn take(&mut self, name: &str) -> bool {
         self.given.taken.insert(name.to_owned())
     }
 }
 
-/// The names of trees that are converted one by one, and of their fields.
+/// The names of separately converted trees, and of their fields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TreeNames {
     given: Given<String>,
-    /// By the path of the tree.
+    /// Field names by the path of the tree.
     fields: HashMap<String, FieldNames>,
 }
 
 impl TreeNames {
-    /// Paths that trees of a file have themselves.
+    /// Reserves the own paths of trees in a file.
     pub(super) fn keep_own<'n>(&mut self, paths: impl Iterator<Item = &'n str>) {
         self.given.own = paths.map(str::to_owned).collect();
     }
 
-    /// The path of the ntuple that the tree of a path becomes.
+    /// The path of the ntuple for a tree.
     pub(super) fn give(&mut self, path: &str) -> String {
         let plain = plain_ntuple_name(path);
         self.given.give(path.to_owned(), &plain, plain == path)
@@ -137,38 +137,38 @@ impl TreeNames {
         self.fields.insert(path.to_owned(), names);
     }
 
-    /// Whether several trees could get this path as ntuples.
+    /// Whether several trees map to this ntuple path.
     pub(crate) fn is_shared(&self, ntuple: &str) -> bool {
         self.given.shared.contains(ntuple)
     }
 
-    /// The fields of the trees that become an ntuple.
+    /// The field names of all trees that become an ntuple.
     fn fields_of(&self, ntuple: &str) -> impl Iterator<Item = &FieldNames> {
         let trees = self.given.names.iter();
         let trees = trees.filter(move |(_, name)| *name == ntuple);
         trees.filter_map(|(tree, _)| self.fields.get(tree))
     }
 
-    /// Field names of an ntuple that several branches could get.
+    /// Field names of an ntuple to which several branches map.
     pub(crate) fn shared_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
         let fields = self.fields_of(ntuple);
         fields.flat_map(|fields| fields.given.shared.iter().map(String::as_str))
     }
 
-    /// Field names of an ntuple that are not those of the branches.
+    /// Field names of an ntuple that differ from the branch names.
     pub(crate) fn changed_fields(&self, ntuple: &str) -> impl Iterator<Item = &str> {
         let fields = self.fields_of(ntuple);
         fields.flat_map(|fields| fields.given.changed.iter().map(String::as_str))
     }
 
-    /// The first branch whose field has another name, because a branch of an earlier file has been given its name.
+    /// The first branch whose own name was already assigned to a branch of an earlier file.
     pub(crate) fn displaced_field(&self) -> Option<&str> {
         let mut fields = self.fields.values();
         fields.find_map(|fields| fields.given.displaced.first().map(String::as_str))
     }
 }
 
-/// The name of a branch or a column without dimensions, and without what ROOT does not take in names of fields.
+/// The name of a branch or column without dimensions and without characters that are invalid in field names.
 pub(super) fn plain_name(branch: &str) -> String {
     let name = branch.trim_end_matches('.').split('[').next();
     let is_bad =
@@ -185,14 +185,14 @@ pub(super) fn plain_name(branch: &str) -> String {
     }
 }
 
-/// The name of a tree without characters that ntuple names cannot have; a slash separates directories.
+/// The name of a tree without characters that are invalid in ntuple names; slashes separate directories.
 pub(super) fn plain_ntuple_name(tree: &str) -> String {
     let is_bad = |c: char| matches!(c, '.' | '\\' | ' ') || c.is_ascii_control();
     let plain = tree.chars().map(|c| if is_bad(c) { '_' } else { c });
     plain.collect()
 }
 
-/// What names have in common, up to an underscore.
+/// The common prefix of names, up to an underscore.
 pub(super) fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
     let Some((first, rest)) = names.split_first() else {
         return "";
@@ -209,7 +209,7 @@ pub(super) fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
     let common = first.get(..cut).unwrap_or_default();
     let end = common.rfind('_').map_or(0, |at| at + 1);
     let prefix = first.get(..end).unwrap_or_default();
-    // something must be left of each name
+    // a rest must remain of each name
     if names.iter().any(|name| name.len() == prefix.len()) {
         ""
     } else {

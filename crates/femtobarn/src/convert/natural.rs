@@ -1,11 +1,11 @@
-//! Fields as ROOT has them without dictionaries.
+//! Field types that ROOT supports without dictionaries.
 
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::model::Branch;
 
 use super::reshape::Piece;
 
-/// A member of a collection as a projected field: a vector by itself.
+/// A member of a collection as a projected field: a separate vector.
 pub(super) fn projected(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
     let source = format!("{collection}._0.{}", item.name);
     let below = below(item, "_0", &source);
@@ -22,8 +22,8 @@ fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
     FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
 }
 
-/// A field of types that ROOT has without dictionaries: classes become records without a class, and containers that RNTuple
-/// does not know become vectors.
+/// A field with types that ROOT supports without dictionaries: classes become records without a class, and unknown
+/// containers become vectors.
 pub(super) fn natural(model: &FieldModel) -> FieldModel {
     let name = model.name.as_str();
     let known = FieldModel::from_type_name(name, &model.type_name).ok();
@@ -31,7 +31,7 @@ pub(super) fn natural(model: &FieldModel) -> FieldModel {
     let made = match &model.kind {
         FieldKind::Record(_) => match known {
             Some(known) if matches!(known.kind, FieldKind::Record(_)) => {
-                // the members of pairs and tuples have numbers in ntuples, and `first` and `second` in trees
+                // members of pairs and tuples are numbered in ntuples; in trees they are `first` and `second`
                 let members = (0..).zip(below());
                 let members =
                     members.map(|(at, member): (usize, _)| member.named(format!("_{at}")));
@@ -63,7 +63,7 @@ pub(super) fn natural(model: &FieldModel) -> FieldModel {
     }
 }
 
-/// The map that was split into its keys and values, if its types are known.
+/// The map of a branch that is split into keys and values, if its types are known.
 pub(super) fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
     let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     if names != ["first", "second"] {
@@ -74,7 +74,7 @@ pub(super) fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldM
     map.type_name.contains("map<").then_some(map)
 }
 
-/// Arrays of arrays as arrays, also as members of a record; none if there are none.
+/// Nested arrays as flat arrays, also in members of records; `None` if there are none.
 pub(super) fn flattened(model: &FieldModel) -> Option<FieldModel> {
     if let FieldKind::Record(members) = &model.kind {
         let flat: Vec<_> = members.iter().map(flattened).collect();

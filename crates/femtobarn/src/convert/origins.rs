@@ -1,8 +1,8 @@
-//! The proof that each column is read from the intended field of its file.
+//! Checks that each column is read from the intended field of its file.
 //!
-//! Fields are selected by names. The digests compare read and written data, so they cannot detect that a wrong field
-//! was read. Therefore the columns of a selection are compared here with the positions of fields and branches in their
-//! files. Names are compared as names, and not looked up.
+//! Fields are selected by name. The digests compare read and written data, so they cannot detect that a wrong field was
+//! read. So this module compares the columns of a selection with the positions of fields and branches in their files,
+//! without name lookups.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use femtobarn_ttree::model::{BranchId, TreeModel};
 
 use crate::ntuple::{NTuple, Selection};
 
-/// What a column is meant to be read from, in the first file.
+/// The intended origin of a column in the first file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A top-level field of an RNTuple.
@@ -24,10 +24,10 @@ pub(super) enum Origin {
     Branch(BranchId),
 }
 
-/// Insists that each column of a selection is read from where it is meant to be, in all files.
+/// Checks that each column of a selection is read from its intended origin in all files.
 ///
 /// # Errors
-/// If a column is missing, or is read from something else.
+/// If a column is missing or is read from another origin.
 pub(super) fn check(
     ntuple: &NTuple,
     selection: &Selection,
@@ -63,7 +63,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The first that a node is read from in a file and that is not its origin.
+/// The first source of a node in a file that is not its origin.
 fn stranger(
     first: &Reader,
     (reader, binding): (&Reader, &Binding),
@@ -99,7 +99,7 @@ fn stranger(
     }
 }
 
-/// Whether data of `field` belong to the top-level field that is `id` in the first file: they are below it, or it shows them.
+/// Whether the data of `field` belong to the top-level field that is `id` in the first file, directly or by projection.
 fn is_top_level(
     there: &Descriptor,
     (own, id): (&Descriptor, FieldId),
@@ -116,7 +116,7 @@ fn is_top_level(
             .any(|(id, other)| other.record.source_id == Some(field) && is_meant(there.top_of(id)))
 }
 
-/// Whether a branch is the one that is `id` in the first file, or counts its items.
+/// Whether a branch is the one that is `id` in the first file, or its counter.
 fn is_branch(there: &TreeModel, branch: BranchId, own: &TreeModel, id: BranchId) -> bool {
     let is_meant = |other: BranchId| {
         std::ptr::eq(there, own) && other == id
@@ -130,7 +130,7 @@ fn is_branch(there: &TreeModel, branch: BranchId, own: &TreeModel, id: BranchId)
     is_meant(branch) || others.filter(counted).any(|(other, _)| is_meant(other))
 }
 
-/// The names of a branch and of those above it.
+/// The names of a branch and its parents.
 fn names(tree: &TreeModel, id: BranchId) -> Vec<&str> {
     let above = std::iter::successors(tree.branch(id), |branch| tree.branch(branch.parent?));
     above.map(|branch| branch.name.as_str()).collect()

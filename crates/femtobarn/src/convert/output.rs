@@ -1,4 +1,4 @@
-//! The output.
+//! Writes the output.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ use super::source::{Source, refused};
 use super::tables::VALUES;
 use crate::writable::create_beside;
 
-/// A file that is being made.
+/// A file being written.
 pub(super) enum Sink {
     Root {
         file: Box<FileWriter>,
@@ -32,7 +32,7 @@ pub(super) enum Sink {
     ArrowIpc(Box<Table>),
 }
 
-/// A table that begins with its first batch, which knows the schema.
+/// A table; it is created with the first batch, which has the schema.
 pub(super) struct Table {
     file: Option<File>,
     name: String,
@@ -54,7 +54,7 @@ impl Sink {
         Ok(Self::Root { file, ntuple: None })
     }
 
-    /// Begins an ntuple; a table is one.
+    /// Starts an ntuple; a table counts as one.
     pub fn begin(&mut self, source: &Source, options: &ConvertOptions) -> Result<(), RNTupleError> {
         let Self::Root { file, ntuple } = self else {
             return Ok(());
@@ -104,7 +104,7 @@ impl Sink {
         }
     }
 
-    /// Finishes an ntuple, with the attributes of its entries.
+    /// Finishes an ntuple with the attributes of its entries.
     pub fn end(&mut self, attributes: &[Attributes]) -> Result<(), RNTupleError> {
         if let Self::Root { file, ntuple } = self
             && let Some(mut ntuple) = ntuple.take()
@@ -117,7 +117,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the rest.
+    /// Writes the remaining data.
     pub fn finish(self) -> Result<(), RNTupleError> {
         match self {
             Self::Root { file, .. } => {
@@ -130,7 +130,7 @@ impl Sink {
 }
 
 impl Table {
-    /// The error of what the writer of a table says: of the disk, or of values that the format does not have.
+    /// The error of a table writer: a disk error, or values that the format does not support.
     fn failed(&self, error: impl std::error::Error + 'static) -> RNTupleError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(next) = cause {
@@ -213,7 +213,7 @@ impl Table {
     }
 }
 
-/// Values of the longest column, including items of lists.
+/// Number of values in the longest column, including items of lists.
 fn most_values(columns: &[ArrayRef]) -> u64 {
     let each = columns.iter().map(|column| {
         let below = match column.data_type() {
@@ -229,7 +229,7 @@ fn most_values(columns: &[ArrayRef]) -> u64 {
     each.max().unwrap_or(0)
 }
 
-/// Whether there is a variant somewhere in a type.
+/// Whether a type contains a variant.
 fn has_union(data_type: &DataType) -> bool {
     match data_type {
         DataType::Union(..) => true,

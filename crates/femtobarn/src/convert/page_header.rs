@@ -1,22 +1,24 @@
-//! Checks the claims in headers of Parquet pages, before the parser allocates memory for them.
+//! Checks the sizes in headers of Parquet pages before the parser allocates memory for them.
 
-/// Bytes that a page may have uncompressed, and values, whatever it has in the file.
+/// Uncompressed bytes and values that are allowed for a page of any stored size.
 const BYTES_OF_ANY_PAGE: u64 = 256 << 20;
 const VALUES_OF_ANY_PAGE: u64 = 1 << 24;
 
-/// Uncompressed bytes of a larger page for each byte in the file, and values for each uncompressed byte: of runs of the same.
+/// For larger pages: maximum uncompressed bytes per stored byte, and values per uncompressed byte, as in runs of equal
+/// values.
 const RATIO: u64 = 1 << 10;
 
-/// Fields of Thrift's compact protocol as all writers begin them: the next number, and a 32-bit integer or a structure.
+/// Field headers of Thrift's compact protocol as all writers write them: the next field ID, and a 32-bit integer or a
+/// struct.
 const INTEGER: u8 = 0x15;
 const STRUCTURE: u8 = 0x0c;
 
-/// Checks that bytes, which begin with the header of a page in a file of a given size, can hold what the header claims.
-/// A header begins with kind, uncompressed and compressed size, perhaps a checksum, and a structure that begins with
-/// the number of values. Other bytes are the parser's matter.
+/// Checks that the sizes in a page header are possible in a file of a given size. A header begins with kind,
+/// uncompressed and compressed size, an optional checksum, and a struct that begins with the number of values. The
+/// parser handles all other headers.
 ///
 /// # Errors
-/// If it cannot.
+/// If they are not possible.
 pub(super) fn check(mut header: &[u8], n_bytes: u64) -> Result<(), String> {
     let header = &mut header;
     let (Some(_), Some(full), Some(stored)) = (integer(header), integer(header), integer(header))
@@ -50,7 +52,7 @@ pub(super) fn check(mut header: &[u8], n_bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The next field, if it is an integer that is not below zero. It is 7 bits a byte, the sign in the lowest.
+/// Parses the next field, if it is a non-negative integer: 7 bits per byte, zigzag encoded.
 fn integer(header: &mut &[u8]) -> Option<u64> {
     let (&INTEGER, mut rest) = header.split_first()? else {
         return None;

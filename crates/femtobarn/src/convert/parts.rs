@@ -24,25 +24,25 @@ use crate::opening::side_by_side;
 /// Reasons for leaving other objects behind.
 const NO_TREE: &str = "not a TTree or RNTuple (fb clone copies it)";
 
-/// What becomes one ntuple of the output.
+/// The input of one ntuple of the output.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// The files that have it.
+    /// The files that contain it.
     pub inputs: Vec<Input>,
     /// The open ROOT files.
     readers: Vec<Arc<Reader>>,
-    /// The name that it gets; none: that of its tree.
+    /// The new name; `None` for the name of its tree.
     pub name: Option<String>,
-    /// The path that it keeps instead of the name of its tree: one in a directory.
+    /// The path to use instead of the name of its tree, for an object in a directory.
     path: Option<String>,
-    /// Its path in the file, and its class.
+    /// The path and class in the file.
     object: (String, String),
-    /// The names that other files have given to its fields.
+    /// The field names that were assigned for earlier files.
     names: FieldNames,
 }
 
 impl Part {
-    /// Its parts that are not in the output: for several files, the reasons name the files.
+    /// Reports its parts that are not in the output; with several files, the reasons name the files.
     pub fn leaves(&self, source: &Source, left: &mut AllLeftBehind) {
         let (path, class) = &self.object;
         let fields = source.skipped.iter();
@@ -56,7 +56,7 @@ impl Part {
         }
     }
 
-    /// Its path in the file.
+    /// The path in the file.
     pub fn path(&self) -> &str {
         &self.object.0
     }
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// Its ntuples or trees as one; none of tables.
+    /// The open ntuples or trees as one; `None` for tables.
     fn ntuple(&mut self) -> Result<Option<NTuple>, RNTupleError> {
         if self.readers.is_empty() {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Part {
         NTuple::together(std::mem::take(&mut self.readers), urls, named).map(Some)
     }
 
-    /// How it is converted as one of several.
+    /// The options for one of several ntuples.
     fn options(&self, options: &ConvertOptions) -> ConvertOptions {
         ConvertOptions {
             name: self.name.clone().or_else(|| options.name.clone()),
@@ -90,17 +90,17 @@ impl Part {
     }
 }
 
-/// What a file has that is converted: each opened, with its class; and its other objects.
+/// The contents of a file: objects to convert, opened and with class names, and its other objects.
 struct Found {
     readers: Vec<(Arc<Reader>, String)>,
     left: Vec<LeftBehind>,
 }
 
-/// Finds and opens the inputs: each file is opened once, several side by side. Files that are named without an object
-/// are converted as a whole: trees and ntuples of one path become one. Other objects are left behind.
+/// Finds and opens the inputs. Each file is opened once, several at a time. Files without an object name are converted
+/// as a whole: trees and ntuples with the same path are concatenated. Other objects are left behind.
 ///
 /// # Errors
-/// If a file cannot be opened, or one name is given for several.
+/// If a file cannot be opened, or one name is given for several objects.
 pub(super) fn find(
     inputs: &[Input],
     output: Format,
@@ -117,7 +117,7 @@ pub(super) fn find(
         let named = named.get(at).map_or(&[][..], Vec::as_slice);
         look((input, named), is_whole, purpose)
     })?;
-    // a merge says itself what it leaves behind
+    // a merge reports left-behind objects itself
     if purpose == Purpose::Output {
         for (input, found) in inputs.iter().zip(&all) {
             for item in &found.left {
@@ -131,7 +131,7 @@ pub(super) fn find(
         found.flat_map(|(input, found)| found.readers.into_iter().map(move |it| (input, it)));
     if purpose == Purpose::Output && most.unwrap_or(0) < 2 {
         let opened: Vec<_> = found.map(|(_, it)| it).collect();
-        // if a file has none, opening all files reports it
+        // if no file has any, opening all files reports it
         let has_all = opened.len() == inputs.len();
         return Ok(vec![single(
             inputs,
@@ -149,8 +149,8 @@ pub(super) fn find(
     Ok(parts)
 }
 
-/// Opens a file, and what is converted of it: everything, or else what is named, or the only one. `named` is what is named of
-/// the file, by all inputs.
+/// Opens a file and the objects to convert: all, the named ones, or the only one. `named` has the names in all inputs
+/// for this file.
 fn look(
     (input, named): (&Input, &[&str]),
     is_whole: bool,
@@ -197,7 +197,7 @@ fn is_converted(key: &Key, purpose: Purpose) -> bool {
     is_tree(&key.class_name) || key.class_name == RNTUPLE_CLASS && purpose == Purpose::Output
 }
 
-/// All inputs as one, whatever they are called. It keeps its path if all have it in the same directory.
+/// Combines all inputs, whatever their names. Keeps the path if all inputs have the same directory.
 fn single(inputs: &[Input], opened: Vec<(Arc<Reader>, String)>) -> Part {
     let first = opened.first();
     let object = first.map(|(reader, class)| (reader.path().to_owned(), class.clone()));
@@ -243,7 +243,7 @@ fn add(parts: &mut Vec<Part>, input: &Input, (reader, class): (Arc<Reader>, Stri
     }
 }
 
-/// Names that ntuples can have, each of one, and those that other files have given.
+/// Assigns valid and unique ntuple names, reusing names from earlier files.
 pub(super) fn give_names(parts: &mut [Part], names: &mut TreeNames) {
     names.keep_own(parts.iter().map(|part| &*part.object.0));
     for part in parts {
@@ -265,13 +265,13 @@ fn one_name_for_many(inputs: &[Input], parts: &[Part], name: &str) -> RNTupleErr
     }
 }
 
-/// An error of a part, by its number.
+/// An error with the index of its part.
 pub(super) type OfPart = (usize, RNTupleError);
 
-/// Opens all parts; with several parts, those without a selected field are left behind.
+/// Opens all parts. If there are several, parts without a selected field are left behind.
 ///
 /// # Errors
-/// If one cannot be opened, or a name or pattern fits no field of any.
+/// If a part cannot be opened, or a name or pattern matches no field.
 pub(super) fn open(
     parts: Vec<Part>,
     output: Format,
@@ -339,7 +339,7 @@ pub(super) fn open(
     }
 }
 
-/// The error of a merge that would leave a damaged branch behind.
+/// The error for a merge that would leave out a damaged branch.
 fn unreadable_branch(part: &Part, damage: &SkippedField) -> RNTupleError {
     RNTupleError::Inconsistent {
         url: part.inputs.first().map(Input::shown).unwrap_or_default(),
@@ -350,7 +350,7 @@ fn unreadable_branch(part: &Part, damage: &SkippedField) -> RNTupleError {
     }
 }
 
-/// The ntuples that a file is converted to, with their numbers of entries.
+/// The ntuples of a converted file with their numbers of entries.
 pub(super) fn entries(input: &Input) -> Result<Vec<(String, u64)>, RNTupleError> {
     let (mut left, options) = (AllLeftBehind::default(), ConvertOptions::default());
     let parts = find(

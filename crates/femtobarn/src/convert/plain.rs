@@ -1,5 +1,5 @@
-//! Columns of tables as columns that an ntuple can have: times and decimals as the integers that they are stored as, names
-//! that ROOT takes.
+//! Converts columns of tables to columns that ntuples support: times and decimals become their stored integers, and
+//! names become valid in ROOT.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,32 +15,33 @@ use femtobarn_rntuple::write::{FieldModel, all_or_none, arrow_type_name};
 use super::source::refused;
 use super::wanted::{Names, Wanted, with_drop};
 
-/// Why a column of nulls is left out.
+/// The reason for leaving out a column of nulls.
 const WITHOUT_TYPE: &str = "all of its values are missing, so its type is unknown";
 
-/// Most digits of a decimal that all integers of 64 bits have.
+/// Maximum number of digits that fit into any 64-bit integer.
 const MOST_DIGITS: u8 = 18;
 
-/// The columns of a table that are converted, and what becomes of them.
+/// The converted columns of a table.
 #[derive(Debug)]
 pub(super) struct Columns {
-    /// Where they stand in the table.
+    /// Their indexes in the table.
     chosen: Vec<usize>,
-    /// As they will be.
+    /// Their new schema.
     pub schema: SchemaRef,
-    /// Names of columns that are not converted, with the reasons.
+    /// Columns that are not converted, with reasons.
     pub skipped: Vec<(String, String)>,
-    /// Names of columns with notes on them.
+    /// Columns with notes.
     pub notes: Vec<(String, String)>,
-    /// For each, what its type was, if it was another.
+    /// For each column, its previous type if it has changed.
     pub was: Vec<Option<String>>,
 }
 
 impl Columns {
-    /// Those that are wanted; with `rename`, under names that ROOT takes.
+    /// Selects columns; with `rename`, changes names that are invalid in ROOT.
     ///
     /// # Errors
-    /// If two get one name, or decimals have too many digits, or a type has no counterpart: one error of all of them.
+    /// If two columns get the same name, decimals have too many digits, or a type is not supported: one error for all
+    /// of them.
     pub fn new(
         schema: &Schema,
         wanted: &mut Wanted<'_>,
@@ -63,7 +64,7 @@ impl Columns {
         Ok(out)
     }
 
-    /// The column as it will be, if it is wanted.
+    /// Adds a column in its new form, if it is selected.
     fn add<'s>(
         &mut self,
         at: usize,
@@ -80,7 +81,7 @@ impl Columns {
             without_type: Vec::new(),
         };
         let mut name = plain.name(given);
-        // members are left alone: names of tuple members are numbers
+        // members keep their names: the names of tuple members are numbers
         if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert(0, '_');
         }
@@ -128,7 +129,7 @@ impl Columns {
         Ok(Some(made))
     }
 
-    /// These columns of a batch.
+    /// Selects and converts the columns of a batch.
     ///
     /// # Errors
     /// If a value does not fit its new type.
@@ -147,13 +148,13 @@ impl Columns {
     }
 }
 
-/// What a column's type becomes.
+/// The new form of a column's type.
 struct Plain {
     rename: bool,
     changes: Vec<String>,
-    /// Some of its values are written as integers.
+    /// Whether some values are written as integers.
     has_integers: bool,
-    /// Paths of its members that have no type.
+    /// Paths of members without a type.
     without_type: Vec<String>,
 }
 
@@ -243,7 +244,7 @@ impl Plain {
     }
 }
 
-/// Whether there is something in a type that ntuples have: not in that of nulls, and of what holds nothing else.
+/// Whether a type contains something that ntuples support; nulls and empty containers of nulls do not.
 fn has_type(given: &DataType) -> bool {
     use DataType as D;
     match given {
@@ -264,7 +265,7 @@ fn has_type(given: &DataType) -> bool {
     }
 }
 
-/// A name that can be used in C++, as RDataFrame wants it: characters that identifiers cannot have become underscores.
+/// A valid C++ name, as RDataFrame requires: invalid characters become underscores.
 fn identifier(name: &str) -> String {
     let is_base = name
         .strip_prefix(":_")
@@ -278,7 +279,7 @@ fn identifier(name: &str) -> String {
     plain.collect()
 }
 
-/// An array with a type of [`Plain::data_type`]. But for decimals nothing is copied.
+/// Converts an array to the type in [`Plain::data_type`]. Only decimals are copied.
 fn recast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     if array.data_type() == to {
         return Ok(array.clone());

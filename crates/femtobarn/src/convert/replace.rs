@@ -1,4 +1,4 @@
-//! What a conversion may replace.
+//! Decides which existing files a conversion may replace.
 
 use std::path::Path;
 
@@ -13,17 +13,16 @@ use crate::open::{RNTUPLE_CLASS, open_source_with};
 use crate::staged::shown;
 use crate::writable::is_there;
 
-/// What a ROOT file begins with.
+/// The first bytes of a ROOT file.
 const ROOT_MAGIC: &[u8] = b"root";
-/// Versions are six digits, with another million for large files; other text would be a larger number.
+/// Versions have six digits, plus a million for large files; arbitrary text would give a larger number.
 const LARGEST_VERSION: u32 = 10_000_000;
 
 impl Replace {
-    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end;
-    /// `names` are the names of the ntuples.
+    /// Whether the output may replace an existing file. `names` are the names of the ntuples.
     ///
     /// # Errors
-    /// If the existing file may not be replaced.
+    /// If the existing file must not be replaced.
     pub(super) fn check(
         self,
         output: &Path,
@@ -70,18 +69,18 @@ impl Replace {
 
 /// The existing file at the output's path.
 enum Found {
-    /// What a conversion makes.
+    /// The output of an earlier conversion.
     Own,
-    /// What one that was broken off may have left.
+    /// Possible remains of an interrupted conversion.
     Broken,
-    /// Nothing of the output's format, but this.
+    /// A file of another format.
     Foreign(&'static str),
-    /// Something of that format that a conversion does not make.
+    /// A file of the format with other contents.
     Other(String),
 }
 
 impl Found {
-    /// What a file has besides ntuples of such names.
+    /// Checks whether a file contains only ntuples with the given names.
     fn root_file(url: &str, names: &[&str], settings: &Settings) -> Self {
         let opened = open_source_with(url, settings);
         let walked = opened.and_then(|source| Ok(Opened::of(source)?.file.walk()?));
@@ -121,8 +120,7 @@ fn beginning(url: &str, settings: &Settings) -> Result<Vec<u8>, RNTupleError> {
     Ok(found.concat())
 }
 
-/// Whether these are the first bytes of a ROOT file, or of the little that was written of one: the magic, and a version
-/// that there may be.
+/// Whether these are the first bytes of a ROOT file, even of an incomplete one: the magic, and a plausible version.
 fn begins_as_root(bytes: &[u8]) -> bool {
     let (magic, version) = bytes.split_at(bytes.len().min(ROOT_MAGIC.len()));
     let version = version

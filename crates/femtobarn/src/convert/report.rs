@@ -1,4 +1,4 @@
-//! What a conversion did.
+//! The report of a conversion.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,19 @@ use super::source::Source;
 use crate::left_behind::AllLeftBehind;
 use crate::staged::Delivery;
 
-/// What a conversion did.
+/// The report of a conversion.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Converted {
     pub output: PathBuf,
     /// The ntuples of the output; a table is one.
     pub ntuples: Vec<ConvertedNTuple>,
-    /// What the inputs have and the output does not.
+    /// Objects and fields of the inputs that are not in the output.
     pub left_behind: AllLeftBehind,
     /// Stored bytes of the output.
     pub bytes_out: u64,
     pub seconds: f64,
-    /// How it got to its server, if it is on one.
+    /// The delivery to its server, for a remote output.
     pub delivery: Option<Delivery>,
 }
 
@@ -51,17 +51,18 @@ impl ConvertedNTuple {
 }
 
 impl Converted {
-    /// Entries of all ntuples.
+    /// Total number of entries.
     pub fn n_entries(&self) -> u64 {
         self.ntuples.iter().map(|ntuple| ntuple.n_entries).sum()
     }
 
-    /// Stored bytes of all that was converted.
+    /// Total stored bytes of the converted inputs.
     pub fn bytes_in(&self) -> u64 {
         self.ntuples.iter().map(|ntuple| ntuple.bytes_in).sum()
     }
 
-    /// Fields whose names or values were changed, with notes; of several ntuples, with their names.
+    /// Fields whose names or values were changed, with notes. If there are several ntuples, the
+    /// names of the fields include them.
     pub fn notes(&self) -> impl Iterator<Item = (String, &str)> {
         let are_several = self.ntuples.len() > 1;
         self.ntuples.iter().flat_map(move |ntuple| {
@@ -75,7 +76,7 @@ impl Converted {
         })
     }
 
-    /// How many columns were compared; none if they were not.
+    /// Number of compared columns; `None` if the output was not verified.
     pub fn n_compared(&self) -> Option<usize> {
         let each = self.ntuples.iter().map(|it| it.certificate.as_ref());
         each.map(|it| it.map(|it| it.columns.len())).sum()

@@ -1,4 +1,4 @@
-//! The columns of a tree, combined into the columns of the output.
+//! Combines the columns of a tree into the columns of the output.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use femtobarn_rntuple::RNTupleError;
 use super::levels::Levels;
 use super::source::refused;
 
-/// How a column of the output is made of columns of the input.
+/// How a column of the output is made from columns of the input.
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
-    /// A column as it is.
+    /// A column without changes.
     Column(String),
-    /// A column of arrays of arrays, or of records of these, as one of arrays.
+    /// A column of nested arrays, or of records of these, flattened.
     Flat(String),
-    /// A column with the bases of its classes as records.
+    /// A column with records for the bases of its classes.
     Levels(String, Levels),
-    /// A record of them.
+    /// A record of columns.
     Record(Vec<(String, Piece)>),
     /// Lists of equal lengths as one list of records.
     Zip(Vec<(String, Piece)>),
-    /// Lists of empty items, with the lengths of a counter.
+    /// Lists of empty items, with the lengths from a counter.
     Count(String),
 }
 
 impl Piece {
-    /// The columns that it is made of, each with what it becomes.
+    /// The input columns, each with a description of its result.
     pub fn columns<'p>(&'p self, path: &str, out: &mut Vec<(String, &'p str)>) {
         match self {
             Self::Column(name) | Self::Flat(name) | Self::Levels(name, _) | Self::Count(name) => {
@@ -51,7 +51,7 @@ impl Piece {
     }
 }
 
-/// A batch in its new shape.
+/// Reshapes a batch.
 pub(super) fn reshape(
     batch: &RecordBatch,
     pieces: &[(String, Piece)],
@@ -102,7 +102,7 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
     }
 }
 
-/// Arrays of arrays as arrays, also as members of records.
+/// Flattens nested arrays, also in members of records.
 fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
     if let Some(records) = array.as_struct_opt() {
         let members = records.fields().iter().zip(records.columns());
@@ -125,7 +125,7 @@ fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
     ))
 }
 
-/// Numbers of items, of any type of integers.
+/// Numbers of items, from integers of any type.
 fn lengths(counts: &ArrayRef) -> Option<Vec<usize>> {
     fn of<T: ArrowPrimitiveType>(counts: &ArrayRef) -> Option<Vec<usize>>
     where
@@ -166,7 +166,7 @@ pub(super) fn list(offsets: OffsetBuffer<i64>, item: ArrayRef) -> Result<ArrayRe
     ))
 }
 
-/// The items of lists, which all must have the same lengths.
+/// The items of lists, which must all have the same lengths.
 fn items(
     batch: &RecordBatch,
     members: &[(String, Piece)],
@@ -205,8 +205,8 @@ fn items(
     record(out, usize::try_from(n).unwrap_or(0))
 }
 
-/// The error of lists that should have the same lengths: of the first column and the differing one, the column is at
-/// fault whose lengths fewer of the others have.
+/// The error for lists with different lengths: of the first column and the differing one, the one whose lengths
+/// fewer of the other columns share.
 fn odd_one_out(
     batch: &RecordBatch,
     members: &[(String, Piece)],

@@ -1,4 +1,4 @@
-//! An input: entries as record batches, and the fields that they are to become.
+//! An input: entries as record batches, and the fields of the output.
 
 use std::collections::HashMap;
 
@@ -28,19 +28,19 @@ pub(super) struct Source {
     pub name: String,
     pub description: String,
     pub n_entries: u64,
-    /// Bytes as stored.
+    /// Stored bytes.
     pub n_bytes: u64,
     /// The selected parts of the input that cannot be converted, with the reasons.
     pub skipped: Vec<(String, String)>,
     /// Changed names and values.
     pub notes: Vec<(String, String)>,
-    /// Names and patterns that nothing of it fits.
+    /// Names and patterns that match nothing in it.
     pub unmatched: Unmatched,
     /// Attributes of its entries that are not copied.
     pub left_behind: Vec<LeftBehind>,
     /// Attributes of ranges of its entries.
     pub attributes: Vec<Attributes>,
-    /// Of a tree, the names of its fields, and from which branches they are read.
+    /// For a tree, the names of its fields, and the branches that they are read from.
     pub names: FieldNames,
     pub origins: Vec<(String, String)>,
     pub batches: Batches,
@@ -53,8 +53,8 @@ pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
     }
 }
 
-/// Selected fields that are missing in the first file, but exist in others: for the selected fields, and for the fields
-/// that it lacks.
+/// Selected fields that are missing in the first file, but exist in others. Checked for the selected fields and the
+/// fields that the first file lacks.
 pub(super) fn elsewhere(
     left_out: &SkippedFields,
     reader: &Reader,
@@ -90,7 +90,7 @@ pub(super) fn elsewhere(
     Ok(out)
 }
 
-/// Why a top-level field is left out, if it is: it or one of its members is unreadable or not in all files.
+/// The reason why a top-level field is left out, if it is: the field or a member is unreadable, or missing in a file.
 pub(super) fn lacking(left_out: &SkippedFields, reader: &Reader, id: FieldId) -> Option<String> {
     let descriptor = reader.descriptor();
     if let Some(reason) = left_out.reason(descriptor.field_name(id)) {
@@ -104,7 +104,7 @@ pub(super) fn lacking(left_out: &SkippedFields, reader: &Reader, id: FieldId) ->
     member.map(|(path, why)| format!("its member {path:?}: {why}"))
 }
 
-/// The names of the top-level branches, by the names of the branches below them and of the fields that show these.
+/// The names of the top-level branches, by the names of their sub-branches and of the projected fields of these.
 pub(super) fn top_branches(tree: &TreeModel, reader: &Reader) -> HashMap<String, String> {
     let mut out = HashMap::new();
     for &top in &tree.top_level {

@@ -17,26 +17,26 @@ use crate::inputs::Input;
 use crate::left_behind::AllLeftBehind;
 use crate::staged::StagedOutput;
 
-/// A temporary local file. The trees of each input have a directory of their own, since the trees of two inputs may differ in
-/// their fields.
+/// A temporary local file. The trees of each input are in a separate directory, because trees of two inputs may have
+/// different fields.
 pub(crate) struct StagedTrees {
     staged: StagedOutput,
     sink: Sink,
-    /// How many directories were begun.
+    /// Number of directories that were started.
     n_begun: usize,
 }
 
-/// The ntuples that the trees of one input were converted to.
+/// The ntuples converted from the trees of one input.
 #[derive(Debug, Default)]
 pub(crate) struct TreesOf {
     pub ntuples: Vec<StagedNTuple>,
     pub left_behind: AllLeftBehind,
-    /// Fields that have another name or other values now, and what was changed.
+    /// Fields whose names or values were changed, with notes.
     pub notes: Vec<(String, String)>,
     unreadable: Unreadable,
 }
 
-/// The ntuple that a tree was converted to.
+/// An ntuple converted from a tree.
 #[derive(Debug)]
 pub(crate) struct StagedNTuple {
     /// Its path in the output of the merge.
@@ -45,14 +45,14 @@ pub(crate) struct StagedNTuple {
     pub place: String,
 }
 
-/// The path of an ntuple, and pairs of a field and the branch of the tree that the field was read from.
+/// The path of an ntuple, and pairs of a field and the branch that it was read from.
 pub(crate) type Origins = (String, Vec<(String, String)>);
 
 impl StagedTrees {
-    /// Begins a file.
+    /// Starts a file.
     ///
     /// # Errors
-    /// If none can be made there.
+    /// If it cannot be created.
     pub fn create(output: &Path, options: &ConvertOptions) -> Result<Self, RNTupleError> {
         let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
         let staged = StagedOutput::create(output, true, &settings)?;
@@ -64,7 +64,7 @@ impl StagedTrees {
         })
     }
 
-    /// Converts the trees of an input. Fields that are asked for may be in none.
+    /// Converts the trees of an input. Requested fields may be missing in all of them.
     ///
     /// # Errors
     /// If a tree cannot be read, or the disk is full.
@@ -96,7 +96,7 @@ impl StagedTrees {
         let mut out = TreesOf::default();
         let sources = open(input, options, unreadable, names, &mut out.left_behind)?;
         let mut now = Progress::of(&sources);
-        // data of a failed attempt stay in the directory of that attempt
+        // data of a failed attempt remain in the directory of that attempt
         let folder = self.n_begun;
         self.n_begun += 1;
         let are_several = sources.len() > 1;
@@ -132,7 +132,7 @@ impl StagedTrees {
         Ok(out)
     }
 
-    /// Ends the file, which can be read then.
+    /// Finishes the file, so that it can be read.
     ///
     /// # Errors
     /// If the disk is full.
@@ -143,11 +143,11 @@ impl StagedTrees {
 }
 
 impl TreesOf {
-    /// Reads the trees of an input again, and checks that the converted ntuples have all their values. Returns the branch
-    /// of each field.
+    /// Reads the trees of an input again, and checks that the converted ntuples have all their values. Returns the
+    /// branch of each field.
     ///
     /// # Errors
-    /// If anything is not as it is in the trees.
+    /// If anything differs from the trees.
     pub fn prove(
         &self,
         (input, staged): (&Input, &StagedOutput),

@@ -1,4 +1,4 @@
-//! The entries of an ntuple, some clusters at a time.
+//! The entries of an ntuple in steps of some clusters.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::source::Batches;
 use crate::inputs::share;
 use crate::ntuple::{NTuple, Selection};
 
-/// Decoded bytes of a step.
+/// Decoded bytes per step.
 const STEP: u64 = 64 << 20;
-/// Bytes of pages that two steps need.
+/// Bytes of the page cache for adjacent steps.
 const CACHE: u64 = 256 << 20;
 
 /// The entries of an ntuple in steps that end where clusters do. Each column must be read from the intended field.

@@ -1,4 +1,4 @@
-//! Files of tables, wherever they are, as the readers of arrow-rs want them.
+//! Table files, local or remote, for the readers of arrow-rs.
 
 use std::io::{BufRead, BufReader, Error, Read, Result, Seek, SeekFrom};
 use std::ops::Range;
@@ -13,10 +13,10 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_header;
 use crate::inputs::Input;
 
-/// Number of bytes read at once from data that are read in pieces.
+/// Number of bytes per read for sequential data.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// A file that is read from a position on.
+/// A file and a read position.
 #[derive(Debug, Clone)]
 pub(super) struct TableFile {
     source: Arc<dyn ByteSource>,
@@ -27,18 +27,18 @@ impl TableFile {
     /// Opens the file of an input.
     ///
     /// # Errors
-    /// If there is none, or it cannot be read.
+    /// If it does not exist or cannot be read.
     pub fn open(input: &Input) -> std::result::Result<Self, RNTupleError> {
         let (source, at) = (input.open_source()?, 0);
         Ok(Self { source, at })
     }
 
-    /// Its size.
+    /// Size of the file.
     pub fn n_bytes(&self) -> u64 {
         self.source.meta().size
     }
 
-    /// Its first bytes, so many or fewer.
+    /// The first `n_bytes` of the file, or fewer.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -48,7 +48,7 @@ impl TableFile {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// Some of its bytes.
+    /// A range of bytes.
     ///
     /// # Errors
     /// If they cannot be read.

@@ -21,7 +21,7 @@ use crate::inputs::Input;
 const FEATHER_1: &[u8] = b"FEA1";
 const PARQUET: &[u8] = b"PAR1";
 
-/// Rows of a batch, and values of one of its columns, about: a row of lists may have millions.
+/// Rows per batch, and approximate number of values per column: a row of lists may have millions.
 const ROWS: usize = 16 << 10;
 pub(super) const VALUES: u64 = 4 << 20;
 
@@ -34,7 +34,8 @@ struct Table {
     batches: Batches,
 }
 
-/// Opens tables as one input. They are read twice: which values are missing decides what becomes `std::optional`.
+/// Opens tables as one input. They are read twice: the first pass finds missing values, which determine the
+/// `std::optional` fields.
 pub(super) fn open(
     inputs: &[Input],
     format: Format,
@@ -101,7 +102,7 @@ fn table(inputs: &[Input], format: Format) -> Result<Table, RNTupleError> {
     all.ok_or_else(|| refused("", "nothing to convert"))
 }
 
-/// An error with all columns in which a table differs from the first.
+/// An error that lists all columns in which a table differs from the first.
 fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleError> {
     if first.fields() == next.fields() {
         return Ok(());
@@ -147,7 +148,7 @@ fn parquet(input: &Input) -> Result<Table, RNTupleError> {
     })
 }
 
-/// Rows of a batch.
+/// Number of rows per batch.
 fn rows(groups: &[RowGroupMetaData]) -> usize {
     let columns = groups.iter().flat_map(|group| {
         let n_rows = group.num_rows().max(1);
@@ -190,7 +191,7 @@ fn ipc(input: &Input) -> Result<Table, RNTupleError> {
     })
 }
 
-/// Opens a table that was made, to be compared: its batches as they are.
+/// Opens a written table for comparison; the batches are not converted.
 pub(super) fn reopen(url: &str, format: Format) -> Result<Batches, RNTupleError> {
     let input = Input {
         url: url.to_owned(),

@@ -1,9 +1,9 @@
-//! Trees: the layout of ROOT's RNTupleImporter.
+//! Converts trees to the layout of ROOT's RNTupleImporter.
 //!
-//! The branches of a tree are read one by one. Arrays with one counter become an untyped collection of records
-//! (`_collection0` and so on, in the order of the counters' names). The branches are projected from it, and the counter is
-//! the cardinality. Lists of leaves are records, split objects records with the members that were split, and split
-//! collections, which the importer does not take, collections of such records.
+//! Branches are read one by one. Arrays with one counter become an untyped collection of records (`_collection0` and so
+//! on, in the order of the counters' names). The branches are projected from it, and the counter is its cardinality.
+//! Lists of leaves become records. Split objects become records with the members that were split, and split
+//! collections, which the importer does not support, become collections of such records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -29,25 +29,25 @@ use crate::common::SkippedFields;
 use crate::counters::counting_branches;
 use crate::ntuple::NTuple;
 
-/// The fields of the output, and how they are made.
+/// The fields of the output, and how they are made from columns.
 #[derive(Debug, Default)]
 pub(super) struct Shaped {
     pub fields: Vec<FieldModel>,
     pub pieces: Vec<(String, Piece)>,
-    /// The columns to read, and the branches that they are.
+    /// The columns to read, and their branches.
     pub read: Vec<(String, BranchId)>,
     /// Branches that cannot be converted, with the reasons.
     pub skipped: Vec<(String, String)>,
-    /// Branches that have another name.
+    /// Branches with changed names.
     pub notes: Vec<(String, String)>,
-    /// Names and patterns that no branch fits.
+    /// Names and patterns that match no branch.
     pub unmatched: Unmatched,
-    /// The names of the fields, with those of other files.
+    /// The names of the fields, including those from other files.
     pub names: FieldNames,
 }
 
 impl Shaped {
-    /// Which field, or array of a collection, is read from which top-level branch.
+    /// For each field or array of a collection, the top-level branch that it is read from.
     pub fn origins(&self, tree: &TreeModel) -> Vec<(String, String)> {
         let read = self.read.iter();
         let read: HashMap<&str, BranchId> = read.map(|(name, id)| (name.as_str(), *id)).collect();
@@ -89,19 +89,19 @@ struct Shaper<'a> {
     wanted: Wanted<'a>,
     group: bool,
     out: Shaped,
-    /// How many branches had a name so far.
+    /// Number of branches with each name so far.
     n_named: HashMap<String, usize>,
-    /// The arrays of each counter, by the name of its leaf and its branch.
+    /// The arrays of each counter, by the counter's leaf name and branch.
     counted: BTreeMap<(String, BranchId), Counted>,
-    /// Counters of arrays that are asked for.
+    /// Counters of selected arrays.
     counters: HashSet<BranchId>,
-    /// Of each counter, why its arrays are vectors of their own, if they are.
+    /// For each counter, the reason why its arrays become separate vectors, if they do.
     apart: BTreeMap<BranchId, Option<String>>,
     projected: Vec<FieldModel>,
 }
 
-/// The layout of a tree, without branches known as unreadable. `fit` has the differences of other files, `names` the names
-/// that other files have given.
+/// The layout of a tree, without branches known as unreadable. `fit` has the differences between files, `names` the
+/// names assigned for earlier files.
 ///
 /// # Errors
 /// If a selected branch cannot be read.
@@ -137,7 +137,7 @@ pub(super) fn shape(
     shaper.find_counters();
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
-            // counters of split collections are the collections themselves, and one leaf of several is not a branch
+            // the counter of a split collection is the collection itself, and one of several leaves is not a branch
             let Some(found) = tree.branch(counter) else {
                 continue;
             };
@@ -172,7 +172,7 @@ pub(super) fn shape(
 }
 
 impl Shaper<'_> {
-    /// Finds the counters at the top level of arrays that are asked for: they come along, unless they are dropped.
+    /// Finds the top-level counters of selected arrays. They are selected, too, unless they are dropped.
     fn find_counters(&mut self) {
         let names = |branch: &Branch| Names::new(&branch.name);
         let (tree, wanted) = (self.tree, &mut self.wanted);
@@ -255,7 +255,7 @@ impl Shaper<'_> {
         Ok(())
     }
 
-    /// A counter as a selected field, independent of its arrays.
+    /// Converts a counter as a selected field, without its arrays.
     fn counter_alone(&mut self, id: BranchId, names: &Names) -> Result<(), RNTupleError> {
         let reason = match self.column(id) {
             Some((_, model)) => self.obstacle(id, &model),
@@ -273,7 +273,7 @@ impl Shaper<'_> {
         Ok(())
     }
 
-    /// The column that a branch is read as, and its model.
+    /// The column for reading a branch, and its model.
     fn column(&self, id: BranchId) -> Option<(String, FieldModel)> {
         let field = Tree::field(self.reader, id)?;
         let descriptor: &Descriptor = self.reader.descriptor();
@@ -285,7 +285,7 @@ impl Shaper<'_> {
         let mut model = natural(&self.levels(field).model(model));
         let branch = self.tree.branch(id)?;
         let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
-        // the importer goes by ROOT's names of the types, Char_t among them
+        // the importer uses ROOT's type names, such as Char_t
         if branch.leaves.iter().all(is_char) || is_of_char(&branch.object_class) {
             model.make_chars();
         } else if let FieldKind::Record(members) = &mut model.kind {
@@ -297,12 +297,12 @@ impl Shaper<'_> {
         Some((descriptor.field_name(field).to_owned(), model))
     }
 
-    /// Which bases of a branch's classes become records.
+    /// The bases of a branch's classes that become records.
     fn levels(&self, field: FieldId) -> Levels {
         Levels::new(self.reader, self.fit, field)
     }
 
-    /// A branch with all below it.
+    /// Converts a branch with its sub-branches.
     fn any(&mut self, id: BranchId, name: &str) -> Option<(FieldModel, Piece)> {
         let branch = self.tree.branch(id)?;
         let field = Tree::field(self.reader, id);
@@ -314,7 +314,7 @@ impl Shaper<'_> {
                     return None;
                 }
                 self.out.read.push((column.clone(), id));
-                // the importer knows one dimension only
+                // the importer supports only one dimension
                 return Some(match (self.levels(field), flattened(&model)) {
                     (Levels::Same, Some(flat)) if branch.class_name == "TBranch" => {
                         (flat, Piece::Flat(column))
@@ -364,8 +364,8 @@ impl Shaper<'_> {
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
     }
 
-    /// The name of a branch without dimensions and without the name of the object that contains it, the nearest one
-    /// with a name: below a base of a base, branches have only the name of the outer one.
+    /// The name of a branch without dimensions and without the name of the nearest containing object that has a name.
+    /// Below a base of a base, branches have only the name of the outer one.
     fn name_below(&self, id: BranchId) -> &str {
         let name = self.tree.branch(id).map_or("", |branch| &branch.name);
         let name = name.split('[').next().unwrap_or(name);
@@ -379,7 +379,7 @@ impl Shaper<'_> {
         below.unwrap_or(name)
     }
 
-    /// Why a branch has no column of its own.
+    /// The reason why a branch has no column.
     fn why_not_there(&self, id: BranchId) -> String {
         let skipped = &self.reader.descriptor().skipped;
         let name = self.tree.branch(id).map_or("", |branch| &branch.name);
@@ -391,7 +391,7 @@ impl Shaper<'_> {
             .to_owned()
     }
 
-    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects differ from their
+    /// The reason why a branch cannot be converted, if so: its type is not supported, or its objects differ from their
     /// description in the file.
     fn obstacle(&self, id: BranchId, model: &FieldModel) -> Option<String> {
         let field = Tree::field(self.reader, id);
@@ -403,7 +403,7 @@ impl Shaper<'_> {
         checked.err().map(|error| error.to_string())
     }
 
-    /// A name for the field that a branch becomes. Branches of several files are the same if they are read by the same name.
+    /// The field name of a branch. Branches of several files are the same if they are read by the same name.
     fn branch_name(&mut self, id: BranchId) -> String {
         let descriptor = self.reader.descriptor();
         let field = Tree::field(self.reader, id);
@@ -416,7 +416,7 @@ impl Shaper<'_> {
         self.free_name(meant, branch)
     }
 
-    /// A name for a field that ROOT takes and that nothing else has.
+    /// A unique valid field name.
     fn free_name(&mut self, meant: Meant, branch: &str) -> String {
         let name = self.out.names.give(meant, branch);
         if name != branch {
@@ -427,7 +427,7 @@ impl Shaper<'_> {
         name
     }
 
-    /// The collections of arrays with a counter, and fields projected from them.
+    /// Converts arrays with counters to collections, and projects fields from them.
     fn collections(&mut self) {
         let mut counted = std::mem::take(&mut self.counted);
         for (_, alone) in counted.extract_if(.., |_, counted| counted.is_alone()) {
@@ -483,8 +483,7 @@ impl Shaper<'_> {
         }
     }
 
-    /// The importer's name of a collection, or what the names of its arrays have in common; then also how much of the names
-    /// that is.
+    /// The importer's name for a collection, or the common prefix of its arrays; then also the length of the prefix.
     fn collection_name(
         &mut self,
         (counter, branch): (&str, &str),

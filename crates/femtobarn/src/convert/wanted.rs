@@ -1,4 +1,4 @@
-//! Which fields are asked for, and which are to be left out.
+//! The selection of fields.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,18 +8,18 @@ use femtobarn_rntuple::read::Reader;
 
 use super::names::plain_name;
 use super::options::ConvertOptions;
-use crate::pattern::matches;
+use crate::pattern::{is_pattern, matches};
 
-/// Names and patterns that no field fits, with their errors.
+/// Names and patterns that match no field, with their errors.
 pub(super) type Unmatched = BTreeMap<String, RNTupleError>;
 
-/// The names that a field goes by.
+/// The names by which a field can be selected.
 pub(super) struct Names {
-    /// That of the input.
+    /// The name in the input.
     own: String,
-    /// Those that it gets, or may be called all the same.
+    /// The new name, and alternative names.
     others: Vec<String>,
-    /// That of the branch that it is a part of.
+    /// The name of the branch that contains it.
     above: Option<String>,
 }
 
@@ -32,26 +32,26 @@ impl Names {
         }
     }
 
-    /// The same field, which gets another name than a branch of a tree would.
+    /// The same field with a name that differs from that of a branch.
     pub fn called(mut self, name: String) -> Self {
         self.others.push(name);
         self
     }
 
-    /// The same field, as a part of another.
+    /// The same field as a part of another.
     pub fn below(mut self, above: Option<&str>) -> Self {
         self.above = above.map(str::to_owned);
         self
     }
 }
 
-/// Whether a name is selected; notes which patterns have matched.
+/// Selects names, and records which patterns have matched.
 pub(super) struct Wanted<'a> {
     options: &'a ConvertOptions,
     unmatched: HashSet<&'a str>,
-    /// All names of the input.
+    /// All names in the input.
     own: Vec<String>,
-    /// The names of the top-level branches, by the names of the branches below them.
+    /// The names of the top-level branches, by the names of their sub-branches.
     below: HashMap<String, String>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The same with the names below the top level.
+    /// Adds the names below the top level.
     pub fn with_below(mut self, below: HashMap<String, String>) -> Self {
         self.below = below;
         self
@@ -86,14 +86,14 @@ impl<'a> Wanted<'a> {
         is_taken && !is_dropped
     }
 
-    /// Whether it is to be left out, and not only not asked for.
+    /// Whether the field is dropped explicitly.
     pub fn drops(&self, names: &Names) -> bool {
         let mut dropped = self.options.drop.iter();
         dropped.any(|pattern| self.fits(pattern, names))
     }
 
     fn fits(&self, pattern: &str, names: &Names) -> bool {
-        // the name of one field is not also another name of the next
+        // an exact name refers only to the field with this own name
         let is_taken = !is_pattern(pattern) && self.own.iter().any(|own| own == pattern);
         let is_other = |name: &String| !is_taken && matches(pattern, name);
         let above = names.above.iter();
@@ -102,7 +102,7 @@ impl<'a> Wanted<'a> {
             || names.others.iter().any(is_other)
     }
 
-    /// An error if a field that cannot be converted is selected by its name.
+    /// Fails if a field that cannot be converted is selected by name.
     pub fn refuse_if_named(
         &self,
         names: &Names,
@@ -115,14 +115,14 @@ impl<'a> Wanted<'a> {
         Err(reader.unsupported(&names.own, &with_drop(reason)))
     }
 
-    /// Whether the field is selected by one of its names, not by a pattern.
+    /// Whether the field is selected by name, not by a pattern.
     pub fn names(&self, names: &Names) -> bool {
         let is_part = |pattern: &str| names.above.as_deref() == Some(pattern);
         let mut asked = self.options.fields.iter().map(String::as_str);
         asked.any(|name| !is_pattern(name) && !is_part(name) && self.fits(name, names))
     }
 
-    /// The names and patterns that no field fits, each with its error: a misspelt name must not lose data.
+    /// The names and patterns that match no field, with errors: a misspelt name must not lose data.
     pub fn unmatched(&self, url: &str, ntuple: &str) -> Unmatched {
         let each = self.unmatched.iter();
         each.map(|pattern| ((*pattern).to_owned(), self.no_field(pattern, url, ntuple)))
@@ -162,11 +162,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?'])
-}
-
-/// A reason with advice.
+/// Adds advice to a reason.
 pub(super) fn with_drop(reason: &str) -> String {
     format!("{reason}; leave it out with `drop`")
 }

@@ -1,4 +1,4 @@
-//! Numbers made of numbers. Integers are exact; one that becomes too large for 128 bits is an error.
+//! Arithmetic on numbers. Integers are exact; results that need more than 128 bits are an error.
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
@@ -6,7 +6,7 @@ use super::column::{Bits, Data, Integers, Side, map2};
 use super::shape::Pair;
 use super::tree::Binary;
 
-/// The result of an operator, and where there is none.
+/// The result of an operator, and a mask of existing results.
 pub(super) type Outcome = (Data, Option<BooleanBuffer>);
 
 /// Errors of arithmetic.
@@ -17,7 +17,7 @@ pub(super) enum Fault {
     Overflow,
 }
 
-/// Applies an operator to the values of two sides.
+/// Applies an operator to two operands.
 pub(super) fn binary(operator: Binary, pair: &Pair<'_>) -> Result<Outcome, Fault> {
     let integers = (pair.a.data.as_integers(), pair.b.data.as_integers());
     let (a, b) = match (operator, integers) {
@@ -43,7 +43,7 @@ pub(super) fn binary(operator: Binary, pair: &Pair<'_>) -> Result<Outcome, Fault
     Ok((values, has_quotient(operator, a, b)))
 }
 
-/// Where a division has a result: by zero there is none.
+/// The mask of existing quotients: division by zero has no result.
 fn has_quotient<T: Copy + Default + PartialEq>(
     operator: Binary,
     a: Side<'_, T>,
@@ -55,7 +55,7 @@ fn has_quotient<T: Copy + Default + PartialEq>(
     })
 }
 
-/// The integers, if all of them fit into 64 bits.
+/// The 64-bit integers, if all results fit.
 fn narrow(operator: Binary, a: Side<'_, i64>, b: Side<'_, i64>) -> Option<Vec<i64>> {
     match operator {
         Binary::Add => map2(a, b, i64::checked_add),
@@ -90,7 +90,7 @@ fn wide(operator: Binary, a: i128, b: i128) -> Option<i128> {
         Binary::Add => a.checked_add(b),
         Binary::Subtract => a.checked_sub(b),
         Binary::Multiply => a.checked_mul(b),
-        // to the lower one, as in Python
+        // rounds down, as in Python
         Binary::FloorDivide | Binary::Remainder if b == 0 => Some(0),
         Binary::FloorDivide => {
             let quotient = a.checked_div(b)?;
@@ -132,7 +132,7 @@ fn remainder(a: f64, b: f64) -> f64 {
     if has_other_sign { rest + b } else { rest }
 }
 
-/// A function of two floats.
+/// Applies a function to two floats.
 pub(super) fn of_floats(pair: &Pair<'_>, function: impl Fn(f64, f64) -> f64) -> Option<Data> {
     let (a, b) = (pair.a.data.as_floats()?, pair.b.data.as_floats()?);
     let (a, b) = (pair.a.shape.side(&a), pair.b.shape.side(&b));
@@ -140,7 +140,7 @@ pub(super) fn of_floats(pair: &Pair<'_>, function: impl Fn(f64, f64) -> f64) -> 
     Some(Data::Float(values.into()))
 }
 
-/// The lesser of two numbers, or the greater; NaN if one is.
+/// The minimum or maximum of two numbers; NaN if either is.
 pub(super) fn extreme(greater: bool, pair: &Pair<'_>) -> Option<Data> {
     let (Some(a), Some(b)) = (pair.a.data.as_integers(), pair.b.data.as_integers()) else {
         return of_floats(pair, |a, b| extreme_float(greater, a, b));
@@ -161,17 +161,17 @@ pub(super) fn extreme_float(greater: bool, a: f64, b: f64) -> f64 {
     if takes_a { a } else { b }
 }
 
-/// The opposite of numbers.
+/// Negates numbers.
 pub(super) fn negated(data: &Data) -> Result<Data, Fault> {
     of_integers(data, i64::checked_neg, i128::checked_neg, |it| -it)
 }
 
-/// Numbers without their signs.
+/// Absolute values.
 pub(super) fn absolute(data: &Data) -> Result<Data, Fault> {
     of_integers(data, i64::checked_abs, i128::checked_abs, f64::abs)
 }
 
-/// The opposites of the bits of integers.
+/// Inverts the bits of integers.
 pub(super) fn inverted(data: &Data) -> Result<Data, Fault> {
     match data {
         Data::Int(values) => Ok(Data::Int(values.iter().map(|it| !it).collect())),
@@ -203,7 +203,7 @@ fn of_integers(
     Ok(Data::integers(values.ok_or(Fault::Overflow)?))
 }
 
-/// Mask of existing values of a result: where both sides are, and the operator has one.
+/// The mask of existing results: both operands must exist, and the operator must have a result.
 pub(super) fn valid_of(
     pair: &Pair<'_>,
     n: usize,

@@ -1,4 +1,4 @@
-//! The values of calls of functions.
+//! Evaluates function calls.
 
 use arrow_buffer::BooleanBuffer;
 
@@ -117,7 +117,7 @@ impl Evaluator<'_> {
         Ok(column.clone().with_data(data))
     }
 
-    /// Mask of existing, or of missing values.
+    /// Tests for existing or missing values.
     fn presence(&self, column: &Column, argument: &Node, wanted: bool) -> Result<Column, Problem> {
         let n = match (&column.data, column.levels().last()) {
             (_, Some(inner)) => usize::try_from(inner.last()).unwrap_or(0),
@@ -139,7 +139,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// A condition of each value, which a missing one does not fulfil.
+/// A condition on each value; false for missing values.
 fn holding(column: &Column, data: Data) -> Column {
     let column = column.clone().with_data(data);
     let truths = column.truths().map(Data::Bool);

@@ -1,4 +1,4 @@
-//! Values of whole batches.
+//! The values of a part of an expression for a whole batch.
 
 use arrow_array::{Array, LargeStringArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -7,17 +7,18 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub data: Data,
-    /// Mask of existing values; all, if none.
+    /// Mask of existing values; `None` if all exist.
     pub valid: Option<NullBuffer>,
     pub shape: Shape,
 }
 
-/// How values belong to entries.
+/// How values relate to entries.
 #[derive(Debug, Clone)]
 pub(super) enum Shape {
-    /// One value for all.
+    /// One value for all entries.
     Constant,
-    /// The offsets of lists, from outer to inner ones, each beginning with 0: without any, one value an entry.
+    /// The offsets of lists, outermost first, each beginning with 0. Without any, there is one value per
+    /// entry.
     Levels(Vec<OffsetBuffer<i64>>),
 }
 
@@ -26,21 +27,21 @@ pub(super) enum Shape {
 pub(super) enum Data {
     Bool(BooleanBuffer),
     Int(ScalarBuffer<i64>),
-    /// Integers, some of them too large for signed 64 bits.
+    /// Integers that do not all fit into signed 64 bits.
     Wide(ScalarBuffer<i128>),
     Float(ScalarBuffer<f64>),
     Text(LargeStringArray),
-    /// What can only be counted.
+    /// Values that can only be counted.
     Other(&'static str),
 }
 
-/// The integers of a column, in the width in which they are kept.
+/// The integers of a column, in their stored width.
 pub(super) enum Integers {
     Narrow(ScalarBuffer<i64>),
     Wide(ScalarBuffer<i128>),
 }
 
-/// Values as an operator takes them: one for all, or one for each element.
+/// An operand: one value for all elements, or one per element.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a, T> {
     One(T),
@@ -76,7 +77,7 @@ impl Column {
         }
     }
 
-    /// The elements at some indices; -1 is a missing one.
+    /// The elements at some indexes; -1 stands for a missing element.
     pub fn gather(&self, places: &[i64]) -> (Data, Option<NullBuffer>) {
         let is_there = |&place: &i64| {
             usize::try_from(place).is_ok_and(|place| {
@@ -100,7 +101,7 @@ impl Shape {
 }
 
 impl Data {
-    /// Integers in the least width that holds them all.
+    /// Stores integers in the smallest width that fits all of them.
     pub fn integers(numbers: Vec<i128>) -> Self {
         let narrow: Result<Vec<i64>, _> = numbers.iter().map(|&it| i64::try_from(it)).collect();
         match narrow {
@@ -117,7 +118,7 @@ impl Data {
         Self::Bool(values.collect::<Bits>().0)
     }
 
-    /// What the values are, for messages.
+    /// The kind of the values, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Bool(_) => "a condition",
@@ -188,11 +189,11 @@ impl Integers {
     }
 }
 
-/// Booleans, packed without branches: on values in random order these take ten times as long.
+/// Booleans, packed without branches: branches make this ten times slower on values in random order.
 pub(super) struct Bits(pub BooleanBuffer);
 
 impl FromIterator<bool> for Bits {
-    /// From an iterator that knows its length.
+    /// Collects an iterator with a known length.
     fn from_iter<I: IntoIterator<Item = bool>>(values: I) -> Self {
         let mut values = values.into_iter();
         let n = values.size_hint().0;
@@ -202,7 +203,7 @@ impl FromIterator<bool> for Bits {
     }
 }
 
-/// A function of two sides, element by element.
+/// Applies a function to two operands, element by element.
 pub(super) fn map2<A: Copy, B: Copy, R, C: FromIterator<R>>(
     a: Side<'_, A>,
     b: Side<'_, B>,

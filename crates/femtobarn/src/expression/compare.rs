@@ -1,4 +1,4 @@
-//! Comparisons. Integers and floats are compared as the numbers that they are: none is rounded.
+//! Comparisons. Integers and floats are compared exactly, without rounding.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -10,7 +10,8 @@ use super::column::{Bits, Column, Data, Integers, Shape, Side, map2};
 use super::shape::Pair;
 use super::tree::{Comparison, Constant};
 
-/// Compares the values of two sides, whatever is missing; or returns why they cannot be compared.
+/// Compares two operands, ignoring missing values. The error is the reason why they cannot be
+/// compared.
 pub(super) fn compare(operator: Comparison, pair: &Pair<'_>) -> Result<BooleanBuffer, String> {
     let (a, b) = (&pair.a, &pair.b);
     if let (Data::Text(left), Data::Text(right)) = (&a.data, &b.data) {
@@ -62,7 +63,7 @@ fn ordered<T: PartialOrd + Copy>(
     truths
 }
 
-/// Integers with floats.
+/// Compares integers with floats.
 fn mixed(
     operator: Comparison,
     (a, integers): (&Column, &Integers),
@@ -82,10 +83,10 @@ fn mixed(
     Ok(truths)
 }
 
-/// Up to here, every integer is a float.
+/// Every integer up to this one is exactly a float.
 const EXACT: u128 = 1 << 53;
 
-/// How an integer and a float compare as numbers; not at all with NaN.
+/// Compares an integer with a float exactly; `None` for NaN.
 fn order(integer: i128, float: f64) -> Option<Ordering> {
     if integer.unsigned_abs() <= EXACT {
         return (integer as f64).partial_cmp(&float);
@@ -107,7 +108,7 @@ const I128_END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the number is whole, and ends are ends"
+    reason = "the number is an integer within the range"
 )]
 fn saturated(whole: f64) -> i128 {
     whole as i128
@@ -152,7 +153,7 @@ fn all(texts: &LargeStringArray) -> Vec<&str> {
     (0..texts.len()).map(|at| texts.value(at)).collect()
 }
 
-/// Whether values are in a list; or why they cannot be.
+/// Whether values are in a list. The error is the reason why they cannot be.
 pub(super) fn within(data: &Data, list: &[Constant]) -> Result<BooleanBuffer, String> {
     let misfit = list
         .iter()
@@ -192,7 +193,7 @@ pub(super) fn within(data: &Data, list: &[Constant]) -> Result<BooleanBuffer, St
     Ok(floats.iter().map(is_in).collect::<Bits>().0)
 }
 
-/// Few numbers are compared, of many a hash is taken.
+/// A short list is compared element by element, a long one by hash.
 fn of_narrow(values: &[i64], set: &HashSet<i128>) -> BooleanBuffer {
     const FEW: usize = 16;
     let narrow = set.iter().filter_map(|&it| i64::try_from(it).ok());
@@ -223,7 +224,7 @@ fn as_integer(constant: &Constant) -> Option<i128> {
     }
 }
 
-/// The float that a constant is exactly.
+/// The float that equals a constant exactly.
 fn as_float(constant: &Constant) -> Option<f64> {
     match constant {
         Constant::Float(float) => Some(float + 0.0),

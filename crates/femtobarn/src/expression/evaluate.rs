@@ -1,4 +1,4 @@
-//! The values of a tree, column by column.
+//! Evaluates a tree column by column.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use super::load::load;
 use super::shape::{Pair, align};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, Node, Unary};
 
-/// One boolean per entry.
+/// Evaluates to one boolean per entry.
 pub(super) fn evaluate(
     tree: &Node,
     text: &str,
@@ -59,17 +59,17 @@ pub(super) fn evaluate(
     Ok(BooleanArray::new(truths, None))
 }
 
-/// Gives the values of nodes.
+/// Evaluates nodes.
 pub(super) struct Evaluator<'a> {
     text: &'a str,
     pub batch: &'a RecordBatch,
     first_entry: u64,
-    /// Those that were used already.
+    /// Columns that were loaded already.
     columns: HashMap<String, Column>,
 }
 
 impl<'a> Evaluator<'a> {
-    /// What a node is called in messages.
+    /// The text of a node, for messages.
     pub fn piece(&self, node: &Node) -> Cow<'a, str> {
         shortened(self.text.get(node.span.clone()).unwrap_or_default())
     }
@@ -101,7 +101,7 @@ impl<'a> Evaluator<'a> {
         Ok(column)
     }
 
-    /// Two values in one shape.
+    /// Brings two values into one shape.
     pub fn aligned<'c>(
         &self,
         (a, a_node): (&'c Column, &Node),
@@ -252,7 +252,7 @@ impl<'a> Evaluator<'a> {
         let mut all: Option<(Column, &Node)> = None;
         for node in nodes {
             let column = self.value(node)?;
-            // with the condition itself, whatever it is joined with
+            // checked for each condition, before it is combined
             let truths = self.truths(&column, node)?;
             let column = Column {
                 data: Data::Bool(truths),
@@ -350,7 +350,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// How many values the result of a pair has.
+/// Number of values in the result of a pair.
 pub(super) fn length(pair: &Pair<'_>) -> usize {
     let of = |column: &Column| match &column.data {
         Data::Bool(bits) => bits.len(),

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Maximum number of characters of an expression in a message, without the marks of cuts.
+/// Maximum length of an expression in a message, in characters, without the ellipses.
 const MOST_AROUND: usize = 200;
-/// How many of them precede the position of the error.
+/// Number of characters before the position of the error.
 const BEFORE: usize = 60;
-/// Most characters of a part that a message names.
+/// Maximum length of a named part in a message, in characters.
 const MOST_OF_PART: usize = 80;
 
-/// The string, or the part of a long one around a position.
+/// The string, or an excerpt of a long one around a position.
 pub(super) fn around<'a>(text: &'a str, span: &Range<usize>) -> Cow<'a, str> {
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     if ends.len() <= MOST_AROUND {
@@ -29,9 +29,9 @@ pub(super) fn around<'a>(text: &'a str, span: &Range<usize>) -> Cow<'a, str> {
     ))
 }
 
-/// A part, or of a long one its begin and its end.
+/// A part; if it is long, only its beginning and its end.
 pub(super) fn shortened(part: &str) -> Cow<'_, str> {
-    // the begin is the longer one
+    // more of the beginning is kept
     let (begin, end) = (MOST_OF_PART * 2 / 3, MOST_OF_PART / 3);
     let head = part.char_indices().nth(begin);
     let tail = part.char_indices().nth_back(end.saturating_sub(1));

@@ -1,31 +1,31 @@
-//! The functions, and the names that they go by in C++ and Python.
+//! The functions, with their names in C++ and Python.
 
 use femtobarn_io::did_you_mean;
 
 use super::excerpt::shortened;
 
-/// What a call does.
+/// The kind of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Function {
-    /// Of a number, as a float.
+    /// One number to a float.
     Real(fn(f64) -> f64),
-    /// Of two numbers, as a float.
+    /// Two numbers to a float.
     Real2(fn(f64, f64) -> f64),
-    /// Leaves integers as they are.
+    /// Rounding; integers stay unchanged.
     Round(fn(f64) -> f64),
-    /// A question about a float.
+    /// A test of a float.
     Test(fn(f64) -> bool),
     Abs,
     Pi,
     Has,
     IsMissing,
-    /// Of several arguments, or of a list.
+    /// Of several arguments, or of one list.
     Min,
     Max,
     Reduce(Reduction),
 }
 
-/// What becomes of a list.
+/// A reduction of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reduction {
     Len,
@@ -85,7 +85,7 @@ const FUNCTIONS: [(&str, Function); 46] = [
     ("count_nonzero", Function::Reduce(Reduction::Count)),
 ];
 
-/// What may stand before a function's name.
+/// Prefixes that are allowed before a function's name.
 const NAMESPACES: [&str; 9] = [
     "std::",
     "ROOT::VecOps::",
@@ -99,7 +99,7 @@ const NAMESPACES: [&str; 9] = [
 ];
 
 impl Function {
-    /// The function of a name, or what to say of a name that none has. Upper and lower case are the same.
+    /// The function with a name; case is ignored. The error is the message for an unknown name.
     pub fn named(name: &str) -> Result<Self, String> {
         let plain = NAMESPACES
             .into_iter()
@@ -114,7 +114,7 @@ impl Function {
         })
     }
 
-    /// How many arguments it takes.
+    /// Checks the number of arguments.
     pub fn takes(self, n: usize) -> Result<(), String> {
         let (least, most, wanted) = match self {
             Self::Pi => (0, 0, "no argument"),
@@ -128,13 +128,13 @@ impl Function {
         Err(format!("expected {wanted}, found {n}"))
     }
 
-    /// Whether it reduces a list, so that it may follow a dot: `x.size()`.
+    /// Whether it reduces a list, and so may follow a dot: `x.size()`.
     pub fn reduces(self) -> bool {
         matches!(self, Self::Reduce(_) | Self::Min | Self::Max)
     }
 }
 
-/// `b - a` in -π to π, as ROOT's.
+/// `b - a`, normalized to -π to π as in ROOT.
 fn delta_phi(a: f64, b: f64) -> f64 {
     use std::f64::consts::{PI, TAU};
     let difference = (b - a) % TAU;

@@ -10,7 +10,8 @@ use arrow_array::{
 
 use super::Expression;
 
-/// Parses an expression, and evaluates it on a batch with columns of several types, with one letter as name each.
+/// Parses an expression, and evaluates it on a batch with columns of several types; their names are single
+/// letters.
 pub fn expression(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -19,7 +20,7 @@ pub fn expression(data: &[u8]) {
         if let Ok(truths) = expression.evaluate(&batch, 0) {
             assert_eq!(truths.iter().len(), batch.num_rows());
         }
-        // what can be evaluated can be checked
+        // an expression that can be evaluated passes the check as well
         let _ = expression.check(batch.schema());
     }
 }

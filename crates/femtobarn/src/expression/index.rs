@@ -1,12 +1,12 @@
-//! Brackets: one element of each list, or those for which a condition holds.
+//! Brackets: one element of each list, or the elements that fulfil a condition.
 
 use arrow_buffer::{BooleanBuffer, OffsetBuffer};
 
 use super::column::{Column, Data, Shape};
 use super::load::bounds;
 
-/// The elements of lists at indices, one per entry or one for all; an index outside of a list gives a missing value.
-/// Negative indices count from the end.
+/// The elements of lists at indexes, which are one per entry or one for all. An index outside a list gives a missing
+/// value. Negative indexes count from the end.
 pub(super) fn element(list: &Column, offsets: &OffsetBuffer<i64>, places: &Column) -> Column {
     let place = |at: usize| -> Option<i64> {
         let at = if matches!(places.shape, Shape::Constant) {
@@ -40,7 +40,7 @@ pub(super) fn element(list: &Column, offsets: &OffsetBuffer<i64>, places: &Colum
     }
 }
 
-/// The elements that are kept, in the innermost lists.
+/// The selected elements of the innermost lists.
 pub(super) fn filter(column: &Column, keep: &BooleanBuffer) -> Column {
     let Some((inner, outer)) = column.levels().split_last() else {
         return column.clone();

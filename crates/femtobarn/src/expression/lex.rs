@@ -1,4 +1,4 @@
-//! An expression as tokens.
+//! Splits an expression into tokens.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ pub(super) enum Token {
     Int(i128),
     Float(f64),
     Text(String),
-    /// A name with the members after its dots.
+    /// A name with members after dots.
     Name(String),
-    /// A name in backticks: no function, and no word of the language.
+    /// A name in backticks: never a function or keyword.
     Quoted(String),
     Symbol(&'static str),
     End,
 }
 
-/// The longer ones first.
+/// Longer symbols first.
 const SYMBOLS: [&str; 29] = [
     "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "**", "//", "+", "-", "*", "/", "%", "<", ">",
     "!", "~", "&", "|", "(", ")", "[", "]", "{", "}", ",", ".",
@@ -154,7 +154,7 @@ impl<'a> Lexer<'a> {
         Ok(name)
     }
 
-    /// A name, with the classes before it (`a::b`) and its members (`a.b`).
+    /// A name, with its namespaces (`a::b`) and members (`a.b`).
     fn name(&mut self) -> Result<Token, Problem> {
         let mut name = self.take_while(is_name_part).to_owned();
         loop {

@@ -1,4 +1,4 @@
-//! Columns of record batches.
+//! Loads columns of record batches.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,9 +13,9 @@ use femtobarn_io::did_you_mean;
 use super::column::{Column, Data, Shape};
 use super::excerpt::shortened;
 
-/// A column, or a member of one, of a batch; or the error.
+/// Loads a column, or a member of one; the error is a message.
 pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
-    // a column may have dots in its name: the longest that fits is meant
+    // column names may contain dots: the longest matching name is used
     let cuts = name.rmatch_indices('.').map(|(at, _)| at);
     let found = std::iter::once(name.len()).chain(cuts).find_map(|cut| {
         let column = batch.column_by_name(name.get(..cut)?)?;
@@ -33,7 +33,7 @@ pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
     unnest(column.clone(), members, &shortened(name))
 }
 
-/// Goes down through lists and records to the values.
+/// Descends through lists and records to the values.
 fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Column, String> {
     let mut levels = Vec::new();
     let mut above: Option<NullBuffer> = None;
@@ -71,7 +71,7 @@ fn list(array: &ArrayRef) -> Option<(OffsetBuffer<i64>, ArrayRef)> {
     Some((offsets, list.values().clone()))
 }
 
-/// Offsets that begin with 0, and the items that they speak of. A missing list is an empty one.
+/// Offsets that begin with 0, and their items. A missing list becomes an empty one.
 fn dense(
     offsets: OffsetBuffer<i64>,
     items: ArrayRef,
@@ -104,16 +104,17 @@ fn dense(
     Ok((OffsetBuffer::from_lengths(lengths), items))
 }
 
-/// Where each list begins and ends.
+/// The start and end of each list.
 pub(super) fn bounds(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = (i64, i64)> {
     let ends = offsets.iter().skip(1);
     offsets.iter().zip(ends).map(|(&start, &end)| (start, end))
 }
 
 fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef, String> {
-    // members of tuples are 0 in paths, and _0 in Arrow; those of pairs are `first` and `second` in C++
+    // members of tuples are `0` in paths and `_0` in Arrow; members of pairs are `first` and `second`
+    // in C++
     let in_pair = || {
-        // without the underscore, where the other one is not read
+        // the name without the underscore, unless it is another member
         let (place, alone) = match member {
             "first" => ("_0", "0"),
             "second" => ("_1", "1"),
@@ -173,7 +174,7 @@ fn values(array: &ArrayRef, valid: Option<&NullBuffer>, name: &str) -> Result<Da
     })
 }
 
-/// Integers; missing values become 0, so that arithmetic cannot fail on them.
+/// Loads integers. Missing values become 0, so that arithmetic cannot fail on them.
 fn integers<T: ArrowPrimitiveType>(array: &ArrayRef, valid: Option<&NullBuffer>) -> Data
 where
     i64: From<T::Native>,

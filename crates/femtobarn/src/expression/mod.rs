@@ -1,9 +1,9 @@
-//! Conditions on entries as people type them, such as `nMuon >= 2 && any(Muon_pt > 20)`.
+//! Conditions on entries as strings, such as `nMuon >= 2 && any(Muon_pt > 20)`.
 //!
-//! [`Expression::parse`] builds a tree from a string, [`Expression::columns`] lists the columns that it reads, and
-//! [`Expression::evaluate`] returns one boolean per entry of a record batch. Types are the types of the batch: type
-//! errors are found at the first batch, or from a schema with [`Expression::check`]. What the language means stands in
-//! docs/guides/expressions.md.
+//! [`Expression::parse`] builds a tree from a string, [`Expression::columns`] lists its columns, and
+//! [`Expression::evaluate`] returns one boolean per entry of a record batch. The batch determines the types: type
+//! errors are found with the first batch, or from a schema with [`Expression::check`]. docs/guides/expressions.md
+//! describes the language.
 //!
 //! Every step works on whole columns: a list's elements are one column with offsets, and a constant is one element.
 
@@ -43,7 +43,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Parses a string. An error has the position, and the expected syntax.
+    /// Parses a string. An error contains the position and the expected syntax.
     pub fn parse(text: &str) -> Result<Self, RNTupleError> {
         let tree = parse::parse(text).map_err(|problem| problem.in_text(text))?;
         let columns = tree.columns();
@@ -59,20 +59,21 @@ impl Expression {
         &self.text
     }
 
-    /// The columns that it needs, in the order in which it first names them. Members are dotted paths.
+    /// The columns that it reads, in the order of their first use. Members are dotted paths.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Whether it can be evaluated on batches of this schema; the error is that of [`Expression::evaluate`].
+    /// Checks that it can be evaluated on batches of this schema; errors are those of [`Expression::evaluate`].
     pub fn check(&self, schema: SchemaRef) -> Result<(), RNTupleError> {
         self.evaluate(&RecordBatch::new_empty(schema), 0).map(drop)
     }
 
-    /// Whether each entry of a batch is taken. `first_entry` is the number of the batch's first one, for messages.
+    /// Evaluates a batch: whether each entry is selected. `first_entry` is the entry number of the first row, for
+    /// messages.
     ///
-    /// A column `a.b` is the batch's column of this name or the member `b` of its column `a`, also where that is a list
-    /// of records. Nothing is missing in the result.
+    /// A column `a.b` is the batch's column with this name, or the member `b` of its column `a`, which may also be a
+    /// list of records. The result has no missing values.
     pub fn evaluate(
         &self,
         batch: &RecordBatch,

@@ -1,4 +1,4 @@
-//! Operands: constants, columns, calls, and brackets after them.
+//! Parses operands: constants, columns, calls, and brackets after them.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::parse::{OR, Parser};
 use super::tree::{Constant, Kind, Node};
 
 impl Parser<'_> {
-    /// A value with brackets and calls after it.
+    /// Parses an operand with brackets and calls after it.
     pub fn postfix(&mut self) -> Result<Node, Problem> {
         let mut node = self.primary()?;
         loop {
@@ -106,7 +106,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// A column, the call of a function, or that of a column's: `x.size()`.
+    /// Parses a column, a function call, or a method call on a column: `x.size()`.
     fn named(&mut self, name: String) -> Result<Node, Problem> {
         let span = self.span();
         self.at += 1;

@@ -1,7 +1,7 @@
-//! From tokens to a tree, by the precedence of operators.
+//! Parses tokens into a tree by operator precedence.
 //!
-//! Where C++ and Python agree, so does this. Where they do not and both readings could be meant, it is an error that asks
-//! for parentheses.
+//! The rules are those that C++ and Python share. An expression that they read differently is an error that asks for
+//! parentheses.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::excerpt::shortened;
 use super::lex::{Token, tokens};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
 
-/// The tree of an expression.
+/// Parses an expression.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     let mut parser = Parser {
         text,
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     }
 }
 
-// how tightly operators bind
+// precedence levels
 pub(super) const OR: u8 = 1;
 const AND: u8 = 2;
 const NOT: u8 = 3;
@@ -46,7 +46,7 @@ enum Infix {
     Within,
 }
 
-/// Takes tokens one after the other.
+/// Consumes tokens one by one.
 pub(super) struct Parser<'a> {
     text: &'a str,
     tokens: Vec<(Token, Range<usize>)>,
@@ -78,7 +78,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Where the token before this one ends.
+    /// The end of the previous token.
     pub fn end(&self) -> usize {
         let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
         last.map_or(0, |it| it.1.end)
@@ -108,7 +108,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An expression of operators that bind at least so tightly.
+    /// Parses operators with at least this precedence.
     pub fn expression(&mut self, least: u8) -> Result<Node, Problem> {
         self.nested += 1;
         if self.nested > MAX_DEPTH {
@@ -196,7 +196,7 @@ impl Parser<'_> {
             Infix::Binary(binary) => {
                 let operator = self.span();
                 self.at += 1;
-                // a power binds to the right, and takes a sign there
+                // a power is right-associative, and allows a sign in the exponent
                 let right = self.expression(if level == POWER { SIGN } else { level + 1 })?;
                 if matches!(binary, Binary::BitAnd | Binary::BitOr) {
                     self.refuse_open_comparison(&operator, [&left, &right])?;
@@ -207,7 +207,7 @@ impl Parser<'_> {
         }
     }
 
-    /// All conditions that one kind of word joins: there may be very many, so the tree is made of them once.
+    /// Parses all conditions with the same connective into one node: there may be very many of them.
     fn junction(&mut self, junction: Junction, level: u8, first: Node) -> Result<Node, Problem> {
         let start = first.span.start;
         let mut nodes = vec![first];
@@ -218,7 +218,7 @@ impl Parser<'_> {
         self.node(Kind::Junction(junction, nodes), start..self.end())
     }
 
-    /// `a > 1 & b < 2` is `a > (1 & b) < 2` in Python.
+    /// Refuses `a > 1 & b < 2`, which is `a > (1 & b) < 2` in Python.
     fn refuse_open_comparison(
         &self,
         operator: &Range<usize>,
@@ -245,7 +245,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// Chained comparisons, as in Python.
+    /// Parses chained comparisons, as in Python.
     fn chain(&mut self, first: Node) -> Result<Node, Problem> {
         let start = first.span.start;
         let mut links: Vec<(Comparison, Node)> = Vec::new();
@@ -268,7 +268,7 @@ impl Parser<'_> {
         self.node(Kind::Chain(Box::new(first), links), start..self.end())
     }
 
-    /// `x in [1, 2]` and `x not in [1, 2]`.
+    /// Parses `x in [1, 2]` and `x not in [1, 2]`.
     fn within(&mut self, value: Node) -> Result<Node, Problem> {
         let negated = self.is_word("not");
         self.at += usize::from(negated);

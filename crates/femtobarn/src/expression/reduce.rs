@@ -1,4 +1,4 @@
-//! One value of each list. Missing values in a list are skipped.
+//! Reductions of lists. Missing values in a list are skipped.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::function::Reduction;
 use super::index::filter;
 use super::load::bounds;
 
-/// How many items each outermost list has.
+/// Number of items in each outermost list.
 pub(super) fn lengths(offsets: &OffsetBuffer<i64>) -> Column {
     let lengths = bounds(offsets).map(|(start, end)| end - start);
     Column {
@@ -20,7 +20,7 @@ pub(super) fn lengths(offsets: &OffsetBuffer<i64>) -> Column {
     }
 }
 
-/// The result of reducing the innermost lists, or an error message. The column has lists.
+/// Reduces the innermost lists of a column, which has lists. The error is a message.
 pub(super) fn reduce(reduction: Reduction, column: &Column) -> Result<Column, String> {
     if matches!(
         reduction,
@@ -51,7 +51,7 @@ pub(super) fn reduce(reduction: Reduction, column: &Column) -> Result<Column, St
     Ok(outer(column, data, has))
 }
 
-/// The least value of each list, or the greatest; missing of an empty one.
+/// The minimum or maximum of each list; missing for an empty list.
 pub(super) fn extreme(greater: bool, column: &Column) -> Result<Column, String> {
     let column = &without_missing(column);
     let inner = inner(column)?;
@@ -84,7 +84,7 @@ fn inner(column: &Column) -> Result<&OffsetBuffer<i64>, String> {
     last.ok_or_else(|| "takes a list, found one value per entry".to_owned())
 }
 
-/// The result, one level further out.
+/// The result, without the innermost level of lists.
 fn outer(column: &Column, data: Data, has: Option<BooleanBuffer>) -> Column {
     let levels = column.levels().split_last().map_or(&[][..], |it| it.1);
     Column {
@@ -118,7 +118,7 @@ fn numbers(column: &Column) -> Result<Vec<f64>, String> {
 
 fn sum(values: &[f64], range: &Range<usize>) -> f64 {
     let values = values.get(range.clone()).unwrap_or_default().iter();
-    // the sum of none is 0 of the usual sign
+    // the sum of an empty list is 0.0, not -0.0
     values.fold(0.0, |sum, it| sum + it)
 }
 

@@ -1,4 +1,4 @@
-//! Bringing values together that are one for an entry, or lists of equal lengths.
+//! Aligns values per entry, and lists of equal lengths.
 
 use std::borrow::Cow;
 
@@ -7,22 +7,22 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use super::column::{Column, Shape};
 use super::load::bounds;
 
-/// Two columns of one shape, but that a constant stays one.
+/// Two columns with the same shape; constants stay constants.
 pub(super) struct Pair<'a> {
     pub a: Cow<'a, Column>,
     pub b: Cow<'a, Column>,
     pub shape: Shape,
 }
 
-/// Where two lists differ in length.
+/// Lists with different lengths.
 pub(super) struct Mismatch {
-    /// Counted in the batch.
+    /// The entry, counted from the start of the batch.
     pub entry: usize,
     pub lengths: [i64; 2],
 }
 
-/// Repeats values of one side, one per entry, for each element of the other side's lists. Lists must have equal
-/// lengths.
+/// Repeats the values of one operand, one per entry, for each element of the other operand's lists. Lists must
+/// have equal lengths.
 pub(super) fn align<'a>(a: &'a Column, b: &'a Column) -> Result<Pair<'a>, Mismatch> {
     let (left, right) = (a.levels(), b.levels());
     let is_constant = |column: &Column| matches!(column.shape, Shape::Constant);
@@ -44,7 +44,7 @@ pub(super) fn align<'a>(a: &'a Column, b: &'a Column) -> Result<Pair<'a>, Mismat
 }
 
 impl Pair<'_> {
-    /// Mask of existing results: both sides must exist.
+    /// The mask of existing results: both operands must exist.
     pub fn valid(&self, n: usize) -> Option<NullBuffer> {
         let valid = |column: &Column| match (&column.valid, &column.shape) {
             // a constant that is missing is missing everywhere
@@ -55,7 +55,7 @@ impl Pair<'_> {
     }
 }
 
-/// Each element as often as the lists of the levels below have items.
+/// Repeats each element for the items in the lists of the lower levels.
 fn spread<'a>(column: &'a Column, below: &[OffsetBuffer<i64>]) -> Cow<'a, Column> {
     let Some((first, rest)) = below.split_first() else {
         return Cow::Borrowed(column);
@@ -81,7 +81,7 @@ fn spread<'a>(column: &'a Column, below: &[OffsetBuffer<i64>]) -> Cow<'a, Column
     })
 }
 
-/// That lists have the same lengths, as far down as both are lists.
+/// Checks that lists have the same lengths at all levels that both have.
 fn check_equal(left: &[OffsetBuffer<i64>], right: &[OffsetBuffer<i64>]) -> Result<(), Mismatch> {
     for (depth, (a, b)) in left.iter().zip(right).enumerate() {
         if a.ptr_eq(b) || a.as_ref() == b.as_ref() {

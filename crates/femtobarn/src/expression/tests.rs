@@ -250,7 +250,7 @@ fn missing_values_make_comparisons_false() {
         ("5 % (n * 0) == 5 % 0", [0, 0, 0]),
         ("isfinite(1 / n)", [1, 0, 1]),
         ("count(pt > opt) == 2", [1, 0, 1]),
-        // a missing value is never too large, whatever it is multiplied by
+        // a missing value never overflows, whatever it is multiplied by
         ("(opt + signed) * signed * signed == 4", [1, 0, 0]),
         ("max(opt, 1) == 5", [1, 0, 0]),
     ]);
@@ -433,7 +433,7 @@ fn deep_texts_are_refused() {
     }
     let sum = vec!["x"; 100_000].join(" + ");
     assert!(Expression::parse(&sum).is_err());
-    // long conditions that users write are not nested deeply
+    // long conditions of users must not be nested deeply
     let any = vec!["event == 1"; 10_000].join(" || ");
     assert_eq!(truths(&any).unwrap(), [false; 3]);
     let any = Expression::parse(&any).unwrap();
@@ -444,8 +444,8 @@ fn deep_texts_are_refused() {
     assert_eq!(truths(&nested).unwrap(), [true, false, true]);
 }
 
-/// The tree was rebuilt for each condition, and each column searched for among all: 200 000 conditions took 20 seconds,
-/// and as many as here would take minutes.
+/// Regression: the tree was rebuilt for each condition, and each column was searched in the list of all. 200,000
+/// conditions took 20 seconds; as many as here would take minutes.
 #[test]
 fn very_many_conditions_and_columns_are_taken_up_once() {
     let many = vec!["flag"; 300_000].join("||");
@@ -495,7 +495,7 @@ fn long_texts_are_not_repeated_in_messages() {
     assert!(error.contains(&place), "{error}");
 }
 
-/// Arrow allows any values under nulls.
+/// Arrow allows arbitrary values under nulls.
 #[test]
 fn missing_lists_and_records_are_empty() {
     let values = Int64Array::from(vec![1, 2, 3, 4]);

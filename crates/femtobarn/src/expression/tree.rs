@@ -1,11 +1,11 @@
-//! The meaning of an expression, before the types of its columns are known.
+//! The syntax tree of an expression, before the types of its columns are known.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use super::function::Function;
 
-/// How deep a tree may be: it is walked by functions that call themselves.
+/// Maximum depth of a tree, because recursive functions walk it.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// A part of an expression.
@@ -14,9 +14,9 @@ pub(super) struct Node {
     pub kind: Kind,
     /// Its position in the string, in bytes.
     pub span: Range<usize>,
-    /// Of how many nodes the longest way down consists.
+    /// Number of nodes on the longest path down.
     pub depth: usize,
-    /// Whether it stands in parentheses of its own.
+    /// Whether the part has its own parentheses.
     pub closed: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Column(String),
     Unary(Unary, Box<Node>),
     Binary(Binary, Box<[Node; 2]>),
-    /// `a < b < c`: each neighbour with the next.
+    /// `a < b < c`: compares each value with the next.
     Chain(Box<Node>, Vec<(Comparison, Node)>),
     Junction(Junction, Vec<Node>),
     Within {
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// The names of its columns, in the order in which they come first.
+    /// The names of the columns, in the order of their first use.
     pub fn columns(&self) -> Vec<String> {
         let (mut names, mut known) = (Vec::new(), HashSet::new());
         self.note_columns(&mut names, &mut known);

@@ -1,4 +1,4 @@
-//! Which entries of an ntuple are taken.
+//! The selection of entries of an ntuple.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use femtobarn_rntuple::read::{ReadOptions, Reader};
 use crate::expression::Expression;
 use crate::ntuple::{NTuple, Selection};
 
-/// Which entries are taken.
+/// The selection of entries.
 #[derive(Debug, Clone, Default)]
 pub enum Entries {
     /// All.
     #[default]
     All,
-    /// Those of a slice of each ntuple, as Python's slices are: negative numbers count from the end, and entries beyond
-    /// the end are ignored.
+    /// A slice of each ntuple, with Python's rules: negative numbers count from the end, and entries beyond the end are
+    /// ignored.
     Slice {
-        /// The first entry; none: the very first.
+        /// The first entry; `None` for the beginning.
         start: Option<i64>,
-        /// The exclusive end; none: all to the end.
+        /// The exclusive end; `None` for the end of the ntuple.
         stop: Option<i64>,
     },
     /// Entries that fulfil a condition.
@@ -34,7 +34,7 @@ impl Entries {
     }
 }
 
-/// The entry of a number, counted from the end if it is negative.
+/// The entry with a number, counted from the end if it is negative.
 fn place(number: i64, n_entries: u64) -> u64 {
     match u64::try_from(number) {
         Ok(number) => number.min(n_entries),
@@ -42,7 +42,7 @@ fn place(number: i64, n_entries: u64) -> u64 {
     }
 }
 
-/// Says which entries of an ntuple are taken.
+/// Selects entries of an ntuple.
 pub(crate) enum Chooser<'e> {
     Range(Range<u64>),
     Where {
@@ -54,10 +54,10 @@ pub(crate) enum Chooser<'e> {
 }
 
 impl<'e> Chooser<'e> {
-    /// That of an ntuple; none if all are taken.
+    /// The chooser for an ntuple; `None` if all entries are selected.
     ///
     /// # Errors
-    /// If it has no such entries or columns, or the selection is invalid.
+    /// If the ntuple does not have the entries or columns, or the selection is invalid.
     pub fn new(
         entries: &'e Entries,
         reader: &Arc<Reader>,
@@ -88,7 +88,7 @@ impl<'e> Chooser<'e> {
         }
     }
 
-    /// The entries to take of a range, in their order.
+    /// The selected entries of a range, in order.
     pub fn choose(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, RNTupleError> {
         match self {
             Self::Range(wanted) => {
@@ -120,7 +120,7 @@ impl<'e> Chooser<'e> {
     }
 }
 
-/// The path of a column, with the numbers of members of pairs: in C++ and in trees, these are called `first` and `second`.
+/// The path of a column with numbers for members of pairs, which are `first` and `second` in C++ and in trees.
 fn numbered(column: &str, reader: &Reader) -> String {
     let is_known = |path: &str| reader.find_field(path).is_some();
     if is_known(column) {
@@ -147,7 +147,7 @@ fn numbered(column: &str, reader: &Reader) -> String {
     }
 }
 
-/// Ranges as they come, of which those that touch the one before are one with it.
+/// Merges adjacent ranges.
 pub(crate) fn joined(ranges: impl IntoIterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {

@@ -1,4 +1,4 @@
-//! Ntuples side by side: which fields of each are taken, and which entries belong together.
+//! Joined ntuples: the fields of each, and the matching entries.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -14,43 +14,43 @@ use super::{Input, OtherObjects, counted};
 use crate::open::{OpenOptions, open_reader_of};
 use crate::pattern::Patterns;
 
-/// What becomes of entries of the first ntuple that another one does not have.
+/// Treatment of entries of the first ntuple that another ntuple lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unmatched {
-    /// They are an error.
+    /// Report an error.
     #[default]
     Error,
-    /// They are left out, and counted.
+    /// Leave them out, and count them.
     Drop,
 }
 
-/// How ntuples are joined.
+/// Options of a join.
 #[derive(Debug, Clone, Default)]
 pub struct JoinOptions {
-    /// The name of the ntuple that is made; none: that of the first.
+    /// The name of the new ntuple; `None` for the name of the first.
     pub name: Option<String>,
-    /// Fields of integers that say which entries belong together; none: they have the same numbers.
+    /// Integer fields that match entries (keys); if empty, entries match by their numbers.
     pub on: Vec<String>,
-    /// What becomes of entries of the first that another one does not have.
+    /// Treatment of entries of the first ntuple that another ntuple lacks.
     pub unmatched: Unmatched,
-    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is
-    /// taken from the first ntuple that has it selected.
+    /// For each ntuple, patterns of the top-level fields, all if empty. An empty outer list selects all fields of all
+    /// ntuples. A key is taken from the first ntuple in which it is selected.
     pub fields: Vec<Vec<String>>,
     /// Treatment of attribute sets, and of objects in files given without an ntuple.
     pub others: OtherObjects,
-    /// Settings that all pages are to have; none: each keeps its own.
+    /// Compression settings of all pages; `None` keeps the settings of each page.
     pub compression: Option<u32>,
-    /// Whether to replace an existing output.
+    /// Whether an existing output is replaced.
     pub overwrite: bool,
-    /// Whether the output is read and compared with the inputs before it appears.
+    /// Whether the output is compared with the inputs before it appears.
     pub verify: bool,
-    /// How metadata and new pages are written.
+    /// Options for writing metadata and new pages.
     pub write: WriteOptions,
     /// Settings for the server of the output, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
-/// Insists that there are several ntuples, and fields for each if there are any.
+/// Checks that there are several ntuples, and a field selection for each or for none.
 pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<(), RNTupleError> {
     if inputs.len() < 2 {
         let what = "a join needs two ntuples or more".to_owned();
@@ -73,7 +73,7 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
     Ok(())
 }
 
-/// The ntuple of an input that is joined.
+/// Opens a joined ntuple of an input.
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = input.open_source()?;
     let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
@@ -92,7 +92,7 @@ pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     Ok(Arc::new(reader))
 }
 
-/// The fields of each ntuple to take. Keys, which are equal in all ntuples, are taken from the first that has them
+/// The selected fields of each ntuple. Keys are equal in all ntuples, and are taken from the first in which they are
 /// selected.
 pub(crate) fn chosen(
     readers: &[Arc<Reader>],
@@ -158,7 +158,7 @@ fn add_counters(readers: &[Arc<Reader>], chosen: &mut [Vec<FieldId>]) {
     }
 }
 
-/// For each ntuple the numbers of its entries in the output, if they are others, and how many of them are not in it.
+/// For each ntuple, the entry numbers for the output (`None` if all are in order), and how many entries are left out.
 #[expect(clippy::type_complexity, reason = "used once")]
 pub(crate) fn matched(
     readers: &[Arc<Reader>],

@@ -1,4 +1,4 @@
-//! Which entries belong together: entries with equal keys, which are some integer fields.
+//! Matches entries by their keys, which are integer fields.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::ntuple::NTuple;
 pub(super) struct Keys {
     place: String,
     names: Vec<String>,
-    /// One key after another.
+    /// The keys of all entries, concatenated.
     values: Vec<i128>,
 }
 
@@ -37,7 +37,7 @@ impl Keys {
         (self.values.len() / self.names.len().max(1)) as u64
     }
 
-    /// A key in words.
+    /// A key for messages.
     pub fn describe(&self, entry: u64) -> String {
         let parts = self.names.iter().zip(self.key(entry));
         let parts: Vec<String> = parts
@@ -50,7 +50,7 @@ impl Keys {
 /// Reads the keys of an ntuple.
 ///
 /// # Errors
-/// If a field does not exist, or does not hold integers.
+/// If a field does not exist or is not an integer per entry.
 pub(super) fn keys_of(
     reader: &Arc<Reader>,
     on: &[String],
@@ -124,13 +124,13 @@ fn integers(array: &ArrayRef) -> Option<Vec<i128>> {
     }
 }
 
-/// For each key its entry among others; none if it does not exist.
+/// For each key, the matching entry of the other ntuple; `None` if there is none.
 ///
 /// # Errors
-/// If several of the others have one key.
+/// If several entries of the other ntuple have the same key.
 pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>>, RNTupleError> {
     if wanted.values == others.values {
-        // no sorting is needed, unless a key occurs twice
+        // if they are sorted, nothing needs sorting, unless a key is duplicated
         let is_rising = others
             .values
             .chunks(others.names.len().max(1))
@@ -174,12 +174,12 @@ impl Matches {
         }
     }
 
-    /// Adds entries of another ntuple of a given length.
+    /// Adds the matching entries of another ntuple with a given length.
     pub fn add(&mut self, found: Vec<Option<u64>>, n_entries: u64) {
         self.others.push((found, n_entries));
     }
 
-    /// The first entry that another one does not have, and which that is.
+    /// The first entry without a match, and the index of the ntuple that lacks it.
     pub fn first_without(&self) -> Option<(u64, usize)> {
         let each = self.others.iter().enumerate();
         let missing = each.filter_map(|(at, (found, _))| {
@@ -189,7 +189,7 @@ impl Matches {
         missing.min()
     }
 
-    /// For each ntuple the numbers of its entries, if they are not all in their order, and how many are left out.
+    /// For each ntuple, its entry numbers (`None` if all are in order), and how many entries are left out.
     pub fn finish(self) -> (Vec<Option<Vec<u64>>>, Vec<u64>) {
         let place = |entry: u64| usize::try_from(entry).unwrap_or(usize::MAX);
         let is_there = |entry: &u64| {

@@ -1,4 +1,4 @@
-//! Files that are read by converting, merging, joining and proving: their selection, and their contents.
+//! The input files of conversions, merges, joins and proofs: their selection, and their contents.
 
 mod entries;
 mod joined;
@@ -25,28 +25,28 @@ use crate::open::open_source_with;
 use crate::staged::shown;
 use crate::writable::{file_id, local};
 
-/// A file, and the name of the object in it.
+/// A file with an optional object name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Input {
     pub url: String,
     pub path: Option<String>,
-    /// Settings for its server, which override the environment and the settings file.
+    /// Settings for the server of the file, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
 }
 
 impl Input {
-    /// Settings for its server.
+    /// All settings for the server of the file.
     pub(crate) fn all_settings(&self) -> Result<Settings, RNTupleError> {
         Ok(Settings::new(&self.url, self.settings.clone())?)
     }
 
-    /// Its URL as people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     pub fn shown(&self) -> String {
         public(&self.url)
     }
 
-    /// Opens its file.
+    /// Opens the source of the file.
     pub(crate) fn open_source(&self) -> Result<Arc<dyn ByteSource>, RNTupleError> {
         open_source_with(&self.url, &self.all_settings()?)
     }
@@ -55,17 +55,17 @@ impl Input {
 /// Treatment of objects that are neither ntuples nor directories nor histograms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherObjects {
-    /// The first of each name is taken.
+    /// Take the first object of each name.
     First,
-    /// They are an error.
+    /// Report an error.
     #[default]
     Error,
-    /// They are left out.
+    /// Leave them out.
     Drop,
 }
 
 impl OtherObjects {
-    /// Why an object of an input is not in the output.
+    /// The reason why an object is not in the output.
     pub(crate) fn why_left(self) -> &'static str {
         match self {
             Self::First => "the first of its name is taken",
@@ -74,7 +74,7 @@ impl OtherObjects {
     }
 }
 
-/// Folders are not converted, but their files are.
+/// Refuses directories; their files must be named.
 pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
     let paths = inputs.iter().map(|input| local(&input.url));
     match paths.into_iter().find(|path| path.is_dir()) {
@@ -89,7 +89,7 @@ pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
     }
 }
 
-/// An output that replaces its input would take what else is in that file with it.
+/// Refuses an output that would replace an input: other objects of that file would be lost.
 pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
     let shown = shown(output);
     let own = file_id(output);
@@ -106,14 +106,14 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
     }
 }
 
-/// The request is invalid, whatever the files contain.
+/// The error for a request that is invalid for any files.
 pub(crate) fn misused(what: &str, reason: impl std::fmt::Display) -> RNTupleError {
     RNTupleError::Usage {
         what: format!("cannot write {what:?}: {reason}"),
     }
 }
 
-/// The part of `whole` that `n` of `of` are.
+/// The fraction `n / of` of `whole`.
 pub(crate) fn share(whole: u64, n: u64, of: u64) -> u64 {
     let part = u128::from(whole) * u128::from(n) / u128::from(of.max(1));
     u64::try_from(part).unwrap_or(whole)

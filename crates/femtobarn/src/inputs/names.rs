@@ -1,4 +1,4 @@
-//! What messages say of names that no field has, and of numbers.
+//! Messages about names that match no field, and about numbers of entries.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::{Input, Opened, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 
-/// The top-level fields that are selected by names and patterns, and their counters.
+/// The top-level fields that match the given names and patterns, and their counters.
 pub(crate) struct Chosen<'o> {
     pub patterns: Patterns<'o>,
     counters: HashSet<String>,
@@ -25,7 +25,7 @@ impl<'o> Chosen<'o> {
         }
     }
 
-    /// Notes the counters of an ntuple.
+    /// Records the counters of an ntuple.
     pub fn note_counters(&mut self, reader: &Reader) {
         let descriptor = reader.descriptor();
         let top_level = descriptor.top_level.iter().copied();
@@ -44,12 +44,13 @@ impl<'o> Chosen<'o> {
     }
 }
 
-/// The error of a name or pattern that no field of any input fits: of the first one that has ntuples, with the nearest names.
+/// The error for a name or pattern that matches no field of any input, with similar names from the first input that has
+/// ntuples.
 pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     let first = inputs.first().map(Input::shown).unwrap_or_default();
     let (mut url, mut ntuple, mut names) = (first, String::new(), Vec::new());
     for input in inputs {
-        // unreadable fields were reported before
+        // unreadable files were reported before
         let Ok(found) = names_of(input) else { continue };
         let Some((path, _)) = found.first() else {
             continue;
@@ -102,7 +103,7 @@ fn names_of(input: &Input) -> Result<Vec<(String, Vec<String>)>, RNTupleError> {
     Ok(out)
 }
 
-/// A number of entries in words.
+/// A number of entries, for messages.
 pub(crate) fn counted(n: u64) -> String {
     match n {
         1 => "1 entry".to_owned(),

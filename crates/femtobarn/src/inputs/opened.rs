@@ -1,4 +1,4 @@
-//! Files that are open.
+//! Open inputs.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -13,19 +13,21 @@ use femtobarn_ttree::is_tree;
 
 use super::Input;
 use crate::objects;
-use crate::open::{HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, reader_of};
+use crate::open::{
+    HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, open_soundly, reader_of,
+};
 
-/// What the trees of an input were converted to: ntuples of a file that has those of other inputs, too.
+/// The ntuples that the trees of an input were converted to, in a file that is shared with other inputs.
 pub(crate) struct ConvertedTrees {
-    /// The file, by the name of the input.
+    /// The file with the ntuples, under the name of the input.
     pub source: Arc<dyn ByteSource>,
     pub file: Rc<Opened>,
-    /// By their paths in the output.
+    /// The ntuples by their paths in the output.
     pub ntuples: Vec<(String, Key)>,
 }
 
 impl ConvertedTrees {
-    /// Opens an ntuple; none if no tree was converted to one of this path.
+    /// Opens an ntuple; `None` if no tree was converted to this path.
     pub fn reader(&self, path: &str) -> Result<Option<Reader>, RNTupleError> {
         let found = self.ntuples.iter().find(|(own, _)| own == path);
         let open = |(_, key): &(String, Key)| {
@@ -36,20 +38,20 @@ impl ConvertedTrees {
     }
 }
 
-/// An input that is open.
+/// An open input.
 pub(crate) struct Opened {
     pub source: Arc<dyn ByteSource>,
     pub file: RootFile,
-    /// What its trees were converted to.
+    /// The ntuples from its trees.
     pub converted: Option<ConvertedTrees>,
     infos: OnceCell<Arc<Infos>>,
-    /// Whether the output has its descriptions of classes.
+    /// Whether its class descriptions were added to the output.
     is_described: Cell<bool>,
 }
 
 impl Opened {
     pub fn new(input: &Input) -> Result<Self, RNTupleError> {
-        Self::of(input.open_source()?)
+        open_soundly(&input.open_source()?, Self::of)
     }
 
     pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {
@@ -63,12 +65,12 @@ impl Opened {
         })
     }
 
-    /// The newest cycle of all that is in the file, or of one object of it; trees are the ntuples that they were converted to.
+    /// The newest cycle of all objects in the file, or of one object. Ntuples take the place of their trees.
     pub fn objects(&self, path: Option<&str>) -> Result<Vec<(String, Key)>, RNTupleError> {
         self.objects_and_older(path).map(|(objects, _)| objects)
     }
 
-    /// The same, and older cycles of what is not named.
+    /// Also returns older cycles of objects, unless one object is named.
     #[expect(clippy::type_complexity, reason = "used once")]
     pub fn objects_and_older(
         &self,
@@ -81,7 +83,7 @@ impl Opened {
         Ok((self.with_converted(found)?, older))
     }
 
-    /// Objects, with the ntuples that trees were converted to in place of these.
+    /// Replaces trees by the ntuples that they were converted to.
     fn with_converted(
         &self,
         found: Vec<(String, Key)>,
@@ -110,7 +112,7 @@ impl Opened {
         Ok(out)
     }
 
-    /// Whether the ntuple of a path is what a tree was converted to.
+    /// Whether the ntuple with a path comes from a tree.
     pub fn is_converted(&self, path: &str) -> bool {
         let converted = self.converted.iter().flat_map(|it| &it.ntuples);
         converted.into_iter().any(|(own, _)| own == path)
@@ -126,14 +128,14 @@ impl Opened {
         reader_of(self.source.clone(), &self.file, (path, key), options)
     }
 
-    /// Opens an ntuple or a tree; `path` may be left out where the file holds just one.
+    /// Opens an ntuple or a tree; `path` is optional if the file has only one.
     pub fn entries(&self, path: Option<&str>) -> Result<Reader, RNTupleError> {
         let options = OpenOptions::default();
         let found = open_reader_in(self.source.clone(), &self.file, path, &options)?;
         found.ok_or_else(|| RNTupleError::internal("internal error: an ntuple is missing"))
     }
 
-    /// How the file describes its classes, read once.
+    /// The class descriptions of the file, read once.
     pub fn infos(&self) -> Result<Arc<Infos>, RNTupleError> {
         if let Some(infos) = self.infos.get() {
             return Ok(Arc::clone(infos));
@@ -142,7 +144,7 @@ impl Opened {
         Ok(Arc::clone(self.infos.get_or_init(|| infos)))
     }
 
-    /// Has the output describe classes as the file does.
+    /// Adds the class descriptions of the file to the output.
     pub fn describe_in(&self, output: &mut FileWriter) -> Result<(), RNTupleError> {
         if !self.is_described.replace(true) {
             for info in self.infos()?.all() {
@@ -153,7 +155,7 @@ impl Opened {
     }
 }
 
-/// The newest objects of a file, or the one that a name stands for.
+/// The newest objects of a file, or the object with a name.
 pub(crate) fn wanted(
     file: &RootFile,
     name: Option<&str>,

@@ -1,6 +1,6 @@
-//! Names that classes and members of C++ cannot have.
+//! Invalid names for C++ classes and members.
 
-/// Keywords, also those of GNU's C++, and what headers of C define as macros, which are replaced wherever they stand.
+/// Keywords, including GNU extensions, and macros of C headers, which are replaced everywhere.
 const KEYWORDS: &str = "\
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class \
 co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype \
@@ -54,12 +54,12 @@ ULLONG_MAX ULLONG_WIDTH ULONG_LONG_MAX ULONG_MAX ULONG_WIDTH USHRT_MAX USHRT_WID
 WCHAR_WIDTH WINT_MAX WINT_MIN WINT_WIDTH WORD_BIT alloca errno linux math_errhandling sa_handler sa_sigaction \
 sched_priority sigev_notify_attributes sigev_notify_function stderr stdin stdout unix";
 
-/// The names that C++ reserves.
+/// The reserved names of C++.
 pub fn cpp_keywords() -> impl Iterator<Item = &'static str> {
     KEYWORDS.split(' ')
 }
 
-/// Whether a name is one of C++ that is free.
+/// Whether a name is a valid C++ name and not reserved.
 ///
 /// ```
 /// use femtobarn::products::is_cpp_name;

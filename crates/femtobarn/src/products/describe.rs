@@ -1,4 +1,4 @@
-//! From fields, which may be without names, to the names of types and their classes.
+//! Describes fields, with or without names, as C++ types and classes.
 
 use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
@@ -7,17 +7,17 @@ use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use super::form::unclear;
 use super::{ClassNote, Member};
 
-/// The type of values: its name, and the classes in it.
+/// The type of values: its name, and its classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// The name, in C++.
+    /// The C++ name of the type.
     pub type_name: String,
     /// The classes, sorted so that members precede the classes that use them.
     pub classes: Vec<ClassNote>,
 }
 
-/// Describes the values of a field. Records that have no name get `class`, those within them `class::member`, with `_` for
-/// what no name in C++ has.
+/// Describes the values of a field. Records without a name get the name `class`, and records within them
+/// `class::member`; characters that are invalid in C++ become `_`.
 pub fn describe(model: &FieldModel, class: &str) -> Described {
     let mut classes = Vec::new();
     let parts: Vec<_> = class.split("::").map(identifier).collect();
@@ -25,7 +25,7 @@ pub fn describe(model: &FieldModel, class: &str) -> Described {
     Described { type_name, classes }
 }
 
-/// A name that classes of C++ can have: `_` in front of a digit, and for what no name has.
+/// A valid C++ identifier; invalid characters become `_`.
 ///
 /// ```
 /// use femtobarn::products::identifier;
@@ -38,16 +38,16 @@ pub fn identifier(name: &str) -> String {
     first.into_iter().chain(name.chars().map(plain)).collect()
 }
 
-/// Describes the values of a field of an ntuple, as read. Records that have no name get the field's.
+/// Describes the values of an ntuple's field, as read. Records without a name get the name of the field.
 ///
 /// # Errors
 ///
-/// Why event stores do not support a type.
+/// The reason why event stores do not support the type.
 pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, String> {
     let name = descriptor.field_name(field);
     let type_name = descriptor.field(field).map(|field| &field.record.type_name);
     let type_name = type_name.map_or("", String::as_str);
-    // a projected field without a class in C++, whose values are numbers
+    // a projected field without a C++ class, whose values are numbers
     if let Some(number) = type_name
         .strip_prefix("ROOT::RNTupleCardinality<")
         .and_then(|rest| rest.strip_suffix('>'))
@@ -70,7 +70,7 @@ pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, S
     Ok(describe(&model, &identifier(name)))
 }
 
-/// The type of an object in it that only streamers read.
+/// The name of a type within the field that only streamers can read.
 fn streamed(model: &FieldModel) -> Option<&str> {
     match model.kind {
         FieldKind::Streamed => Some(&model.type_name),
@@ -81,14 +81,14 @@ fn streamed(model: &FieldModel) -> Option<&str> {
 fn name_of(model: &FieldModel, class: &str, classes: &mut Vec<ClassNote>) -> String {
     match &model.kind {
         FieldKind::Record(members) => record(model, members, class, classes),
-        // of a tree, it is read as lists
+        // fields of trees are read as lists
         FieldKind::Collection(_) if model.type_name.starts_with("std::bitset<") => {
             model.type_name.clone()
         }
         FieldKind::Collection(item) => {
             let item = name_of(item, class, classes);
             match model.type_name.split_once('<') {
-                // A map's items are pairs, and its name has the two types.
+                // The items of a map are pairs; its name has both types.
                 Some((template, _)) if template.ends_with("map") => {
                     let types = item.strip_prefix("std::pair<").unwrap_or(&item);
                     format!("{template}<{types}")
@@ -113,7 +113,7 @@ fn name_of(model: &FieldModel, class: &str, classes: &mut Vec<ClassNote>) -> Str
                 .map(|item| name_of(item, class, classes));
             format!("std::variant<{}>", each.collect::<Vec<_>>().join(","))
         }
-        // an enum is its integer
+        // enums are stored as integers
         FieldKind::Wrapper(item) => {
             let item = name_of(item, class, classes);
             match model.type_name.starts_with("std::atomic<") {

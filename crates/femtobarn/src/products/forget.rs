@@ -1,4 +1,4 @@
-//! Forgetting a class that no product of a store has any more.
+//! Removes the description of a class that no product of a store uses any more.
 
 use std::collections::HashMap;
 use std::thread;
@@ -10,20 +10,20 @@ use femtobarn_io::{IoError, PULSE, goes_on};
 use super::types::class_names;
 use super::{CLASSES_KNOWN_FOR, ClassNote, Types};
 
-/// What stands before the note of a class that is being forgotten.
+/// The prefix of the description of a class that is being forgotten.
 pub const FORGETTING: &[u8] = b"forgetting ";
-/// How much longer than classes are known it is waited.
+/// Additional waiting time, beyond the time that descriptions are cached.
 const MARGIN: Duration = Duration::from_secs(2);
 
 impl Types {
-    /// Forgets the members of a class, so that it can be noted with others. Reads the names of all products of the
-    /// store, twice, with seconds between: for this time, connected programs may remember the old class, and none
-    /// stores it. Queues are not checked, nor unwritten batches of other programs.
+    /// Removes the description of a class, so that it can be stored with other members. Reads the names of all products
+    /// of the store twice, some seconds apart. In this time, other programs may have the old class cached, but none
+    /// stores it. Queues and unwritten batches of other programs are not checked.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if the store has no such class, [`EventsError::Usage`] if a product uses it, which the
-    /// message names, and a request to stop waiting.
+    /// [`EventsError::NotFound`] if the store does not have the class; [`EventsError::Usage`] if a product uses it,
+    /// with the name of the product; a request to stop waiting.
     pub fn forget(&self, class: &str) -> Result<(), EventsError> {
         let backend = self.store.backend();
         let key = ClassNote::key(class);
@@ -34,7 +34,7 @@ impl Types {
                 hint: String::new(),
             });
         };
-        // One that was broken off is ended.
+        // Finishes an interrupted removal.
         let noted = noted.strip_prefix(FORGETTING).unwrap_or(&noted);
         backend.replace_note(&key, noted)?;
         self.clear();
@@ -50,10 +50,10 @@ impl Types {
         unused
     }
 
-    /// Waits until no program remembers the old class.
+    /// Waits until no program has the old class cached.
     fn wait(&self) -> Result<(), EventsError> {
         if self.store.url() == "memory:" {
-            return Ok(()); // no other program has it
+            return Ok(()); // no other program uses this store
         }
         let end = Instant::now() + CLASSES_KNOWN_FOR + MARGIN;
         while Instant::now() < end {
@@ -80,11 +80,11 @@ impl Types {
     }
 }
 
-/// Looks for products that have a class.
+/// Searches for products that use a class.
 struct Search<'a> {
     types: &'a Types,
     class: &'a str,
-    /// Of the types that were seen, whether they have it.
+    /// For each type that was seen, whether it uses the class.
     has: HashMap<String, bool>,
 }
 
@@ -116,18 +116,18 @@ impl Search<'_> {
             }
         }
         if item.item_type() == ItemType::SubRun {
-            return Ok(()); // products of events were among these
+            return Ok(()); // this includes the products of events
         }
         item.children(..)
             .try_for_each(|child| self.item(&child?, dataset))
     }
 
-    /// Whether a type has the class, in itself or in the members of its classes.
+    /// Whether a type uses the class, directly or through members of its classes.
     fn has(&mut self, type_name: &str) -> Result<bool, EventsError> {
         if let Some(known) = self.has.get(type_name) {
             return Ok(*known);
         }
-        self.has.insert(type_name.into(), false); // until it is known: classes may hold one another
+        self.has.insert(type_name.into(), false); // until the result is known: classes may contain each other
         let mut found = false;
         for name in class_names(type_name) {
             found |= name == self.class || self.members_have(name)?;
@@ -152,7 +152,7 @@ impl Search<'_> {
     }
 }
 
-/// Which container of its dataset an item is, in words.
+/// A description of a container within its dataset.
 fn place(item: &Container) -> String {
     let container = item.descriptor();
     match item.item_type() {

@@ -1,4 +1,4 @@
-//! Products as columns of an ntuple, in which everything comes back: also that there is none, and bytes of unknown types.
+//! Products as columns of an ntuple. The column keeps everything: missing products, and bytes of unknown types.
 
 use std::str::FromStr;
 
@@ -12,18 +12,18 @@ use femtobarn_rntuple::write::{FieldKind, FieldModel};
 
 use super::{OPAQUE, Part, Types, damaged, descriptors};
 
-/// What a column holds of a product.
+/// How a column stores a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The value: all entries have one.
+    /// The value, which all entries have.
     Value,
-    /// The value, or that there is none: `std::optional`.
+    /// The value, or none if it is missing: `std::optional`.
     Optional,
-    /// A `std::vector` of the value, or of none: of types that may be without value themselves.
+    /// A `std::vector` with the value, or an empty one: for types whose values may themselves be missing.
     List,
     /// The stored bytes, which all entries have.
     Bytes,
-    /// The stored bytes, or that there are none.
+    /// The stored bytes, or none if the product is missing.
     OptionalBytes,
 }
 
@@ -35,21 +35,21 @@ impl Form {
         (Self::Bytes, "bytes"),
         (Self::OptionalBytes, "optional bytes"),
     ];
-    /// The type of columns of bytes.
+    /// The type of columns with bytes.
     pub const BYTES: &str = "std::vector<std::byte>";
 
-    /// Its name.
+    /// The name of the form.
     pub fn name(self) -> &'static str {
         let known = Self::ALL.iter().find(|(form, _)| *form == self);
         known.map_or("value", |(_, name)| name)
     }
 
-    /// Whether the stored bytes themselves are wanted.
+    /// Whether the form has the stored bytes.
     pub fn is_bytes(self) -> bool {
         matches!(self, Self::Bytes | Self::OptionalBytes)
     }
 
-    /// Whether it can represent missing products.
+    /// Whether the form can represent missing products.
     pub fn may_lack(self) -> bool {
         !matches!(self, Self::Value | Self::Bytes)
     }
@@ -69,8 +69,8 @@ impl FromStr for Form {
 }
 
 impl Types {
-    /// The form in which products of a type are columns, with the reason if it is bytes since it must be. `is_partial`
-    /// tells whether some entries have none.
+    /// The form for products of a type, with the reason if only bytes are possible. `is_partial` tells whether some
+    /// entries lack the product.
     ///
     /// # Errors
     ///
@@ -109,11 +109,11 @@ impl Types {
         ))
     }
 
-    /// The field of products of a type in a form.
+    /// The field for products of a type in a form.
     ///
     /// # Errors
     ///
-    /// As of [`of`](Self::of).
+    /// Errors of [`of`](Self::of).
     pub fn field(
         &self,
         column: &str,
@@ -134,7 +134,7 @@ impl Types {
     }
 }
 
-/// Whether values of a field may be missing by themselves.
+/// Whether values of a field may themselves be missing.
 fn may_be_missing(model: &FieldModel) -> bool {
     match &model.kind {
         FieldKind::Optional(_) | FieldKind::Variant(_) => true,
@@ -143,7 +143,7 @@ fn may_be_missing(model: &FieldModel) -> bool {
     }
 }
 
-/// Why a field's values are ambiguous when read, if they are.
+/// The reason why the values of a field are ambiguous when read, if they are.
 pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
     let missing =
         |model: &FieldModel| !matches!(model.kind, FieldKind::Variant(_)) && may_be_missing(model);
@@ -161,7 +161,7 @@ pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
 const TWICE: &str =
     "a value can be missing in several ways, which cannot be distinguished when it is read";
 
-/// Whether values of a field are lists in arrays.
+/// Whether values of a field are read as lists.
 fn is_list(model: &FieldModel) -> bool {
     match &model.kind {
         FieldKind::Collection(_) | FieldKind::Array(..) | FieldKind::Bitset(_) => true,
@@ -170,23 +170,23 @@ fn is_list(model: &FieldModel) -> bool {
     }
 }
 
-/// A column of an ntuple that a product becomes.
+/// The column of a product in an ntuple.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Which products it holds.
+    /// The product.
     pub product: ProductName,
-    /// And the reason.
+    /// The form, and the reason for it.
     pub form: Form,
 }
 
 impl Column {
-    /// Adds it, with these values, of containers that are known by `which`.
+    /// Adds the column with values; `which` names the containers of the values in messages.
     ///
     /// # Errors
     ///
-    /// Types that are not known, and values that are none of their type.
+    /// If a type is unknown, or a value does not fit its type.
     pub fn add<'a>(
         &self,
         columns: &mut Columns,
@@ -211,11 +211,11 @@ impl Column {
     }
 }
 
-/// Products loaded as columns of an ntuple, after the event numbers with these names.
+/// Loaded products as columns of an ntuple, after the event numbers with the given names.
 ///
 /// # Errors
 ///
-/// Types that are not known, and values that are none of their type.
+/// If a type is unknown, or a value does not fit its type.
 pub fn export(
     types: &Types,
     store: &DataStore,
@@ -240,12 +240,12 @@ pub fn export(
     Ok(columns.finish())
 }
 
-/// The values of products in a column of a form, and which entries have one; none if all have. The values of bytes are
-/// [`Form::BYTES`].
+/// The values of products in a column of a form, and a mask of the entries that have one; `None` if all have. Forms
+/// with bytes have values of type [`Form::BYTES`].
 ///
 /// # Errors
 ///
-/// If the array is none of the form.
+/// If the array does not have this form.
 pub fn present(
     array: &ArrayRef,
     form: Form,
@@ -283,7 +283,7 @@ pub fn present(
     }
 }
 
-/// The ends of lists, and their contents.
+/// The ends of lists, and their items.
 fn lists(array: &ArrayRef) -> Option<(Vec<usize>, ArrayRef)> {
     let place = |end: i64| usize::try_from(end).ok();
     if let Some(lists) = array.as_list_opt::<i64>() {

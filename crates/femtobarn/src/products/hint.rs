@@ -6,7 +6,7 @@ use femtobarn_rntuple::schema::DType;
 
 use crate::transfer::{joined, quoted};
 
-/// How many names a message has at most.
+/// Maximum number of names in a message.
 const SHOWN: usize = 5;
 
 /// A hint for a missing product: other types, or similar labels. `who` is subject and verb ("it has", "they have");

@@ -1,8 +1,8 @@
 //! Products of an event store as columns.
 //!
 //! A product's type is a C++ name, as normalized by ROOT, and determines how its values are stored
-//! ([`rows`](femtobarn_rntuple::rows)). Of classes, the store notes once what members they have ([`ClassNote`]), so
-//! that what one program stores, in whatever language, another loads as columns.
+//! ([`rows`](femtobarn_rntuple::rows)). The store records the members of each class once ([`ClassNote`]). So a program
+//! can load the products of another, in any language, as columns.
 
 mod cpp_names;
 mod describe;
@@ -10,6 +10,7 @@ mod forget;
 mod form;
 mod hint;
 mod note;
+mod type_name;
 mod types;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use describe::{Described, describe, described, identifier};
 pub use form::{Column, Form, export, present};
 pub use hint::{hint, may_be_of_boost};
 pub use note::{ClassNote, Member};
+pub use type_name::type_name;
 pub use types::{CLASSES_KNOWN_FOR, Types};
 
 use std::ops::Range;
@@ -37,7 +39,7 @@ pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
 /// The class of references to products.
 pub const REFERENCE: &str = "fb::Ptr";
 
-/// Products of all events of containers of a store as columns, with or without the numbers of the events (`run`, `subrun`,
+/// Products of all events in containers as columns, with or without the numbers of the events (`run`, `subrun`,
 /// `event`).
 ///
 /// # Errors
@@ -65,21 +67,21 @@ pub fn arrays(
     columns(types, store, &whole, names, with_numbers)
 }
 
-/// Events that were loaded, and which of them are meant.
+/// Loaded events, and the relevant range of them.
 pub type Part<'a> = (&'a Loaded, Range<usize>);
 
-/// The events of parts, in their order.
+/// The events of parts, in order.
 fn descriptors<'a>(parts: &'a [Part<'a>]) -> impl Iterator<Item = Descriptor> + 'a {
     let own =
         |(loaded, range): &'a Part<'a>| loaded.descriptors().skip(range.start).take(range.len());
     parts.iter().flat_map(own)
 }
 
-/// Products loaded as columns, concatenated.
+/// Loaded products as columns, concatenated.
 ///
 /// # Errors
 ///
-/// Types that are not known, and values that are none of their type.
+/// If a type is unknown, or a value does not fit its type.
 pub fn columns(
     types: &Types,
     store: &DataStore,

@@ -1,9 +1,9 @@
-//! What a store notes of a class.
+//! Descriptions of classes in a store.
 
 use femtobarn_rntuple::write::FieldModel;
 use serde_json::{Map, Value, json};
 
-/// A class: its members, in their order.
+/// A class with its members, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassNote {
     /// Its name.
@@ -17,7 +17,7 @@ pub struct ClassNote {
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// The name of its type, in C++.
+    /// The C++ name of its type.
     pub type_name: String,
 }
 
@@ -29,12 +29,12 @@ pub(super) struct InMemory {
 }
 
 impl ClassNote {
-    /// Under which key a class is noted.
+    /// The key of a class description.
     pub fn key(name: &str) -> String {
         format!("type/{name}")
     }
 
-    /// The note of a class.
+    /// The stored description of a class.
     pub fn to_json(&self) -> Vec<u8> {
         let member = |member: &Member| json!({"name": member.name, "type": member.type_name});
         let members: Vec<_> = self.members.iter().map(member).collect();
@@ -67,7 +67,7 @@ impl ClassNote {
         })
     }
 
-    /// In what the members of a class that is to have the same name differ, in words.
+    /// How the members of two classes with the same name differ, in words.
     pub fn difference(&self, other: &Self) -> String {
         let mut said = Vec::new();
         for member in &self.members {
@@ -96,7 +96,7 @@ impl ClassNote {
         found.map(|member| &member.type_name)
     }
 
-    /// Where the members lie, if C++ has noted it.
+    /// The memory layout, if C++ has recorded it.
     pub(super) fn in_memory(note: &[u8]) -> Option<InMemory> {
         let note: Value = serde_json::from_slice(note).ok()?;
         let places = note.get("members")?.as_array()?.iter();
@@ -108,7 +108,7 @@ impl ClassNote {
         })
     }
 
-    /// The field of the class, when all classes of its members are known.
+    /// The field of the class; the classes of its members must be known.
     pub(super) fn model(&self, classes: &[FieldModel]) -> Result<FieldModel, String> {
         let member = |member: &Member| {
             FieldModel::from_type_name_with(&member.name, &member.type_name, classes)

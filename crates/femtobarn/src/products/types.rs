@@ -13,14 +13,14 @@ use super::forget::FORGETTING;
 use super::note::InMemory;
 use super::{ClassNote, Described, OPAQUE};
 
-/// How deep classes may lie in classes.
+/// Maximum nesting depth of classes.
 const DEEPEST: usize = 64;
 
-/// For how long what a class consists of is not looked up again: no program stores it with other members soon after it
-/// was forgotten.
+/// How long class descriptions are cached. After a class is forgotten, no program stores it with other members before
+/// this time has passed.
 pub const CLASSES_KNOWN_FOR: Duration = Duration::from_secs(5);
 
-/// The types of a store's products, each looked up now and then.
+/// The types of a store's products, cached for some seconds.
 #[derive(Debug)]
 pub struct Types {
     pub(super) store: DataStore,
@@ -30,12 +30,12 @@ pub struct Types {
 #[derive(Debug)]
 struct Known {
     rows: Arc<RowType>,
-    /// When its classes were looked up; none if it has none.
+    /// When its classes were looked up; `None` if it has none.
     since: Option<Instant>,
 }
 
 impl Types {
-    /// Those of a store.
+    /// The types of a store.
     pub fn new(store: &DataStore) -> Self {
         Self {
             store: store.clone(),
@@ -43,11 +43,11 @@ impl Types {
         }
     }
 
-    /// How values of a type are stored. `column` is what a column of them is called.
+    /// How values of a type are stored. `column` is the name of a column with them.
     ///
     /// # Errors
     ///
-    /// [`EventsError::Type`] if the name is invalid, or has classes without a description in the store.
+    /// [`EventsError::Type`] if the name is invalid, or the store does not describe its classes.
     pub fn of(&self, type_name: &str, column: &str) -> Result<Arc<RowType>, EventsError> {
         let key = (type_name.to_owned(), column.to_owned());
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Type`] if a note is damaged.
+    /// [`EventsError::Type`] if a description is damaged.
     pub fn notes(&self, type_name: &str) -> Result<Vec<ClassNote>, EventsError> {
         let (mut classes, mut notes) = (Vec::new(), Vec::new());
         self.collect(type_name, &mut classes, &mut notes, 0)?;
@@ -136,7 +136,7 @@ impl Types {
         Ok(())
     }
 
-    /// Raises if the layout of members does not match because a description has left out members.
+    /// Fails if the memory layout does not match, because members are missing in the description.
     fn check_places(&self, model: &FieldModel, there: &InMemory) -> Result<(), EventsError> {
         let bad = |why: String| self.bad(&model.type_name, why);
         let rows = RowType::new(model.clone()).map_err(|error| bad(error.to_string()))?;
@@ -155,11 +155,11 @@ impl Types {
         )))
     }
 
-    /// Notes the classes of a description.
+    /// Stores the descriptions of classes.
     ///
     /// # Errors
     ///
-    /// [`EventsError::Class`] if the store has another note of a class: two types cannot have one name.
+    /// [`EventsError::Class`] if the store has another description of a class with the same name.
     pub fn note(&self, described: &Described) -> Result<(), EventsError> {
         for class in &described.classes {
             let noted = self
@@ -193,7 +193,7 @@ impl Types {
         Ok(())
     }
 
-    /// Has all types looked up again.
+    /// Empties the cache.
     pub(super) fn clear(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.clear();
@@ -208,7 +208,7 @@ impl Types {
     }
 }
 
-/// Why values of a type cannot be read.
+/// The reason why values of a type cannot be read.
 fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> String {
     let reason = match error {
         RNTupleError::Unwritable { reason, .. } => reason,
@@ -227,7 +227,7 @@ fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> Strin
     }
 }
 
-/// The names in a type's name that may be classes, a template's with its arguments and then each of these.
+/// The parts of a type's name that may be classes: a template with its arguments, then each argument.
 pub(super) fn class_names(type_name: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
     let mut names = Vec::new();
@@ -248,7 +248,7 @@ pub(super) fn class_names(type_name: &str) -> Vec<&str> {
     names
 }
 
-/// Where the arguments of a template end that begin here.
+/// The end of the template arguments that begin here.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     if !text.starts_with('<') {

@@ -1,4 +1,4 @@
-//! Pages that are equal in two files, according to their checksums.
+//! Finds equal pages of two files by their checksums.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use femtobarn_rntuple::spec::{ClusterSummary, Page, PageList, StoredRange};
 
 use super::fields::FieldPair;
 
-/// Bytes of a checksum, which is the last that is stored of a page.
+/// Size of a page's checksum, which follows the page.
 const CHECKSUM: u64 = 8;
 
 /// A cluster of a file.
@@ -26,7 +26,7 @@ impl Cluster {
         self.summary.first_entry..self.summary.end()
     }
 
-    /// The column that holds the elements, and its pages; none if the page list is older than all of them.
+    /// The column with the elements, and its pages; `None` if the page list is older than all columns.
     fn used(&self, columns: &[u32]) -> Option<(u32, &[Page])> {
         columns.iter().find_map(|&column| {
             let listed = self.list.column(self.index, column)?;
@@ -35,7 +35,7 @@ impl Cluster {
     }
 }
 
-/// The clusters of a file that have entries, in their order; they hold every entry just once.
+/// The non-empty clusters of a file in order; together they have every entry exactly once.
 pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
     let mut clusters: Vec<Cluster> = Vec::new();
     for (_, list) in reader.page_lists(0..u64::MAX)? {
@@ -65,13 +65,14 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
 /// The pages of a field in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pages {
-    /// They are the same: so many, of so many bytes.
+    /// The pages are equal: their number, and their bytes.
     Equal(u64, u64),
-    /// They are others, or have no checksums: only values can tell.
+    /// The pages differ or have no checksums, so the values must be compared.
     Other,
 }
 
-/// Compares the pages of fields, in pairs of clusters with the same entries. Of both files only the checksums are read.
+/// Compares the pages of fields in pairs of clusters with the same entries. Only the checksums are read from both
+/// files.
 pub(super) fn compare_pages(
     (output, input): (&Reader, &Reader),
     fields: &[FieldPair],
@@ -103,7 +104,7 @@ pub(super) fn compare_pages(
     })
 }
 
-/// Pages of a field that can be the same; none if some cannot.
+/// Pages of a field that may be equal; `None` if some cannot be.
 fn candidates(
     (output, here): (&Reader, &Cluster),
     (input, there): (&Reader, &Cluster),
@@ -137,7 +138,7 @@ fn candidates(
     Some(out)
 }
 
-/// Whether equal bytes are equal elements.
+/// Whether equal bytes mean equal elements.
 fn has_same_encoding(output: &Reader, own: u32, input: &Reader, other: u32) -> bool {
     let records = output.descriptor().column(own);
     let records = records.zip(input.descriptor().column(other));
@@ -146,7 +147,7 @@ fn has_same_encoding(output: &Reader, own: u32, input: &Reader, other: u32) -> b
     })
 }
 
-/// Whether a checksum follows a page, in one piece with it.
+/// Whether a checksum directly follows a page.
 fn has_checksum(reader: &Reader, page: &Page) -> bool {
     let is_whole = page.stored_size() <= reader.store().largest_piece();
     page.has_checksum && is_whole && reader.store().check(&page.stored()).is_ok()

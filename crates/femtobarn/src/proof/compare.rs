@@ -1,4 +1,4 @@
-//! Comparing arrays, bit by bit: the first value that is another one, in words.
+//! Compares arrays bit by bit, and describes the first different value.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_primitive_array, make_array};
@@ -6,21 +6,22 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
 
-/// Maximum number of bytes of a string that are shown.
+/// Maximum number of bytes of a string in a message.
 const MOST: usize = 60;
 
-/// The first of some values that differs.
+/// The first different value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unequal {
     /// Its index.
     pub at: usize,
-    /// The differing part, such as `[2].pt`; empty if it is a number or a string itself.
+    /// The path of the difference, such as `[2].pt`; empty if the value is a number or a string.
     pub item: String,
     pub found: String,
     pub expected: String,
 }
 
-/// Has Arrow keep all that is stored: strings as bytes, whether or not they are UTF-8, and optional values as lists.
+/// Prepares types for an exact comparison in Arrow: strings become bytes, as they may be invalid UTF-8, and optional
+/// values become lists.
 pub(super) fn make_plain(node: &mut Node) {
     node.texts_as_bytes();
     optionals_as_lists(node);
@@ -121,7 +122,7 @@ fn first_difference(found: &ArrayRef, expected: &ArrayRef) -> Option<usize> {
     if are_equal(0, found.len()) {
         return None;
     }
-    // all before `first` are equal, and not all before `end`
+    // all values before `first` are equal, and there is a difference before `end`
     let (mut first, mut end) = (0, found.len());
     while end - first > 1 {
         let middle = first + (end - first) / 2;
@@ -133,7 +134,7 @@ fn first_difference(found: &ArrayRef, expected: &ArrayRef) -> Option<usize> {
     Some(first)
 }
 
-/// The items of a list that is alone in its array.
+/// The items of the only list in an array.
 fn items(lists: &ArrayRef) -> ArrayRef {
     match lists.as_list_opt::<i64>() {
         Some(lists) => lists.value(0),
@@ -141,7 +142,7 @@ fn items(lists: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The value that is alone in its array. NaNs are shown with their bits.
+/// The only value in an array, as text. NaNs are shown with their bits.
 fn text(array: &ArrayRef) -> String {
     match array.data_type() {
         _ if array.is_null(0) => "no value".to_owned(),
@@ -174,7 +175,7 @@ fn number_text(array: &ArrayRef) -> String {
     format!("nan (0x{})", bits.collect::<String>())
 }
 
-/// The beginning of a string, or of other bytes.
+/// The beginning of a string or of other bytes.
 fn bytes_text(bytes: &[u8]) -> String {
     let shown = bytes.get(..MOST).unwrap_or(bytes);
     let more = if shown.len() < bytes.len() {
@@ -232,7 +233,7 @@ mod tests {
         let there = lists(&[&[], &[1.0], &[1.0, 2.5], &[]]);
         let expected = (2, "[1]".to_owned(), "2.0".to_owned(), "2.5".to_owned());
         assert_eq!(told(&here, &there), expected);
-        // with as many values, but other lengths
+        // the same number of values, but other lengths
         let there = lists(&[&[1.0], &[], &[1.0, 2.0], &[3.0]]);
         let expected = (0, String::new(), "0 items".to_owned(), "1 item".to_owned());
         assert_eq!(told(&here, &there), expected);

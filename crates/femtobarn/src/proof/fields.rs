@@ -1,4 +1,4 @@
-//! Which fields of an input the fields of the output are, and which columns hold them.
+//! Matches the fields of the output with the fields of an input, and their columns.
 
 use std::collections::HashMap;
 
@@ -12,24 +12,24 @@ pub(super) struct FieldPair {
     pub name: String,
     /// The selections for comparing values, in the output and in the input: the field, or the members that both have.
     pub read: Vec<(FieldId, FieldId)>,
-    /// Its columns, over all representations: those of the output and those of the input.
+    /// The columns of the field in the output and in the input, over all representations.
     pub columns: Vec<(Vec<u32>, Vec<u32>)>,
     /// Members of the input that the output does not have.
     pub left_out: Vec<String>,
 }
 
-/// What a field of the output is in an input.
+/// The counterpart of an output field in an input.
 pub(super) enum Counterpart {
     Found(FieldPair),
     /// The input does not have it.
     Missing,
-    /// The input does not have it, but has its sources, these top-level fields.
+    /// The input lacks the field, but has its sources, which are these top-level fields.
     Projected(Vec<String>),
-    /// It is something else there: the existing field, and its counterpart in the input.
+    /// The input has another kind of field: descriptions of the output's field and of the input's.
     Other(String, String),
 }
 
-/// The top-level fields of an ntuple, by the names in its header: not by the paths that users look up.
+/// The top-level fields of an ntuple by their names in the header, not by the paths that users look up.
 pub(super) fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
     let all = descriptor.top_level.iter();
     all.map(|&id| (descriptor.field_name(id), id)).collect()
@@ -65,7 +65,7 @@ pub(super) fn counterpart(
     }
 }
 
-/// Whether a field, or all that is below it, shows other fields of the output that the input has, too, and which.
+/// Whether a field or its subfields are projected from output fields that the input also has, and which.
 fn shows_known(
     descriptor: &Descriptor,
     id: FieldId,
@@ -85,7 +85,7 @@ fn shows_known(
 }
 
 impl FieldPair {
-    /// Adds a field and all below it; returns the common part. The error describes them.
+    /// Pairs a field and its subfields; returns the common part. The error describes both.
     fn add(
         &mut self,
         output: &Reader,
@@ -133,7 +133,7 @@ impl FieldPair {
     }
 }
 
-/// Whether two fields are the same but for how their type is written.
+/// Whether two fields differ only in the spelling of their types.
 fn is_alike(ours: &Descriptor, id: FieldId, theirs: &Descriptor, other: FieldId) -> bool {
     let fields = ours.field(id).zip(theirs.field(other));
     fields.is_some_and(|(own, other)| {
@@ -144,7 +144,7 @@ fn is_alike(ours: &Descriptor, id: FieldId, theirs: &Descriptor, other: FieldId)
     })
 }
 
-/// What a field is, whatever its name and members.
+/// A description of a field without its name and members.
 fn described(descriptor: &Descriptor, id: FieldId) -> String {
     let Some(record) = descriptor.field(id).map(|field| &field.record) else {
         return "nothing".to_owned();

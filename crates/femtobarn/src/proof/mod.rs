@@ -1,14 +1,14 @@
-//! The proof that a file has the entries of others, one after another: page by page where these are the same, else value by
-//! value.
+//! The proof that a file contains the entries of its inputs, one after another. Equal pages are compared by checksum,
+//! all other data by value.
 //!
-//! Two pages are the same if they have the same column and index, and their numbers of elements, stored sizes and XXH3
-//! checksums are equal. What the output's checksums say of its pages is what `verify` finds; of the inputs only the
-//! checksums are read. All other values are compared bit by bit, some entries at a time.
+//! Pages are equal if they have the same column and index, and their numbers of elements, stored sizes and XXH3
+//! checksums match. Whether the output's pages match their checksums is checked by `verify`; only checksums are read
+//! from the inputs. All other values are compared bit by bit, some entries at a time.
 
-mod beside;
 mod clusters;
 mod compare;
 mod fields;
+mod joined;
 mod report;
 mod runs;
 mod values;
@@ -36,18 +36,18 @@ use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
 use crate::writable::{file_id, local};
 
-/// How a file is compared with its inputs.
+/// Options of a proof.
 #[derive(Debug, Clone)]
 pub struct ProofOptions {
-    /// All values are compared, also of pages that are the same.
+    /// Compare all values, including those of equal pages.
     pub values: bool,
-    /// The entries of each input that are to be there.
+    /// The selected entries of each input.
     pub entries: Entries,
-    /// The first entry of the output that is of the inputs, as of one that they were appended to.
+    /// The first entry of the output that comes from the inputs; entries before it were there before an append.
     pub since: u64,
-    /// Names or patterns of the top-level fields of the output that are compared; all if empty.
+    /// Names or patterns of the compared top-level fields of the output; all if empty.
     pub fields: Vec<String>,
-    /// The inputs are side by side, as in this join, not one after the other.
+    /// The inputs are joined side by side with these options, not concatenated.
     pub join: Option<JoinOptions>,
     /// Number of threads.
     pub threads: usize,
@@ -66,12 +66,12 @@ impl Default for ProofOptions {
     }
 }
 
-/// Compares the ntuples of a file, or the named one, with those of its inputs: entries one after another, in the order
-/// of the inputs, of the fields that the output has, or with `join` side by side. Inputs have the ntuple by the same
-/// path, or are named with their own. The output's checksums are not checked: that is `verify`.
+/// Compares the ntuples of a file, or the named one, with those of its inputs: entries in the order of the inputs, or
+/// with `join` side by side; only fields that the output has. Inputs have the ntuple at the same path, or are given
+/// with a name. The checksums of the output are not verified: use `verify`.
 ///
 /// # Errors
-/// If something cannot be opened, or its metadata cannot be read. What differs or cannot be read of the data is in the report.
+/// If a file cannot be opened, or its metadata cannot be read. Differences and unreadable data are in the report.
 pub fn prove(
     output: &Input,
     inputs: &[Input],
@@ -113,11 +113,12 @@ fn is_among(output: &Input, inputs: &[Input]) -> bool {
     inputs.iter().filter(is_same).any(may_be)
 }
 
-/// Opens what an input, of this number, has of an ntuple of the output.
+/// Opens the counterpart of an output ntuple in the input with an index.
 pub(crate) type Finder<'f> =
     &'f dyn Fn((usize, &Input), &str) -> Result<Option<Arc<Reader>>, RNTupleError>;
 
-/// Opens an ntuple of an input, if it is meant: where one is named, the output's is named, too, or has that path.
+/// Opens an ntuple of an input, if it belongs to the output's ntuple: if the input is named, the output must be named,
+/// too, or have the same path.
 pub(crate) fn find_meant(
     output: &Input,
     input: &Input,
@@ -131,7 +132,7 @@ pub(crate) fn find_meant(
     }
 }
 
-/// The same for the ntuples that the output has, whatever else the inputs have.
+/// Compares the given ntuples of the output; other ntuples of the inputs are ignored.
 pub(crate) fn prove_found(
     output: &Input,
     inputs: &[Input],
@@ -140,7 +141,7 @@ pub(crate) fn prove_found(
     tick: Option<Tick<'_>>,
 ) -> Result<ProofReport, RNTupleError> {
     if let Some(join) = &options.join {
-        return beside::prove(output, inputs, join, options, tick);
+        return joined::prove(output, inputs, join, options, tick);
     }
     let mut report = ProofReport::default();
     let ntuples = open(output)?;
@@ -158,7 +159,7 @@ pub(crate) fn prove_found(
     Ok(report)
 }
 
-/// Insists that a first entry is one of the only ntuple that is compared.
+/// Checks that a first entry is given for a single ntuple, and lies within it.
 fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTupleError> {
     let what = match ntuples {
         _ if since == 0 => return Ok(()),
@@ -176,7 +177,7 @@ fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTu
     Err(RNTupleError::Usage { what })
 }
 
-/// Insists that every name that was given is that of a field.
+/// Checks that every given name is a field.
 fn check_fields(
     output: &Input,
     ntuples: &[(String, Arc<Reader>)],
@@ -193,7 +194,8 @@ fn check_fields(
     Ok(())
 }
 
-/// The ntuples of inputs that the output does not have, if all of it is meant: those with any of the fields that are.
+/// The ntuples of inputs that are missing in the output, if the whole output is compared: only those with a selected
+/// field.
 fn lacking(
     output: &Input,
     inputs: &[Input],
@@ -250,7 +252,7 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
     Ok(out)
 }
 
-/// An ntuple of an input. One that is not named may be missing.
+/// An ntuple of an input; only an unnamed one may be missing.
 fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> {
     let opened = Opened::new(input)?;
     let key = match objects::find(&opened.file, path) {
@@ -272,14 +274,14 @@ fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> 
     Ok(Some(Arc::new(reader)))
 }
 
-/// An ntuple that is being compared.
+/// The state of the comparison of an ntuple.
 struct Job<'o> {
     output: Arc<Reader>,
     clusters: Vec<Cluster>,
     options: &'o ProofOptions,
     /// The selection to compare.
     wanted: Patterns<'o>,
-    /// The entry of the output that is the next of the inputs.
+    /// The next entry of the output to compare with an input.
     at: u64,
     report: NTupleProof,
 }
@@ -322,8 +324,8 @@ impl<'o> Job<'o> {
         self.compare(input, (&theirs, &runs), (&fields, &missing), first, tick)
     }
 
-    /// Compares the entries of the output from the first one of an input on, with runs of its entries. Missing entries
-    /// of the output are reported at the end.
+    /// Compares the entries of the output with runs of an input's entries, from the input's first entry on. Missing
+    /// entries of the output are reported at the end.
     fn compare(
         &mut self,
         input: &Arc<Reader>,
@@ -348,7 +350,7 @@ impl<'o> Job<'o> {
         comparer.compare(tasks)
     }
 
-    /// The fields of an input, and the fields that it lacks. Those that were found to differ are done.
+    /// The paired fields of an input, and the fields that it lacks. Fields with a known difference are skipped.
     fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<FieldId>) {
         let (mut fields, mut missing) = (Vec::new(), Vec::new());
         let (descriptor, theirs) = (self.output.descriptor(), input.descriptor());
@@ -363,7 +365,7 @@ impl<'o> Job<'o> {
                     self.report.missing.push((field, name.to_owned()));
                     missing.push(id);
                 }
-                // it has the values of its source, which are compared
+                // it has the values of its source, which is compared
                 Counterpart::Projected(shown) => {
                     let shown = shown.into_iter().find(|name| !self.wanted.takes(name));
                     if let Some(shown) = shown {
@@ -408,7 +410,7 @@ impl<'o> Job<'o> {
     }
 }
 
-/// The rest to compare by value, in the order of the entries: all that pages do not prove.
+/// The tasks for comparing the remaining fields by value, in the order of the entries.
 fn tasks(
     ours: &[Cluster],
     theirs: &[Cluster],

@@ -1,4 +1,4 @@
-//! What a proof found.
+//! The report of a proof.
 
 use std::collections::BTreeMap;
 
@@ -20,48 +20,48 @@ pub struct NTupleProof {
     pub n_entries: u64,
     /// Number of entries of the inputs.
     pub n_expected: u64,
-    /// The inputs that have it, and how many entries come of each.
+    /// The inputs that have the ntuple, with their numbers of entries.
     pub inputs: Vec<(String, u64)>,
-    /// Pages that are equal to those of the inputs, according to the stored checksums.
+    /// Number of pages that are equal to those of the inputs, by their stored checksums.
     pub pages_equal: u64,
     /// Their bytes.
     pub bytes_equal: u64,
-    /// Fields that were compared by value, and the number of entries.
+    /// Fields that were compared by value, with the number of entries.
     pub by_value: BTreeMap<String, u64>,
-    /// Fields that an input does not have (with its name), so that they must be zero, empty or missing in its entries.
+    /// Fields that an input (by name) lacks; they must be zero, empty or missing in its entries.
     pub missing: Vec<(String, String)>,
-    /// Fields of inputs (with their names) that it does not have.
+    /// Fields of inputs (by name) that the output lacks.
     pub left_out: Vec<(String, String)>,
-    /// Fields that were not compared, and why.
+    /// Fields that were not compared, with reasons.
     pub not_compared: Vec<(String, String)>,
-    /// Differences from the inputs: the first of each field.
+    /// The first difference of each field.
     pub differences: Vec<Difference>,
 }
 
-/// Something that is not as in the inputs.
+/// A difference from the inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The field, or a part of it, as `tracks[2].pt`; empty if it is the number of entries.
+    /// The field or a part of it, such as `tracks[2].pt`; empty for the number of entries.
     pub field: String,
-    /// The first entry in which it differs; none if it is not about one.
+    /// The first differing entry; `None` if the difference is not in an entry.
     pub entry: Option<u64>,
-    /// The input that it was compared with; empty if it is about all of them.
+    /// The input; empty if the difference concerns all of them.
     pub input: String,
-    /// Its entry.
+    /// The entry of the input.
     pub input_entry: Option<u64>,
     /// The found value.
     pub found: String,
-    /// What the input has.
+    /// The value of the input.
     pub expected: String,
 }
 
 impl ProofReport {
-    /// Whether everything was compared, and is as in the inputs.
+    /// Whether everything was compared and is equal.
     pub fn is_equal(&self) -> bool {
         self.ntuples.iter().all(NTupleProof::is_equal)
     }
 
-    /// All that is not, with the ntuples.
+    /// All differences with their ntuples.
     pub fn differences(&self) -> impl Iterator<Item = (&str, &Difference)> {
         let ntuples = self.ntuples.iter();
         ntuples.flat_map(|proof| {
@@ -81,7 +81,7 @@ impl ProofReport {
 }
 
 impl NTupleProof {
-    /// That of an ntuple of an input that the output does not have.
+    /// The report for an ntuple of an input that is missing in the output.
     pub(super) fn lacking(path: String, input: &str) -> Self {
         Self {
             ntuple: path,
@@ -90,7 +90,7 @@ impl NTupleProof {
         }
     }
 
-    /// Notes that pages of fields are damaged in the output: what their checksums say they are, they are not.
+    /// Records damaged pages of fields in the output: they do not match their checksums.
     pub fn note_damage<'f>(&mut self, fields: impl IntoIterator<Item = &'f str>) {
         for field in fields {
             let mut known = self.not_compared.iter();
@@ -101,7 +101,7 @@ impl NTupleProof {
         }
     }
 
-    /// Whether all of it was compared, and is as in the inputs.
+    /// Whether everything was compared and is equal.
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty() && self.not_compared.is_empty()
     }
@@ -135,7 +135,7 @@ impl NTupleProof {
 }
 
 impl Difference {
-    /// One that is not about an entry.
+    /// A difference that is not in an entry.
     pub(super) fn of(
         field: &str,
         input: &str,
@@ -163,7 +163,7 @@ impl Difference {
         })
     }
 
-    /// It in words.
+    /// The difference in words.
     pub fn describe(&self) -> String {
         let Self {
             field,

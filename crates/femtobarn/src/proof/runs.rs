@@ -1,4 +1,4 @@
-//! Which entries of an input are to be in the output, and where.
+//! The expected positions of an input's entries in the output.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::ProofOptions;
 use super::clusters::Cluster;
 use crate::inputs::{Chooser, joined};
 
-/// Entries of an input that follow one another.
+/// Consecutive entries of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     pub entries: Range<u64>,
-    /// The entry of the output that is the first of them.
+    /// The entry of the output with the first of them.
     pub output: u64,
 }
 
@@ -29,7 +29,7 @@ impl Run {
     }
 }
 
-/// The entries of an input that are to be in the output from entry `at` on, in their order.
+/// The runs of selected entries of an input, which begin at entry `at` of the output.
 pub(super) fn runs(
     input: &Arc<Reader>,
     clusters: &[Cluster],
@@ -51,7 +51,7 @@ pub(super) fn runs(
     Ok(behind_one_another(taken, at))
 }
 
-/// Entries of an input that are in the output one after another, from its entry `at` on.
+/// The runs of given entries of an input, which are consecutive in the output from entry `at` on.
 pub(super) fn behind_one_another(
     entries: impl IntoIterator<Item = Range<u64>>,
     mut at: u64,

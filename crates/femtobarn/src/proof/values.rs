@@ -1,4 +1,4 @@
-//! Comparing values: some entries of both files at a time.
+//! Compares values: some entries of both files at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,21 +16,22 @@ use super::fields::FieldPair;
 use super::report::{Difference, NTupleProof};
 use super::runs::Run;
 
-/// Decoded bytes of a step, in each file.
+/// Decoded bytes per step, for each file.
 const STEP: u64 = 64 << 20;
-/// The same where the entries of the input are in another order: each step may need all of them, so that there are few.
+/// Decoded bytes per step if the entries of the input are in another order: each step may need all pages, so there
+/// should be few steps.
 const UNORDERED_STEP: u64 = 256 << 20;
-/// Bytes of pages that two steps need, in each file.
+/// Bytes of the page cache for adjacent steps, for each file.
 const CACHE: u64 = 128 << 20;
 
-/// Fields, by number, to compare by value in entries of the output.
+/// A range of entries of the output, and the fields (by index) to compare by value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub entries: Range<u64>,
     pub fields: Vec<usize>,
 }
 
-/// The first difference of a column, and the entries of the output and of the input in which it is.
+/// The first difference in a column, with its entries in the output and in the input.
 #[derive(Clone)]
 struct First {
     entry: u64,
@@ -65,7 +66,7 @@ struct Columns {
     names: Vec<String>,
     schema: ReadSchema,
     bindings: Vec<Arc<Binding>>,
-    /// Those of the output, and of the input.
+    /// The caches for the output and for the input.
     caches: [PageCache; 2],
 }
 
@@ -104,7 +105,7 @@ impl<'a> Comparer<'a> {
         (self.readers.0, self.readers.1)
     }
 
-    /// The entries of the input that entries of the output are, if they follow one another.
+    /// The entries of the input for entries of the output, if they are consecutive.
     pub fn place(&self, entries: &Range<u64>) -> Option<Range<u64>> {
         let run = self.runs_in(entries).first()?;
         let is_within = run.output <= entries.start && entries.end <= run.output_end();
@@ -114,7 +115,7 @@ impl<'a> Comparer<'a> {
         })
     }
 
-    /// The runs that entries of the output belong to.
+    /// The runs that contain entries of the output.
     fn runs_in(&self, entries: &Range<u64>) -> &'a [Run] {
         let first = self
             .runs
@@ -123,7 +124,7 @@ impl<'a> Comparer<'a> {
         self.runs.get(first..last).unwrap_or_default()
     }
 
-    /// Does tasks. Only the first difference of each field is reported.
+    /// Executes tasks. Only the first difference of each field is reported.
     pub fn compare(&mut self, tasks: Vec<Task>) -> Result<(), RNTupleError> {
         let last = tasks.last().map_or(0, |task| task.entries.end);
         let whole = tasks.first().map(|task| task.entries.start..last);
@@ -160,7 +161,7 @@ impl<'a> Comparer<'a> {
         self.each(&readers, columns, task.entries.clone())
     }
 
-    /// Fields that the input does not have are zero, empty or missing.
+    /// Checks that fields that the input lacks are zero, empty or missing.
     fn zeros(&mut self, entries: Range<u64>) -> Result<(), RNTupleError> {
         let descriptor = self.readers.0.descriptor();
         let column = |&id: &FieldId| Column {
@@ -179,7 +180,7 @@ impl<'a> Comparer<'a> {
         differences.any(|difference| is_part_of(&difference.field, name))
     }
 
-    /// Compares columns; one by one if they cannot be read together.
+    /// Compares columns; separately if they cannot be read together.
     fn each(
         &mut self,
         readers: &[Arc<Reader>],
@@ -211,7 +212,7 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// Compares entries; in halves, if there are too many.
+    /// Compares entries; splits them if there are too many.
     fn steps(
         &mut self,
         readers: &[Arc<Reader>],
@@ -261,7 +262,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    /// Compares values with entries of the input, in the input's order; in halves, if they are too many.
+    /// Compares values in the order of the input's entries; splits them if there are too many.
     fn against(
         &mut self,
         input: &Arc<Reader>,
@@ -312,8 +313,8 @@ impl<'a> Comparer<'a> {
         arrays.to_arrow().map_err(RNTupleError::internal)
     }
 
-    /// Compares rows, which are entries of the output and of the input. Of each column the difference in the first entry of
-    /// the output is kept.
+    /// Compares rows, which are pairs of an output entry and an input entry. For each column, the difference with the
+    /// lowest output entry is kept.
     fn note(
         &self,
         (names, found, expected): (&[String], &RecordBatch, &RecordBatch),
@@ -358,7 +359,7 @@ impl<'a> Comparer<'a> {
     }
 }
 
-/// Ranges of entries of a batch, one after another; the batch begins at entry `start`.
+/// The rows of runs of entries in a batch that begins at entry `start`.
 fn rows(
     batch: &RecordBatch,
     start: u64,
@@ -375,7 +376,7 @@ fn rows(
     }
 }
 
-/// The entries of the output and of the input that a row of these runs is.
+/// The output and input entries of a row in these runs.
 fn place_of(runs: &[Run], mut row: u64) -> (u64, Option<u64>) {
     for run in runs {
         match row.checked_sub(run.n_entries()) {
@@ -386,20 +387,20 @@ fn place_of(runs: &[Run], mut row: u64) -> (u64, Option<u64>) {
     (0, None)
 }
 
-/// Whether a path leads to a field or to a part of it.
+/// Whether a path is a field or a part of it.
 pub(crate) fn is_part_of(path: &str, name: &str) -> bool {
     let rest = path.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// From the first to the last entry of the input that runs have.
+/// The range from the first to the last input entry of runs.
 fn hull(runs: &[Run]) -> Range<u64> {
     let first = runs.iter().map(|run| run.entries.start).min();
     let last = runs.iter().map(|run| run.entries.end).max();
     first.unwrap_or(0)..last.unwrap_or(0)
 }
 
-/// The parts of runs in entries of the output.
+/// The parts of runs within entries of the output.
 fn clipped(runs: &[Run], entries: &Range<u64>) -> Vec<Run> {
     let clip = |run: &Run| {
         let output = run.output.max(entries.start);
@@ -413,7 +414,7 @@ fn clipped(runs: &[Run], entries: &Range<u64>) -> Vec<Run> {
     runs.iter().map(clip).collect()
 }
 
-/// Tasks of the same fields that follow one another, as one; those without fields are none.
+/// Merges consecutive tasks with the same fields; drops tasks without fields.
 fn joined(tasks: Vec<Task>) -> Vec<Task> {
     let mut out: Vec<Task> = Vec::new();
     for task in tasks.into_iter().filter(|task| !task.fields.is_empty()) {
@@ -469,7 +470,7 @@ mod tests {
         assert_eq!(hull(&clipped(&runs, &(101..106))), 6..32);
         assert_eq!(hull(&runs[1..2]), 20..21);
         assert_eq!(hull(&[]), 0..0);
-        // in another order than in the output
+        // another order than in the output
         assert_eq!(hull(&[run(30..31, 0), run(2..4, 1), run(9..10, 3)]), 2..31);
     }
 }

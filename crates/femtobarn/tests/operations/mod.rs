@@ -1,5 +1,5 @@
 //! Operations on malicious files, for tests and a fuzz target: opening, verifying, reading, iterating, and making other
-//! files. They end soon, in bounded memory, with a result or an error; a file that verification calls good can be read.
+//! files. They end soon, in bounded memory, with a result or an error. A file that passes verification can be read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +25,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 const LONGEST: Duration = Duration::from_secs(5);
 const MOST_WAITING: Duration = Duration::from_secs(60);
 const MOST_KIB: u64 = 1 << 20;
-/// The most steps of an iteration.
+/// Maximum number of steps of an iteration.
 const MOST_STEPS: u64 = 100;
 
 pub fn input(path: &Path) -> Input {
@@ -76,7 +76,7 @@ pub fn open(bytes: &[u8]) -> Result<NTuple, Error> {
     NTuple::open_source(source, None, OpenOptions::default())
 }
 
-/// The entries of a range; none if Arrow cannot represent them, such as strings that are not UTF-8.
+/// The entries of a range; `None` if Arrow cannot represent them, such as strings that are not UTF-8.
 pub fn read(ntuple: &NTuple, from: u64, to: u64) -> Result<Option<RecordBatch>, Error> {
     let arrays = ntuple.read(&ntuple.select(None)?, from..to, &ReadOptions::default())?;
     Ok(arrays.to_arrow().ok())

@@ -1,11 +1,11 @@
-//! Subject, issuer and validity of a certificate: as much of X.509 (RFC 5280) as that takes. Pure.
+//! Reads subject, issuer and validity of a certificate, a subset of X.509 (RFC 5280). Pure.
 
-/// The names and the end of a certificate, in words.
+/// The names and the expiry date of a certificate, for messages.
 pub fn describe(der: &[u8]) -> Option<String> {
     let (_, certificate, _) = element(der)?;
     let (_, mut rest, _) = element(certificate)?;
     let (tag, _, behind) = element(rest)?;
-    // the version, which may be left out
+    // the version, which is optional
     if tag == 0xa0 {
         rest = behind;
     }
@@ -24,7 +24,7 @@ pub fn describe(der: &[u8]) -> Option<String> {
     ))
 }
 
-/// The first element: its tag, its content, and what follows it.
+/// The first DER element: its tag, its content, and the rest.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], mut rest) = bytes.split_first_chunk()?;
     let mut length = usize::from(first & 0x7f);
@@ -39,7 +39,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// A name: `CN=server, O=somebody`.
+/// A name, such as `CN=server, O=somebody`.
 fn name(mut sets: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     while !sets.is_empty() {
@@ -61,14 +61,14 @@ fn name(mut sets: &[u8]) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// A time, as `261124021044Z` or `20261124021044Z`, in the order in which people compare them.
+/// A time such as `261124021044Z` or `20261124021044Z`, with the year first.
 fn time(tag: u8, text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     let (year, rest) = match tag {
         0x18 => (text.get(..4)?.to_owned(), text.get(4..)?),
         _ => {
             let year = text.get(..2)?;
-            // by RFC 5280, years from 50 on are of the last century
+            // in RFC 5280, two-digit years from 50 on are in the last century
             let century = if year < "50" { "20" } else { "19" };
             (format!("{century}{year}"), text.get(2..)?)
         }

@@ -1,4 +1,4 @@
-//! The way to a file of an HTTP server.
+//! Diagnosis for HTTP servers.
 
 use super::network::{self, Place};
 use super::{Failed, Found, Opened, Way};

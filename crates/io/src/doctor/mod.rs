@@ -1,4 +1,4 @@
-//! Diagnosis of the access to a file: each step, in order, with its result, its time, and advice if it fails.
+//! Diagnosis of the access to a file: each step in order, with its result, its time, and advice if it fails.
 
 use std::time::{Duration, Instant};
 
@@ -13,34 +13,34 @@ mod object;
 mod reading;
 mod xrootd;
 
-/// How a check has ended.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should.
+    /// The check has succeeded.
     Fine,
-    /// No further step is possible.
+    /// The check has failed; later steps are impossible.
     Failed,
-    /// One before it has failed.
+    /// An earlier check has failed.
     NotReached,
 }
 
-/// A step of the way to a file.
+/// A step of accessing a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// The name of the step.
     pub name: &'static str,
-    /// How it has ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Its time, where that is meaningful.
+    /// The duration, if it is meaningful.
     pub time: Option<Duration>,
     /// The result, without secrets.
     pub note: String,
-    /// What to do about it, if it failed.
+    /// Advice, if it failed.
     pub advice: Option<String>,
 }
 
-/// Goes the way to a file step by step, and reads at most so many bytes of it. For an unreachable file, all steps are
-/// reported.
+/// Checks the access to a file step by step, and reads at most `n_bytes` bytes. Steps after a failure are reported as
+/// not reached.
 pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
     let mut way = Way::default();
     // invalid settings are reported by the step that needs them
@@ -63,11 +63,11 @@ pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
 
 type Opened = std::sync::Arc<dyn ByteSource>;
 
-/// What a step has found: a result for later steps, and a note.
+/// The result of a step: a value for later steps, and a note.
 struct Found<T> {
     value: T,
     note: String,
-    /// If it is not the time of the step as a whole; then none is none.
+    /// The time to report: `None` for the duration of the step, `Some(None)` for no time.
     time: Option<Option<Duration>>,
 }
 
@@ -84,7 +84,7 @@ impl<T> Found<T> {
     }
 }
 
-/// Why a step has failed, and what to do.
+/// The error and advice of a failed step.
 struct Failed {
     why: String,
     advice: String,
@@ -113,7 +113,7 @@ impl From<IoError> for Failed {
     }
 }
 
-/// The steps so far.
+/// The finished steps.
 #[derive(Default)]
 struct Way {
     checks: Vec<Check>,
@@ -121,7 +121,7 @@ struct Way {
 }
 
 impl Way {
-    /// Takes a step, unless one before has failed.
+    /// Runs a step, unless an earlier one has failed.
     fn step<T>(
         &mut self,
         name: &'static str,
@@ -164,7 +164,7 @@ impl Way {
         self.file_with(open, || None)
     }
 
-    /// The same; `more` is what else is known of it.
+    /// Opens the file; `more` is added to the note.
     fn file_with(
         &mut self,
         open: impl FnOnce() -> Result<Opened, IoError>,

@@ -1,4 +1,4 @@
-//! Addresses, connections and TLS, as all protocols have them.
+//! Addresses, connections and TLS, for all protocols.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,13 +13,13 @@ use super::{Failed, Found, Way, certificate};
 use crate::Settings;
 use crate::runtime::wait_for;
 
-/// A server that is to be reached.
+/// A server to connect to.
 pub struct Place {
     pub host: String,
     pub port: u16,
 }
 
-/// Looks the server up, and connects to each of its addresses; returns the one that answers first.
+/// Resolves the server and connects to each address; returns the one that answers first.
 pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Option<SocketAddr> {
     let (host, port) = (place.host.trim_matches(['[', ']']), place.port);
     let found = way.step("addresses", || {
@@ -80,7 +80,7 @@ async fn connect(address: SocketAddr, limit: Duration) -> Result<Duration, Strin
     }
 }
 
-/// Sets up TLS with a server that speaks it from the beginning.
+/// Starts TLS with a server that uses it from the beginning.
 pub fn tls(
     way: &mut Way,
     url: &str,
@@ -125,7 +125,7 @@ pub fn agreed(session: &TlsSession) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Why TLS failed, with the certificate of the server.
+/// The reason for a TLS failure, with the certificate of the server.
 pub fn untrusted(session: &TlsSession, why: String) -> Failed {
     let advice = tls_advice(&why);
     let shown = agreed(session);

@@ -1,4 +1,4 @@
-//! The way to an object of an object store.
+//! Diagnosis for object stores.
 
 use reqwest::Url;
 

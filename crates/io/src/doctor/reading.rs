@@ -1,4 +1,4 @@
-//! Reading a file that is open: how long a small read takes, how quick large ones are, and by which settings.
+//! Measures an open file: latency of small reads, throughput of large ones, and the settings in effect.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -7,16 +7,16 @@ use super::{Found, Opened, Way};
 use crate::units::bytes;
 use crate::{IoError, Settings, SourceCost, SourceMeta, on_threads};
 
-/// Small reads, whose median counts.
+/// Number of small reads; the median counts.
 const SMALL_READS: u64 = 7;
 
-/// How long reading may take, all in all; a started read is finished.
+/// Time limit of the measurement; a started read is finished.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Size in bytes of the ranges for measuring the throughput.
 const PIECE: u64 = 1 << 20;
 
-/// Note if nothing can be measured because nothing is requested.
+/// The note if everything is in memory, so that nothing can be measured.
 const HELD: &str = "not measured: opening has read the whole file";
 
 /// Identity of a file.
@@ -40,7 +40,7 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
         let before = source.traffic();
         let mut times = Vec::new();
         for i in 0..SMALL_READS.min(size) {
-            // in the midst, where nothing is read ahead
+            // in the middle, where nothing was read ahead
             let at = size / 3 + size / 3 / SMALL_READS * i;
             let start = Instant::now();
             source.read_ranges(&[at..at + 1])?;
@@ -83,7 +83,7 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
     });
 }
 
-/// Reads from the beginning, at most so many bytes for at most so long; returns the number of bytes, and of vector
+/// Reads from the beginning, up to a number of bytes or a time limit; returns the numbers of bytes and of vector
 /// reads.
 fn read(source: &Opened, cost: SourceCost, n_bytes: u64) -> Result<(u64, u64), IoError> {
     let end = source.meta().size.min(n_bytes);
@@ -109,7 +109,7 @@ fn read(source: &Opened, cost: SourceCost, n_bytes: u64) -> Result<(u64, u64), I
     Ok((n_read.into_inner(), done.into_iter().sum()))
 }
 
-/// What the settings of reading came to, and where each was set.
+/// The effective read settings, and where each was set.
 fn described(cost: &SourceCost, settings: &Settings) -> Result<String, IoError> {
     let all = [
         ("concurrency", cost.concurrency.to_string()),

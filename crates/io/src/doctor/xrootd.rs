@@ -1,4 +1,4 @@
-//! The way to a file of an XRootD server.
+//! Diagnosis for XRootD servers.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
     source
 }
 
-/// Version of the server, TLS, and authentication: by one connection.
+/// Connects to check the server's version, TLS, and authentication.
 fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
     let probed = way.step("protocol", || {
         let Some((target, client)) = target else {
@@ -129,7 +129,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
     });
 }
 
-/// The version of the server's program, if it reports that.
+/// The version of the server software, if it reports that.
 fn software(shown: &str, target: &XrootdUrl, client: &Client) -> String {
     let asked = wait_for(shown, client.configuration(&target.server, &["version"]));
     let lines = asked.ok().and_then(Result::ok).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A layer that holds parts of a source in memory.
+//! A layer that keeps parts of a source in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use bytes::Bytes;
 
 use crate::{ByteSource, IoError, SourceInfo, Stage};
 
-/// Serves from memory what lies inside of the ranges that it holds. What does not lie inside of one of them is passed on,
-/// all of one call in one vector read.
+/// Serves ranges inside its held ranges from memory. Other ranges are passed on, in one vector read per call.
 #[derive(Debug)]
 pub struct HeldSource {
     inner: Arc<dyn ByteSource>,
@@ -16,7 +15,7 @@ pub struct HeldSource {
 }
 
 impl HeldSource {
-    /// Holds these ranges with their bytes; bytes that are not as long as their range are ignored.
+    /// Holds ranges with their bytes. A range is ignored if its bytes have another length.
     pub fn new(inner: Arc<dyn ByteSource>, mut held: Vec<(Range<u64>, Bytes)>) -> Self {
         held.retain(|(range, bytes)| {
             range.end.checked_sub(range.start) == Some(bytes.len() as u64)
@@ -24,8 +23,8 @@ impl HeldSource {
         Self { inner, held }
     }
 
-    /// Reads `head` bytes from the beginning and `tail` bytes from the end of `inner`; all of it as one range, if it is
-    /// not larger than both together. Formats that keep their metadata at both ends open with no further request.
+    /// Reads `head` bytes at the start and `tail` bytes at the end of `inner`, or all of it as one range if it is not
+    /// larger. Formats with metadata at both ends then open without further requests.
     ///
     /// # Errors
     /// If the read fails.
@@ -52,7 +51,7 @@ impl HeldSource {
         Ok(Arc::new(Self::new(inner, held)))
     }
 
-    /// The bytes of `range`, if they are held.
+    /// The bytes of `range` if they are held.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         let (_, bytes) = find_held(&self.held, range)?;
         Some(bytes)
@@ -62,7 +61,7 @@ impl HeldSource {
 /// A range whose bytes are in memory.
 pub(crate) type Held = (Range<u64>, Bytes);
 
-/// The bytes of `range`, if it lies inside of one that is held, and the number of that.
+/// The bytes of `range` if it is inside a held range, and the index of that range.
 pub(crate) fn find_held(held: &[Held], range: &Range<u64>) -> Option<(usize, Bytes)> {
     let is_around = |(at, _): &Held| at.start <= range.start && range.end <= at.end;
     let number = held.iter().position(is_around)?;
@@ -75,7 +74,7 @@ pub(crate) fn find_held(held: &[Held], range: &Range<u64>) -> Option<(usize, Byt
     Some((number, bytes.slice(start..end)))
 }
 
-/// Both ends of a source; in one piece where they meet.
+/// The two ends of a source; one range if they touch.
 pub(crate) fn joined_ends(head: Held, tail: Held) -> Vec<Held> {
     let before = tail.0.start.checked_sub(head.0.start);
     let meet = tail.0.start <= head.0.end && head.0.end <= tail.0.end;
@@ -88,7 +87,7 @@ pub(crate) fn joined_ends(head: Held, tail: Held) -> Vec<Held> {
     }
 }
 
-/// Pairs ranges with their answers, insisting on the number and the lengths of these.
+/// Pairs ranges with their answers; checks the number and lengths of the answers.
 fn check_answers(
     url: &str,
     ranges: Vec<Range<u64>>,

@@ -11,7 +11,7 @@ use crate::meter::{Meter, Stage};
 use crate::usage::watch;
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo};
 
-/// A source whose reads are counted. All stages of one share their counters.
+/// A source with counters for its reads. The sources for all stages share the counters.
 #[derive(Debug)]
 pub struct MeteredSource {
     inner: Arc<Watched>,
@@ -19,7 +19,7 @@ pub struct MeteredSource {
     stage: Stage,
 }
 
-/// A source and its counters, which outlive it for observers.
+/// A source and its counters, which observers may keep longer.
 #[derive(Debug)]
 struct Watched {
     source: Arc<dyn ByteSource>,
@@ -27,7 +27,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Those of these ranges that are read: held bytes were counted when they were read.
+    /// The ranges that are really read: held bytes were counted when they were fetched.
     fn read_of<'a>(&self, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
         let is_read = |range: &Range<u64>| self.source.peek(range).is_none();
         if ranges.iter().all(is_read) {
@@ -45,7 +45,7 @@ impl Drop for Watched {
 }
 
 impl MeteredSource {
-    /// Counts the reads of a source, which is being opened, with the costs that `settings` say.
+    /// Counts the reads of a source that is being opened, with costs from `settings`.
     ///
     /// # Errors
     /// If a setting is invalid.

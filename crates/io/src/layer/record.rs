@@ -7,10 +7,10 @@ use bytes::Bytes;
 
 use crate::{ByteSource, IoError, SourceInfo};
 
-/// Records every vector read, for tests that assert what an operation costs and for metrics.
+/// Records every vector read, for metrics and for tests of the cost of operations.
 ///
-/// A read into the caller's memory is recorded as a vector read of one range. The map of the source beneath is not
-/// passed on: reads through it would not be recorded.
+/// A read into the caller's memory counts as a vector read of one range. The memory map of the inner source is
+/// hidden, because reads through it would not be recorded.
 #[derive(Debug)]
 pub struct RecordSource {
     inner: Arc<dyn ByteSource>,
@@ -27,13 +27,13 @@ impl RecordSource {
         })
     }
 
-    /// Every vector read so far, in order, the failed ones included.
+    /// All vector reads so far in order, including failed ones.
     #[must_use]
     pub fn log(&self) -> Vec<Vec<Range<u64>>> {
         self.lock().clone()
     }
 
-    /// How many bytes have been asked for so far.
+    /// Total number of requested bytes.
     #[must_use]
     pub fn bytes_asked(&self) -> u64 {
         self.lock()
@@ -49,7 +49,7 @@ impl RecordSource {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<Range<u64>>>> {
-        // A panic elsewhere leaves the log whole: it is only ever pushed to.
+        // The log is consistent even after a panic: it is only appended to.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a URL of an object store names: a kind of store, a bucket, and a key in it. Pure.
+//! Parses URLs of object stores: kind of store, bucket, and key. Pure.
 
 use object_store::path::Path;
 
@@ -7,24 +7,23 @@ use crate::url::{Protocol, protocol, public};
 
 pub(crate) use crate::url::Store as Kind;
 
-/// An object, or a prefix that acts as a directory: what begins with its name.
+/// An object, or a prefix that acts as a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// As people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     pub url: String,
     pub kind: Kind,
-    /// The bucket, which Azure calls a container.
+    /// The bucket; Azure calls it a container.
     pub bucket: String,
-    /// The host of an account of Azure, where the URL names it.
+    /// The host of an Azure account, if the URL contains it.
     pub host: Option<String>,
     pub key: Path,
-    /// Whether it ends with a slash, and cannot be an object.
+    /// Whether it ends with a slash, so it is not an object.
     pub is_folder: bool,
 }
 
 impl Address {
-    /// Takes a URL apart, as fsspec and the crate `object_store` write them. A key is taken as it is: `%20` in it is
-    /// not a space.
+    /// Parses a URL in the forms of fsspec and the crate `object_store`. Keys are not decoded: `%20` is not a space.
     pub fn parse(url: &str) -> Result<Self, IoError> {
         let failed = |why: &str| IoError::Remote {
             url: public(url),

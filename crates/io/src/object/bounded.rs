@@ -1,4 +1,4 @@
-//! Answers of object stores, as long as they may be and as slow as they may come.
+//! Limits the size and the minimum speed of answers from object stores.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,23 +9,24 @@ use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseB
 
 use femtobarn_xrootd::{Pace, Rate};
 
-/// Maximum size of the error text of a server: codes and messages have some hundred.
+/// Maximum size of a server's error text: codes and messages have some hundred bytes.
 const LONGEST_ERROR: u64 = 64 << 10;
 
-/// Bytes of an answer that is not an object: a list of a thousand keys of a kilobyte, escaped, has less than a tenth.
+/// Maximum size of an answer that is not an object: a list of a thousand escaped keys of one kilobyte has less than a
+/// tenth.
 const LONGEST_LIST: u64 = 64 << 20;
 
-/// The body of an answer that ends in time.
+/// A response body with limits.
 struct Bounded {
     inner: Pin<Box<HttpResponseBody>>,
     pace: Pace,
-    /// How many bytes more may come.
+    /// Number of bytes that may still follow.
     left: u64,
-    /// Whether it just ends where it is too long or too slow: that of an error is for people.
+    /// Whether a body beyond the limits is truncated instead of failing: used for error texts.
     is_cut: bool,
 }
 
-/// The same answer, with a limited body. `is_object` tells whether it may have any length.
+/// Limits the body of an answer. `is_object` tells whether its length is unlimited.
 pub(super) fn bounded(answer: HttpResponse, rate: Rate, is_object: bool) -> HttpResponse {
     let is_cut = !answer.status().is_success();
     let left = match (is_cut, is_object) {
@@ -44,7 +45,7 @@ pub(super) fn bounded(answer: HttpResponse, rate: Rate, is_object: bool) -> Http
 }
 
 impl Bounded {
-    /// Counts what came.
+    /// Counts a received frame.
     fn check(&mut self, frame: Frame<Bytes>) -> Option<Result<Frame<Bytes>, HttpError>> {
         let Some(bytes) = frame.data_ref() else {
             return Some(Ok(frame));
@@ -76,13 +77,13 @@ impl Body for Bounded {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         match self.inner.as_mut().poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(self.check(frame)),
-            // the part of an error body that came is reported, with the status
+            // the received part of an error text is reported, with the status
             Poll::Ready(Some(Err(_))) if self.is_cut => Poll::Ready(None),
             other => other,
         }
     }
 
-    /// No memory is reserved for error texts of a server.
+    /// The size hint is hidden, so that no memory is reserved for error texts.
     fn size_hint(&self) -> SizeHint {
         match self.left {
             u64::MAX => self.inner.size_hint(),

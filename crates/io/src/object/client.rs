@@ -1,4 +1,4 @@
-//! The HTTP of object stores: our certificates, our patience.
+//! HTTP client for object stores, with our certificates and timeouts.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -22,32 +22,33 @@ use crate::meter::TrafficCounters;
 use crate::progress::Progress;
 use femtobarn_xrootd::Rate;
 
-/// How much longer than any other answer that to a `POST` with a body may take: a store then puts an object together of its
-/// parts, and need not say anything meanwhile.
+/// Factor for the timeout of a `POST` with a body: the store then assembles an object from its parts, possibly without
+/// sending anything meanwhile.
 const PATIENCE: u32 = 10;
 
-/// Timeout for the metadata server of a cloud, which provides credentials to machines: it is near, or does not exist.
+/// Timeout for the metadata server of a cloud, which provides credentials to machines: it answers quickly, or does not
+/// exist.
 const NEAR: Duration = Duration::from_secs(1);
 
-/// The pause after a connection that was refused: with three tries more, such a server has three seconds.
+/// The backoff step after a refused connection: with three more attempts, a restarting server has three seconds.
 const STARTING: usize = 3;
 
-/// Makes connections with the certificates that all of our protocols trust; those of the crate `object_store` would
-/// need a second cryptography library, or other certificates.
+/// Creates clients with the certificates that all our protocols trust. The crate `object_store` itself would need a
+/// second cryptography library, or other certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
-    /// Bytes a second that must come of answers.
+    /// Minimum rate of answers in bytes per second.
     pub least_rate: u64,
     pub most_redirects: usize,
     pub authorities: Option<PathBuf>,
-    /// How often the store tries again.
+    /// Number of retries by the store.
     pub most_retries: usize,
 }
 
 impl Connector {
-    /// Information for stores.
+    /// The client options for stores.
     pub fn options(&self) -> ClientOptions {
         ClientOptions::new()
             .with_timeout_disabled()
@@ -68,7 +69,7 @@ impl HttpConnector for Connector {
         let tls = femtobarn_xrootd::tls_config(self.authorities.as_deref()).map_err(failed)?;
         let timeout =
             |options: &ClientOptions| options.get_config_value(&ClientConfigKey::ConnectTimeout);
-        // a store changes it for one purpose only
+        // a store changes the timeout only for the metadata server
         let is_near = timeout(options) != timeout(&self.options());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
         let (connect_timeout, request_timeout) = match is_near {
@@ -106,16 +107,16 @@ impl HttpConnector for Connector {
     }
 }
 
-/// By which a request is counted, as often as it is made: stores try again by themselves.
+/// Counts a request and its repetitions, because stores retry by themselves.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     traffic: Arc<TrafficCounters>,
-    /// Whether it was made before.
+    /// Whether the request was sent before.
     is_again: Arc<AtomicBool>,
 }
 
 impl Counted {
-    /// What a request carries to be counted.
+    /// The request extension for counting.
     pub fn by(traffic: &Arc<TrafficCounters>) -> Extensions {
         let mut carried = Extensions::new();
         carried.insert(Self {
@@ -133,12 +134,12 @@ impl Counted {
     }
 }
 
-/// Whether a request has reached a server in one of its tries: then it may have been done.
+/// Whether any attempt of a request has reached a server, so it may have been executed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reached(Arc<AtomicBool>);
 
 impl Reached {
-    /// What a request carries to tell it.
+    /// The request extension that records this.
     pub fn by(&self) -> Extensions {
         let mut carried = Extensions::new();
         carried.insert(self.clone());
@@ -150,17 +151,17 @@ impl Reached {
     }
 }
 
-/// Sends requests, and counts the relevant ones.
+/// Sends requests and counts those with a counter.
 #[derive(Debug)]
 struct Counting {
     asking: reqwest::Client,
-    /// For requests with bodies: to the other one, all of the time that sending takes would be silence.
+    /// For requests with bodies: with the other client, the whole time of sending would count as silence.
     sending: reqwest::Client,
     connect_timeout: Duration,
     request_timeout: Duration,
     rate: Rate,
     most_redirects: usize,
-    /// Whether anybody makes requests again that fail.
+    /// Whether failed requests are retried.
     is_tried_again: bool,
     /// Whether the server has answered before.
     was_there: AtomicBool,
@@ -176,7 +177,7 @@ impl Counting {
         }
     }
 
-    /// Asks what redirects lead to.
+    /// Follows redirects.
     async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let is_object = is_of_object(&request);
         for _ in 0..=self.most_redirects {
@@ -189,7 +190,7 @@ impl Counting {
         Err(redirect::too_many(self.most_redirects))
     }
 
-    /// An answer to a request: it is not followed to another server.
+    /// Checks the final answer to a request without redirects to another server.
     fn received(
         &self,
         asked: &HttpRequest,
@@ -203,8 +204,8 @@ impl Counting {
         }
     }
 
-    /// Asks once. A server that worked before and refuses connections may be restarting: that takes longer than the
-    /// pauses of stores between their tries, which are for servers that are busy.
+    /// Sends a request. A server that worked before and refuses connections may be restarting. This takes longer than
+    /// the pauses of stores between retries, which are for busy servers.
     async fn ask_patiently(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let reached = request.extensions().get::<Reached>().cloned();
         let answered = self.ask(request).await;
@@ -226,7 +227,7 @@ impl Counting {
         answered
     }
 
-    /// Puts something, as long as something of it moves.
+    /// Sends a `PUT`, as long as it makes progress.
     async fn put(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let head = HttpRequest::from_parts(parts.clone(), Bytes::new().into());
@@ -255,7 +256,7 @@ impl Counting {
         sent.ok_or_else(|| silent(patience))?
     }
 
-    /// Has a store do something that takes a while.
+    /// Sends a `POST`, which may take the store some time.
     async fn post(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let patience = self.request_timeout * PATIENCE;
         let work = async {
@@ -267,14 +268,14 @@ impl Counting {
     }
 }
 
-/// Whether the answer to a request may have any length: that of an object, unlike a list.
+/// Whether the answer may have any length, because it is an object and not a list.
 fn is_of_object(request: &HttpRequest) -> bool {
     let query = request.uri().query().unwrap_or_default();
     let is_list = |pair: &str| pair.starts_with("list-type=") || pair == "comp=list";
     request.method() == "GET" && !query.split('&').any(is_list)
 }
 
-/// The same answer, with its received body.
+/// Receives the whole body of an answer.
 async fn complete(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (parts, body) = answer.into_parts();
     let bytes: Bytes = body.bytes().await?;

@@ -1,4 +1,4 @@
-//! Meaning of errors of object stores, and the parts of a server's answer that may be shown.
+//! Errors of object stores: their meaning, and the parts of a server's answer that may be shown.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,7 +12,7 @@ use crate::IoError;
 pub(super) const NO_CREDENTIALS: &str = "no credentials found in settings, environment or files: set anonymous=true \
                                          for public data, or give keys";
 
-/// The error of reading an object.
+/// The error for reading an object.
 pub(crate) fn read(address: &Address, error: object_store::Error) -> IoError {
     known(address, error).unwrap_or_else(|(url, what)| IoError::Remote {
         url,
@@ -20,7 +20,7 @@ pub(crate) fn read(address: &Address, error: object_store::Error) -> IoError {
     })
 }
 
-/// The error of making an object.
+/// The error for creating an object.
 pub(crate) fn created(address: &Address, error: object_store::Error) -> IoError {
     known(address, error).unwrap_or_else(|(url, what)| IoError::Create {
         url,
@@ -28,7 +28,7 @@ pub(crate) fn created(address: &Address, error: object_store::Error) -> IoError 
     })
 }
 
-/// An error with a known meaning, or advice for another one.
+/// A known error, or the text and advice for another one.
 fn known(address: &Address, error: object_store::Error) -> Result<IoError, (String, String)> {
     use object_store::Error as E;
 
@@ -38,7 +38,7 @@ fn known(address: &Address, error: object_store::Error) -> Result<IoError, (Stri
     let is_refusal = ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"];
     let has = |words: &[&str]| words.iter().any(|word| what.contains(word));
     Ok(match error {
-        // of lists, stores say it as of any other error
+        // for lists, stores report it as a generic error
         _ if has(&is_no_bucket) => {
             let bucket = address.bucket.clone();
             IoError::NoBucket { url, bucket }
@@ -50,12 +50,12 @@ fn known(address: &Address, error: object_store::Error) -> Result<IoError, (Stri
             url,
             why: answer(&what),
         },
-        // it is the query to a metadata service if no credentials are given
+        // the metadata service is asked if no credentials are given
         _ if has(&["169.254.169.254", "metadata.google.internal"]) => IoError::Refused {
             url,
             why: format!("{NO_CREDENTIALS} (this machine has none: {what})"),
         },
-        // of lists, stores say also these as of any other error
+        // for lists, stores report these as generic errors
         _ if has(&is_refusal) || has(&["status code: 403", "status code: 401"]) => {
             let why = answer(&what);
             IoError::Refused { url, why }
@@ -64,14 +64,14 @@ fn known(address: &Address, error: object_store::Error) -> Result<IoError, (Stri
     })
 }
 
-/// Whether a server reports that an object does not have the requested bytes: for an empty object, some servers send
-/// the whole.
+/// Whether a server reports that an object does not have the requested bytes. For an empty object, some servers send
+/// the whole object.
 pub(crate) fn is_unsatisfiable(error: &object_store::Error) -> bool {
     let what = said(error);
     what.contains("status code: 416") || what.contains("non-partial response")
 }
 
-/// The server's answer, without parts of our request.
+/// The server's answer without parts of our request.
 fn answer(what: &str) -> String {
     let mark = "status code: ";
     let found = what.rfind(mark).and_then(|at| what.get(at + mark.len()..));
@@ -81,7 +81,7 @@ fn answer(what: &str) -> String {
         .to_owned()
 }
 
-/// Prefix of a possible secret, in answers that repeat the request.
+/// Prefixes of secrets in answers that repeat the request.
 const BEFORE_SECRETS: [&str; 7] = [
     "sig=",
     "Signature=",
@@ -92,18 +92,18 @@ const BEFORE_SECRETS: [&str; 7] = [
     "X-Amz-Signature=",
 ];
 
-/// The secrets by which stores were asked, as they may come back.
+/// The secrets in requests, which answers may repeat.
 static SECRETS: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
-/// Secrets that no error may say.
+/// Registers secrets that must not appear in errors.
 pub(crate) fn hide<'a>(secrets: impl IntoIterator<Item = &'a str>) {
-    // shorter ones would occur in any text
+    // shorter ones would match any text
     let secrets = secrets.into_iter().filter(|secret| secret.len() >= 4);
     let mut hidden = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
     hidden.extend(secrets.map(str::to_owned));
 }
 
-/// A text without possible secrets.
+/// Removes possible secrets from a text.
 fn without_secrets(text: &str) -> String {
     let mut out = text.to_owned();
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
@@ -124,8 +124,8 @@ fn without_secrets(text: &str) -> String {
     out
 }
 
-/// The full text of an error: the requests, the number of attempts, and the answer. Of an answer in XML only code and
-/// message: the rest may be parts of a signature.
+/// The full text of an error: the requests, the number of attempts, and the answer. Of an XML answer, only code and
+/// message are used, because the rest may contain parts of a signature.
 fn said(error: &object_store::Error) -> String {
     let inner = error.source();
     let text = inner.map_or_else(|| error.to_string(), ToString::to_string);
@@ -148,12 +148,12 @@ fn said(error: &object_store::Error) -> String {
         cause = Some(next);
     }
     let last = cause.map(ToString::to_string).unwrap_or_default();
-    // the last cause of all, which those above do not repeat
+    // the root cause, unless the text contains it
     if body.is_empty() && !out.contains(&last) {
         out.push_str(": ");
         out.push_str(&last);
     }
-    // what comes instead of TLS where there is none
+    // the first bytes of a server without TLS
     if last.contains("InvalidContentType") || out.contains("InvalidContentType") {
         out.push_str(
             ": the server does not use TLS there: use http:// instead of https:// in endpoint",
@@ -210,7 +210,7 @@ mod tests {
     fn an_answer_without_a_body_ends_with_its_status() {
         let text = "Server returned non-2xx status code: 403 Forbidden: ";
         assert_eq!(answer(&said(&error(text))), "403 Forbidden");
-        // a listing reported it like this, and it was treated as an error of a failing server
+        // regression: a listing reported it like this, and it was treated as a server failure
         let address = Address::parse("s3://b/k").unwrap();
         assert_eq!(read(&address, error(text)).kind(), "permission-denied");
     }

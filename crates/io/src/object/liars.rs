@@ -1,4 +1,5 @@
-//! Servers that speak S3 and redirect elsewhere, or never end: real ones do not do so on command.
+//! Fake S3 servers that redirect elsewhere or send endless answers, which real ones do not do on
+//! command.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -24,7 +25,7 @@ fn settings(place: &str, more: &[(&str, &str)]) -> Settings {
     Settings::with("s3://b", &given).unwrap()
 }
 
-/// An object of seven bytes. The answer has all of it, whatever the request is.
+/// An object of seven bytes, sent completely for any request.
 fn object(_: usize, _: &str, stream: &mut TcpStream) {
     let said = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 0-6/7\r\nContent-Length: 7\r\n\r\ncontent";
     let _ = stream.write_all(said.as_bytes());
@@ -48,7 +49,7 @@ fn no_credential_follows_a_redirect() {
     let own = settings(&first.place(), &[]);
     let source = ObjectSource::open("s3://b/k", &own).unwrap();
     assert_eq!(source.read_ranges(&[0..7]).unwrap(), ["content"]);
-    // of a list, the answer is none that is understood
+    // the answer is not a valid list
     list_folder("s3://b/folder/", &own).unwrap_err();
     assert!(first.asked()[0].contains(SECRET));
     let asked = other.asked();
@@ -94,7 +95,8 @@ fn redirects_without_end_are_an_error() {
     assert!(liar.asked().len() <= 6);
 }
 
-/// A server whose answers with this head have no end; gives how much of them was taken.
+/// A server whose answers with this head never end; also returns the number of bytes that it could
+/// send.
 fn endless(head: &'static str) -> (String, Arc<AtomicU64>) {
     let sent = Arc::new(AtomicU64::new(0));
     let own = sent.clone();
@@ -112,7 +114,7 @@ fn endless(head: &'static str) -> (String, Arc<AtomicU64>) {
 
 #[test]
 fn what_a_server_says_of_an_error_is_cut() {
-    // what the system holds of each of some connections
+    // what the system buffers for some connections
     const MOST: u64 = 64 << 20;
     let (place, sent) = endless("403 Forbidden");
     let own = settings(&place, &[]);

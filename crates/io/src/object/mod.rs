@@ -1,4 +1,4 @@
-//! Object stores: their URLs, settings and errors. Sources and sinks are made of it.
+//! Object stores: URLs, settings and errors, shared by sources and sinks.
 
 mod address;
 mod bounded;

@@ -1,4 +1,4 @@
-//! Configuration of a store: what settings, the environment and profiles say, in this order. Two of the same are one
+//! Configuration of a store, from settings, the environment and profiles, in this order. Equal configurations share a
 //! store.
 
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use super::{Address, Kind, failure};
 use crate::url::public;
 use crate::{IoError, Settings};
 
-/// Requests at once to one store. Each one is at 85 to 90 MB/s at most, after 100 to 200 ms without any byte: the baskets of
-/// a tree, of 60 kB, are 50 MB/s by so many, pages of 8 MiB more than any network.
+/// Maximum number of concurrent requests to one store. One request has 100 to 200 ms latency and then 85 to 90 MB/s.
+/// With this number, the baskets of a tree (60 kB) reach 50 MB/s, and pages of 8 MiB saturate any network.
 const AT_ONCE: usize = 128;
 
-/// The variables of a process.
+/// Environment variables.
 pub(crate) type Environment = BTreeMap<String, String>;
 
 /// Configuration of a store.
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     pub kind: Kind,
     pub bucket: String,
     pub host: Option<String>,
-    /// In the names of the crate `object_store`.
+    /// The options of the crate `object_store`, by its names.
     pub config: BTreeMap<String, String>,
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     pub authorities: Option<PathBuf>,
 }
 
-/// The keys of an account of AWS.
+/// Keys of an AWS account.
 #[derive(Default)]
 struct Keys {
     id: Option<String>,
@@ -51,7 +51,7 @@ struct Keys {
 }
 
 impl Options {
-    /// Those for an object, in this process.
+    /// The options for an object in this process.
     ///
     /// # Errors
     /// If a setting is invalid, or a named profile does not exist.
@@ -66,7 +66,7 @@ impl Options {
         Self::with(address, settings, &environment)
     }
 
-    /// Those for an object, with these variables.
+    /// The options for an object with the given environment variables.
     pub fn with(
         address: &Address,
         settings: &Settings,
@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// Settings of the endpoint, in the names of `object_store`.
+/// Endpoint settings, by the names of `object_store`.
 const ENDPOINTS: [&str; 4] = [
     "aws_endpoint_url_s3",
     "aws_endpoint",
@@ -112,12 +112,12 @@ const ENDPOINTS: [&str; 4] = [
     "azure_storage_endpoint",
 ];
 
-/// Insists that servers are named by URLs: `object_store` makes of anything else a request that it does not survive.
+/// Checks that servers are given as URLs: `object_store` panics on requests to anything else.
 fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoError> {
     let given = ENDPOINTS.iter().filter_map(|name| config.get(*name));
     for text in given {
         let parsed = reqwest::Url::parse(text).ok();
-        // a URL that is understood only when it is written in another way is none for `object_store`
+        // `object_store` does not accept URLs that need normalization
         let is_plain = text.starts_with("http://") || text.starts_with("https://");
         let is_plain = is_plain && text.bytes().all(|byte| byte.is_ascii_graphic());
         let is_fine = is_plain && parsed.is_some_and(|parsed| parsed.has_host());
@@ -137,7 +137,7 @@ fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoE
     Ok(())
 }
 
-/// Removes credentials from all errors, also from answers of servers.
+/// Registers all credentials, so that errors do not show them, even if servers repeat them.
 fn hide_secrets(config: &BTreeMap<String, String>) {
     let names = [
         S3Key::SecretAccessKey.as_ref(),
@@ -152,13 +152,13 @@ fn hide_secrets(config: &BTreeMap<String, String>) {
             .filter_map(|name| config.get(*name))
             .map(String::as_str),
     );
-    // of a shared access signature, only the signature is secret
+    // only the signature of a shared access signature is secret
     let signed = config.get(AzureKey::SasKey.as_ref()).map(String::as_str);
     let parts = signed.unwrap_or_default().split('&');
     failure::hide(parts.filter_map(|part| part.trim_start_matches('?').strip_prefix("sig=")));
 }
 
-/// Settings of the environment, in the names of `object_store`.
+/// Settings from the environment, by the names of `object_store`.
 fn of_environment<K: std::str::FromStr + AsRef<str>>(
     environment: &Environment,
     prefix: &str,
@@ -193,7 +193,7 @@ fn s3(
     environment: &Environment,
 ) -> Result<BTreeMap<String, String>, IoError> {
     let mut config = of_environment::<S3Key>(environment, "AWS_");
-    // it is the name of the URL that counts
+    // the bucket in the URL takes precedence
     config.remove(S3Key::Bucket.as_ref());
     let given = settings.text("profile")?;
     let named = given.clone().or_else(|| {
@@ -245,8 +245,8 @@ fn s3(
     Ok(config)
 }
 
-/// Credentials with higher priority than the environment, or credentials if the environment has none: of the settings,
-/// of a profile that they name, or of another profile.
+/// Credentials that take precedence over the environment, or replace missing ones there: from the settings, from the
+/// profile named in the settings, or from another profile.
 fn keys(
     config: &BTreeMap<String, String>,
     settings: &Settings,
@@ -274,7 +274,7 @@ fn keys(
     }))
 }
 
-/// All three at once: the token of one pair of keys is none of another.
+/// Sets all three together: a session token belongs to one pair of keys.
 fn set_keys(config: &mut BTreeMap<String, String>, keys: Keys) {
     for (key, value) in [
         (S3Key::AccessKeyId, keys.id),
@@ -288,7 +288,7 @@ fn set_keys(config: &mut BTreeMap<String, String>, keys: Keys) {
     }
 }
 
-/// The profile of a name, which must be there; without a name, the usual one, if it is.
+/// The named profile, which must exist; without a name, the default profile if it exists.
 fn profile(
     address: &Address,
     name: Option<&str>,
@@ -303,13 +303,13 @@ fn profile(
         };
         match read_unwritable(&place) {
             Ok(text) => Ok(text),
-            // it may be read, and is not to be believed
+            // the file is readable, but its permissions make it untrusted
             Err(error) if error.kind() == PermissionDenied && error.raw_os_error().is_none() => {
                 let url = place.display().to_string();
                 let what = error.to_string();
                 Err(IoError::Setting { url, what })
             }
-            // a missing one is ignored
+            // a missing file is ignored
             Err(_) => Ok(String::new()),
         }
     };
@@ -375,7 +375,7 @@ fn azure(
     let key = AzureKey::AccessKey.as_ref();
     let token = AzureKey::SasKey.as_ref();
     if settings.text("session_token")?.is_some() {
-        // a key would count more
+        // keys would take precedence
         config.remove(key);
     }
     let names = [

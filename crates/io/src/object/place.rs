@@ -1,4 +1,4 @@
-//! Description of a store's server and user: as far as settings and environment say it.
+//! Describes a store's server and user, according to settings and environment.
 
 use object_store::aws::AmazonS3ConfigKey as S3Key;
 use object_store::azure::AzureConfigKey as AzureKey;
@@ -14,7 +14,7 @@ impl Options {
             .map(String::as_str)
     }
 
-    /// Where the store is.
+    /// The server of the store.
     pub fn endpoint(&self) -> String {
         let given = match self.kind {
             Kind::S3 => self.find(&[S3Key::S3Endpoint.as_ref(), S3Key::Endpoint.as_ref()]),
@@ -45,7 +45,7 @@ impl Options {
         self.find(&names).unwrap_or("us-east-1")
     }
 
-    /// It in words: protocol, server, region, addressing of the bucket, and credentials.
+    /// A description: protocol, server, region, bucket addressing, and credentials.
     pub fn description(&self) -> String {
         let (kind, bucket) = match self.kind {
             Kind::S3 => ("S3", "bucket"),

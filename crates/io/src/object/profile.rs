@@ -1,4 +1,4 @@
-//! Profiles of AWS: what `~/.aws/credentials` and `~/.aws/config` say. Pure.
+//! AWS profiles in `~/.aws/credentials` and `~/.aws/config`. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Profile(BTreeMap<String, String>);
 
-/// Ways to get credentials for which a program of AWS is needed.
+/// Credential sources that require AWS's own programs.
 const OF_OTHERS: &[&str] = &[
     "credential_process",
     "role_arn",
@@ -15,7 +15,8 @@ const OF_OTHERS: &[&str] = &[
 ];
 
 impl Profile {
-    /// A profile of these two files; none if neither has it. Keys count from `credentials` first.
+    /// Finds a profile in these two files; `None` if neither has it. Keys in `credentials` take
+    /// precedence.
     pub fn find(name: &str, credentials: &str, config: &str) -> Option<Self> {
         let long = format!("profile {name}");
         let own = section(credentials, name);
@@ -29,7 +30,7 @@ impl Profile {
         let mut all = more.unwrap_or_default();
         let own = own.unwrap_or_default();
         if own.contains_key("aws_access_key_id") {
-            // the token of one pair of keys is none of another
+            // a session token belongs to one pair of keys
             all.remove("aws_session_token");
         }
         all.extend(own);
@@ -41,14 +42,14 @@ impl Profile {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A way to credentials that it has and that is none here.
+    /// An unsupported credential source in the profile.
     pub fn other_way(&self) -> Option<&'static str> {
         let mut ways = OF_OTHERS.iter().copied();
         ways.find(|way| self.0.contains_key(*way))
     }
 }
 
-/// The lines of a section. Lines that begin with a space belong to the one before, and are of no use here.
+/// The entries of a section. Indented lines continue the previous one and are not needed.
 fn section(text: &str, title: &str) -> Option<BTreeMap<String, String>> {
     let mut found: Option<BTreeMap<String, String>> = None;
     let mut is_inside = false;
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn profiles_that_are_not_there_or_need_another_program_are_known() {
         assert!(Profile::find("none", CREDENTIALS, CONFIG).is_none());
-        // in the configuration, only the usual one has no word before its name
+        // in the configuration file, only the default profile has no `profile` before its name
         assert!(Profile::find("own", "", "[own]\nregion = x\n").is_none());
         let sso = Profile::find("sso", CREDENTIALS, CONFIG).unwrap();
         assert_eq!(sso.other_way(), Some("sso_session"));

@@ -1,4 +1,4 @@
-//! Redirects of object stores. Nothing that is secret goes to another server than the one that was to be asked.
+//! Redirects of object stores. Secrets are never sent to another server than the configured one.
 
 use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpResponse};
 use reqwest::Url;
@@ -9,7 +9,7 @@ use reqwest::header::{
 
 use crate::redirect::{Refused, redirected};
 
-/// The headers of a request that any server may see. All others may be credentials.
+/// Request headers that any server may see. All others may be credentials.
 const PUBLIC: [reqwest::header::HeaderName; 6] = [
     ACCEPT,
     IF_MATCH,
@@ -19,17 +19,18 @@ const PUBLIC: [reqwest::header::HeaderName; 6] = [
     RANGE,
 ];
 
-/// The target of a redirect; none for other answers. The crate `object_store` reports a redirect without a target.
+/// The target of a redirect; `None` for other answers. The crate `object_store` reports a redirect without a
+/// target.
 pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.headers().get(LOCATION).filter(|_| is_redirect)?;
     location.to_str().ok()
 }
 
-/// The request of what a redirect leads to.
+/// The request for the target of a redirect.
 ///
 /// # Errors
-/// If it is not one that only reads, or it would leave TLS.
+/// If the request is not a read, or the redirect leaves TLS.
 pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, HttpError> {
     let asked_of = Url::parse(&asked.uri().to_string()).map_err(|_| refused("nowhere", ""))?;
     let next = redirected(&asked_of, location).map_err(|why| match why {
@@ -61,7 +62,7 @@ fn refused(server: &str, why: &str) -> HttpError {
     error(format!("the server redirects to {server}{why}"))
 }
 
-/// The error of more redirects than may be.
+/// The error for too many redirects.
 pub(super) fn too_many(most: usize) -> HttpError {
     error(format!("more than {most} redirects (most_redirects)"))
 }

@@ -1,4 +1,4 @@
-//! The stores that all sources and sinks of a process share, one for all that are asked in the same way.
+//! The stores that all sources and sinks of a process share, one per configuration.
 
 use std::collections::BTreeMap;
 use std::path::Path as FilePath;
@@ -27,15 +27,15 @@ static STORES: PerSettings<Options, Arc<Store>> = PerSettings::new();
 pub(crate) struct Store {
     pub objects: Arc<dyn ObjectStore>,
     pub parts: Arc<dyn MultipartStore>,
-    /// Requests at once.
+    /// Limits concurrent requests.
     pub slots: Arc<Semaphore>,
-    /// How fast answers must come.
+    /// Minimum rate of answers.
     pub rate: Rate,
-    /// How often something is tried again.
+    /// Number of retries.
     pub most_retries: usize,
 }
 
-/// The store that has an object, asked in this way.
+/// The store of an object with these options.
 ///
 /// # Errors
 /// If there are no credentials, or the configuration is invalid.
@@ -52,7 +52,7 @@ pub(crate) fn store(address: &Address, options: &Options) -> Result<Arc<Store>, 
     })
 }
 
-/// A builder of one kind of store with all that is the same for each: their builders have the same methods, and no trait.
+/// Configures a builder with the common options; the builders have the same methods, but no common trait.
 macro_rules! configured {
     ($builder:ty, $key:ty, $options:expr, $connector:expr, $retry:expr) => {{
         let new = <$builder>::new().with_client_options($connector.options());
@@ -95,7 +95,7 @@ fn make(options: &Options) -> object_store::Result<Store> {
         Kind::Azure => {
             let builder = configured!(MicrosoftAzureBuilder, AzureKey, options, connector, retry);
             let builder = match &options.host {
-                // the account is in it
+                // the URL contains the account
                 Some(host) => builder.with_url(format!("abfss://{}@{host}/", options.bucket)),
                 None => builder.with_container_name(&options.bucket),
             };
@@ -121,7 +121,7 @@ fn both<S: ObjectStore + MultipartStore>(
     (store.clone(), store)
 }
 
-/// Each configuration with its key.
+/// The configuration with parsed keys.
 fn pairs<K: FromStr<Err = object_store::Error>>(
     config: &BTreeMap<String, String>,
 ) -> object_store::Result<Vec<(K, String)>> {
@@ -129,7 +129,7 @@ fn pairs<K: FromStr<Err = object_store::Error>>(
     config.iter().map(pair).collect()
 }
 
-/// Clouds whose machines provide credentials, if no others are given.
+/// The addresses of cloud metadata servers to ask for credentials, if no others are given.
 fn asks_machine(options: &Options) -> Option<Vec<String>> {
     let has = |name: &str| options.config.contains_key(name);
     let is_set = |name: &str| {
@@ -184,7 +184,7 @@ fn asks_machine(options: &Options) -> Option<Vec<String>> {
     }
 }
 
-/// Whether there are the credentials that `gcloud auth application-default login` leaves.
+/// Whether the credentials file of `gcloud auth application-default login` exists.
 fn has_google_file() -> bool {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let place = ".config/gcloud/application_default_credentials.json";
@@ -201,8 +201,8 @@ fn host_of(url: &str) -> String {
     }
 }
 
-/// Checks whether a cloud provides credentials to this machine: outside of one, nothing answers, and waiting would take
-/// as long as all retries together.
+/// Checks whether a cloud provides credentials to this machine. Outside a cloud nothing answers, and the retries of the
+/// crate would take long.
 fn find_machine(address: &Address, places: &[String]) -> Result<(), IoError> {
     let is_off = std::env::var("AWS_EC2_METADATA_DISABLED");
     let is_off = address.kind == Kind::S3 && is_off.is_ok_and(|value| value == "true");

@@ -1,4 +1,4 @@
-//! Object stores other than S3; behaviour common to all is tested there.
+//! Object stores other than S3; common behaviour is tested with S3.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ fn objects_of_azure_are_read_and_written() {
     let source = ObjectSource::open("az://public/f", &nobody).unwrap();
     assert_eq!(source.read_ranges(&[0..7]).unwrap(), ["content"]);
     let error = ObjectSource::open("az://private/large", &nobody).unwrap_err();
-    // Azure does not reveal that an object without access exists
+    // Azure does not reveal whether a forbidden object exists
     assert!(
         ["permission-denied", "file-not-found"].contains(&error.kind()),
         "{error}"
@@ -82,7 +82,8 @@ fn objects_of_azure_are_read_and_written() {
     assert_eq!(error.kind(), "permission-denied", "{error}");
 }
 
-/// The server does not support Google's own upload protocol, nor conditions: a replaced object is noticed by its answers.
+/// The test server supports neither Google's own upload protocol nor conditions; replaced objects are detected by their
+/// answers.
 #[test]
 fn objects_of_google_are_read() {
     if !can_store("fake-gcs-server") {

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use super::FoundObject;
 use crate::{ByteSink, IoError, LocalSink};
 
-/// What the name of a file ends with that is not whole yet.
+/// The file name suffix of incomplete files.
 const PART: &str = ".part";
-/// Number of attempts to create a directory that another process removes when it is empty.
+/// Number of attempts to create a directory that another process removes while it is empty.
 const TRIES: usize = 100;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl LocalFolder {
         Self { base: base.into() }
     }
 
-    /// Whether it is a directory, or can be created.
+    /// Whether the path is a directory, or can become one.
     pub fn may_be_folder(&self) -> bool {
         let there = self.base.ancestors().find(|path| path.exists());
         there.is_none_or(Path::is_dir)
@@ -43,7 +43,7 @@ impl LocalFolder {
         let folder = path.parent().unwrap_or(&self.base);
         for _ in 1..TRIES {
             match write(folder, &path, bytes) {
-                // Somebody has deleted the last object that was in it.
+                // Another process has deleted the last object in it.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 done => return done.map_err(failed),
             }
@@ -63,7 +63,7 @@ impl LocalFolder {
             sink.commit()
         });
         made.map_err(|error| match error {
-            // It has its name and is complete, and its writer is about to unlock it.
+            // The file is complete, and its writer is about to unlock it.
             IoError::Busy { url } => IoError::Exists { url },
             error => error,
         })
@@ -113,7 +113,7 @@ impl LocalFolder {
         let mut tries = 0;
         loop {
             match gone(fs::remove_dir_all(&path)) {
-                // Something was put there meanwhile.
+                // Another process has added an object meanwhile.
                 Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && tries < TRIES => {
                     tries += 1;
                 }
@@ -127,11 +127,11 @@ impl LocalFolder {
         Ok(())
     }
 
-    /// Removes empty directories of a path.
+    /// Removes the empty directories of a path, innermost first.
     fn remove_empty(&self, path: &Path) {
         let above = path.ancestors().skip(1);
         for folder in above.take_while(|folder| *folder != self.base) {
-            // One that is not empty stays, and so do all above it.
+            // A directory that is not empty is kept, and so are its parents.
             if fs::remove_dir(folder).is_err() {
                 break;
             }
@@ -159,7 +159,7 @@ impl LocalFolder {
                     about => about.map_err(failed)?,
                 };
                 let name = path.strip_prefix(&self.base).ok().and_then(Path::to_str);
-                // A name that is not valid UTF-8 is not ours.
+                // Names that are not valid UTF-8 are not ours.
                 let Some(name) = name else { continue };
                 found.push(FoundObject {
                     name: name.to_owned(),
@@ -190,7 +190,7 @@ fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a directory and its parents, each of which survives a crash.
+/// Creates a directory and its parents, durably.
 fn make(folder: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Ok(()) => {}
@@ -211,12 +211,12 @@ fn make(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Some file systems cannot sync a directory.
+/// Syncs a directory; some file systems do not support this.
 fn sync(folder: &Path) {
     let _unsupported = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
-/// A missing file need not be removed.
+/// A missing file counts as removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

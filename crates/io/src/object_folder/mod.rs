@@ -1,7 +1,7 @@
-//! Whole objects below one base, each known by its name: a local directory, or a key prefix in a bucket.
+//! Named objects below a base: a local directory, or a key prefix in a bucket.
 //!
-//! Objects are created once, under unique names, and never changed. A name has parts between slashes, as a path has,
-//! and each of its beginnings can be listed and deleted.
+//! Objects are created once, under unique names, and never changed. A name has parts separated by slashes, like a path;
+//! objects can be listed and deleted by the first parts of their names.
 
 mod local;
 mod remote;
@@ -17,10 +17,10 @@ use crate::{IoError, Settings};
 use local::LocalFolder;
 use remote::Bucket;
 
-/// Objects that are put, or fetched, at the same time. Each that is put to a server is in memory twice.
+/// Number of objects that are written or fetched concurrently. An object that is sent to a server is in memory twice.
 const AT_ONCE: usize = 8;
 
-/// Objects below one base.
+/// The objects below a base.
 #[derive(Debug)]
 pub struct ObjectFolder {
     base: String,
@@ -41,16 +41,16 @@ pub struct FoundObject {
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// When it was made.
+    /// The modification time.
     pub modified: SystemTime,
 }
 
 impl ObjectFolder {
-    /// The objects below a base: the path of a directory, or `s3://bucket/prefix` (also `gs://`, `az://`). No server is
-    /// contacted yet.
+    /// Opens a base: the path of a directory, or `s3://bucket/prefix` (also `gs://`, `az://`). No server is contacted
+    /// yet.
     ///
     /// # Errors
-    /// If the URL is none, of a protocol that has no objects, or a setting is none.
+    /// If the URL or a setting is invalid, or the protocol has no objects.
     pub fn open(base: &str, settings: &Settings) -> Result<Self, IoError> {
         let base = Self::plain(base)?;
         let place = match scheme(&base) {
@@ -61,11 +61,10 @@ impl ObjectFolder {
         Ok(Self { base, url, place })
     }
 
-    /// The normalized form of a base, so that bases of the same location are equal: a whole path, and no slash at its
-    /// end.
+    /// Normalizes a base, so that equal locations have equal bases: an absolute path, without a slash at the end.
     ///
     /// # Errors
-    /// If it is empty, or of a protocol that has no objects.
+    /// If it is empty, or the protocol has no objects.
     pub fn plain(base: &str) -> Result<String, IoError> {
         let failed = |why| IoError::NotWritten {
             url: public(base),
@@ -92,11 +91,11 @@ impl ObjectFolder {
         }
     }
 
-    /// Fails if objects can never be there, as it is a file of this machine, or below one. For a bucket, no server is
+    /// Fails if the base cannot hold objects, because it is a local file or inside one. For a bucket, no server is
     /// contacted.
     ///
     /// # Errors
-    /// If it is so.
+    /// If it cannot.
     pub fn check_base(&self) -> Result<(), IoError> {
         let is_folder = match &self.place {
             Place::Local(folder) => folder.may_be_folder(),
@@ -111,7 +110,7 @@ impl ObjectFolder {
         }
     }
 
-    /// The base, as it is to be given to open the same again.
+    /// The base, for opening it again.
     #[must_use]
     pub fn base(&self) -> &str {
         &self.base
@@ -123,16 +122,16 @@ impl ObjectFolder {
         &self.url
     }
 
-    /// An object, for messages.
+    /// The URL of an object, for messages.
     #[must_use]
     pub fn url_of(&self, name: &str) -> String {
         format!("{}/{name}", self.url.trim_end_matches('/'))
     }
 
-    /// Makes objects, several at once. When it returns, they exist, are complete, and survive a crash of the machine.
+    /// Creates objects concurrently. Afterwards they are complete and durable.
     ///
     /// # Errors
-    /// If one could not be made: others may be there then.
+    /// If an object cannot be created; others may exist then.
     pub fn put(&self, objects: &[(&str, &[u8])]) -> Result<(), IoError> {
         let mut workers = [(); AT_ONCE];
         let put = |_: &mut (), (name, bytes): (&str, &[u8])| match &self.place {
@@ -142,11 +141,11 @@ impl ObjectFolder {
         crate::on_threads(&mut workers, objects.to_vec(), put).map(drop)
     }
 
-    /// Makes an object, unless there is one of its name; returns whether it was new. Of several at the same time, one
-    /// does.
+    /// Creates an object if its name is free; returns whether it was created. Of several concurrent calls, one creates
+    /// it.
     ///
     /// # Errors
-    /// If it could not be made.
+    /// If it cannot be created.
     pub fn put_new(&self, name: &str, bytes: &[u8]) -> Result<bool, IoError> {
         let put = match &self.place {
             Place::Local(folder) => folder.put_new(name, bytes),
@@ -159,10 +158,10 @@ impl ObjectFolder {
         }
     }
 
-    /// Fetches an object of any size, by one request; none if it does not exist.
+    /// Fetches an object of unknown size with one request; `None` if it does not exist.
     ///
     /// # Errors
-    /// If it exists and cannot be fetched, or the server cannot be reached.
+    /// If it exists and cannot be fetched, or the server does not answer.
     pub fn get_small(&self, name: &str) -> Result<Option<Vec<u8>>, IoError> {
         let got = match &self.place {
             Place::Local(folder) => folder.get_small(name),
@@ -175,10 +174,10 @@ impl ObjectFolder {
         }
     }
 
-    /// Fetches objects of known sizes, several at once; each by itself may fail.
+    /// Fetches objects of known sizes concurrently, with one result per object.
     ///
     /// # Errors
-    /// If the server cannot be reached at all.
+    /// If the server does not answer at all.
     pub fn get(&self, objects: &[(&str, u64)]) -> Result<Vec<Result<Bytes, IoError>>, IoError> {
         match &self.place {
             Place::Local(folder) => {
@@ -195,7 +194,7 @@ impl ObjectFolder {
     /// Deletes objects. A missing one counts as deleted.
     ///
     /// # Errors
-    /// If one may be there still.
+    /// If an object may still exist.
     pub fn delete(&self, names: &[&str]) -> Result<(), IoError> {
         match &self.place {
             Place::Local(folder) => folder.delete(names),
@@ -206,7 +205,7 @@ impl ObjectFolder {
     /// Deletes all objects whose names begin with these parts.
     ///
     /// # Errors
-    /// If one may be there still.
+    /// If an object may still exist.
     pub fn delete_below(&self, prefix: &str) -> Result<(), IoError> {
         match &self.place {
             Place::Local(folder) => folder.delete_below(prefix),
@@ -214,10 +213,10 @@ impl ObjectFolder {
         }
     }
 
-    /// All objects that there are.
+    /// All existing objects.
     ///
     /// # Errors
-    /// If they cannot be listed. A missing base has none.
+    /// If they cannot be listed. A missing base is empty.
     pub fn list(&self) -> Result<Vec<FoundObject>, IoError> {
         match &self.place {
             Place::Local(folder) => folder.list(),

@@ -1,4 +1,4 @@
-//! Objects of a bucket with a key prefix.
+//! Objects in a bucket with a key prefix.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::object::{self, Address, Options, Store};
 use crate::runtime::wait_for;
 use crate::{ByteSink, IoError, ObjectSink, Settings};
 
-/// Bytes of one request: larger objects are fetched by several at once.
+/// Bytes per request: larger objects are fetched with several concurrent requests.
 const PIECE: u64 = 8 << 20;
 
-/// Settings may be secrets.
+/// Settings are not printed, because they may be secrets.
 pub struct Bucket {
     base: String,
     address: Address,
@@ -46,12 +46,12 @@ impl Bucket {
         })
     }
 
-    /// One for each process: that of a parent is of no use to its child.
+    /// The store of this process: a child cannot use its parent's.
     fn store(&self) -> Result<Arc<Store>, IoError> {
         object::store(&self.address, &self.options)
     }
 
-    /// An object, or a beginning of names.
+    /// The key of an object, or of a name prefix.
     fn key(&self, name: &str) -> Path {
         let parts = self.address.key.parts();
         let of_name = name.split('/').filter(|part| !part.is_empty());
@@ -68,7 +68,7 @@ impl Bucket {
     }
 
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), IoError> {
-        // Nobody else has this name: that it is replaced is a request less.
+        // Names are unique, so the request that checks for an existing object is not needed.
         self.send(name, bytes, true)
     }
 
@@ -108,7 +108,8 @@ impl Bucket {
         self.delete_keys(names.iter().map(|name| self.key(name)).collect())
     }
 
-    /// Many by one request, where the store has such; of one that is named twice, some make an answer that is none.
+    /// Deletes objects with few requests, if the store supports it. Keys are unique, because some servers send
+    /// invalid answers for duplicates.
     fn delete_keys(&self, keys: BTreeSet<Path>) -> Result<(), IoError> {
         if keys.is_empty() {
             return Ok(());
@@ -174,7 +175,7 @@ impl Bucket {
 
 type Found = (Path, u64, std::time::SystemTime);
 
-/// All of an object, in pieces at once.
+/// Fetches a whole object in concurrent pieces.
 async fn fetch(store: &Store, address: &Address, size: u64) -> Result<Bytes, IoError> {
     let starts = (0..size.max(1)).step_by(usize::try_from(PIECE).unwrap_or(usize::MAX));
     let pieces = starts.map(|start| piece(store, address, size, start..size.min(start + PIECE)));
@@ -190,7 +191,7 @@ async fn fetch(store: &Store, address: &Address, size: u64) -> Result<Bytes, IoE
     Ok(whole.freeze())
 }
 
-/// A piece of an object; again if its body breaks, which the store does not try again by itself.
+/// Fetches a piece of an object; repeats this if the body breaks, as the store does not retry then.
 async fn piece(
     store: &Store,
     address: &Address,
@@ -224,7 +225,7 @@ async fn piece_once(
     };
     let answer = store.objects.get_opts(&address.key, options).await;
     let answer = match answer {
-        // It has fewer bytes than before.
+        // The object has become shorter.
         Err(error) if object::is_unsatisfiable(&error) => {
             let url = address.url.clone();
             return Err(IoError::Changed { url });

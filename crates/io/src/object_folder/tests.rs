@@ -14,7 +14,7 @@ fn names(folder: &ObjectFolder) -> Vec<String> {
     names
 }
 
-/// The behaviour of every kind of location.
+/// Common behaviour of all locations.
 fn keeps_objects(folder: &ObjectFolder) {
     assert!(names(folder).is_empty());
     let large = content((8 << 20) * 2 + 5);
@@ -49,7 +49,7 @@ fn keeps_objects(folder: &ObjectFolder) {
     }
     folder.delete(&["a/0/3", "a/0/3", "a/none/x"]).unwrap();
     assert_eq!(names(folder).len(), 20);
-    // a name with the same beginning is not below it
+    // an object whose name has the same characters at the start is not below it
     folder.put(&[("a/10/x", b"x")]).unwrap();
     folder.delete_below("a/1").unwrap();
     folder.delete_below("a/1").unwrap();

@@ -1,13 +1,13 @@
-//! Checksums of whole files, as servers give them.
+//! Checksums of whole files in the formats of servers.
 
 use libdeflater::{Adler32, Crc};
 
 use crate::{ByteSource, IoError, pieces};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: u64 = 4 << 20;
 
-/// A checksum that is being made.
+/// An incremental checksum.
 enum Sum {
     Adler32(Adler32),
     Crc32(Crc),
@@ -41,7 +41,7 @@ impl Sum {
     }
 }
 
-/// Whether a source has a checksum; none if it is of a kind that is not made here, or no number.
+/// Whether a source has a checksum; `None` if its kind is not supported, or its digits are invalid.
 ///
 /// # Errors
 /// If the source cannot be read.

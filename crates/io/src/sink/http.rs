@@ -1,4 +1,4 @@
-//! Files that are written to HTTP and WebDAV servers.
+//! Writes files to HTTP and WebDAV servers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,28 +10,29 @@ use crate::runtime::process;
 use crate::source::HttpUpload;
 use crate::{ByteSource, IoError, LocalSource, MemorySource, Settings};
 
-/// A file of an HTTP server (`http://`, `https://`, `dav://`, `davs://`). Such servers are given files as a whole, from
-/// their beginning: all of a source ([`ByteSink::bring`]) is sent as it is read; data written by position are kept in a
-/// local file until [`ByteSink::commit`], in the directory of the setting `spool_folder`.
+/// A file on an HTTP server (`http://`, `https://`, `dav://`, `davs://`). Such servers receive files as a whole, from
+/// the beginning. A complete source ([`ByteSink::bring`]) is sent while it is read. Data written by position are kept
+/// in a local file until [`ByteSink::commit`], in the directory of the setting `spool_folder`.
 ///
-/// On servers with WebDAV, the file is next to its name until it is complete, as `.<name>.partial-<process>-<number>`;
-/// others give it its name themselves, once all of it has come. Dropped before, it is removed.
+/// On servers with WebDAV, the file has the temporary name `.<name>.partial-<process>-<number>` until it is complete.
+/// Other servers use the final name directly, once all data have arrived. A sink that is dropped before removes the
+/// file.
 pub struct HttpSink {
     upload: HttpUpload,
     spool_folder: PathBuf,
-    /// The process that may use it.
+    /// The process that may use the sink.
     owner: u32,
     state: Mutex<State>,
 }
 
 enum State {
-    /// Nothing was written.
+    /// Nothing has been written.
     Empty,
     /// Written data are in a local file.
     Spooled(Arc<Spool>),
-    /// The server has all of it, so many bytes.
+    /// The server has the complete file, with this size.
     Sent(u64),
-    /// It has its name, or there will be none.
+    /// The sink is committed or has failed.
     Done,
 }
 
@@ -47,10 +48,10 @@ impl fmt::Debug for HttpSink {
 }
 
 impl HttpSink {
-    /// A sink that makes a file; missing directories are created as well, if the server supports that.
+    /// Creates a file, including missing directories if the server supports that.
     ///
     /// # Errors
-    /// If the URL is none, there is something of that name which is not to be replaced, or no server answers.
+    /// If the URL is invalid, the file exists and must not be replaced, or no server answers.
     pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
         Ok(Self {
             upload: HttpUpload::begin(url, replaces, settings)?,
@@ -129,7 +130,7 @@ impl ByteSink for HttpSink {
         })
     }
 
-    /// Nothing survives anything before the commit.
+    /// Nothing is durable before the commit.
     fn sync(&self) -> Result<(), IoError> {
         Ok(())
     }
@@ -175,8 +176,8 @@ mod tests {
         found
     }
 
-    /// Writes by position, and copies of sources, in a directory on a server; `moves` tells whether files are next to
-    /// their names first.
+    /// Writes by position, and copies sources, in a directory on a server. `moves` tells whether files have temporary
+    /// names first.
     fn check(server: &Servers, folder: &str, moves: bool) {
         let spool = tempfile::tempdir().unwrap();
         let data = server.data[0].join("new/folder");
@@ -202,7 +203,7 @@ mod tests {
         drop(given_up);
         assert!(names(spool.path()).is_empty());
 
-        // all of a source needs no file of this machine; it is next to its name until it is committed
+        // a complete source needs no local file, and has a temporary name until the commit
         let source: Arc<dyn ByteSource> = MemorySource::new("memory", content(3 << 20));
         let sink = create(true).unwrap();
         sink.bring(&source, &|_| true).unwrap();
@@ -212,11 +213,11 @@ mod tests {
         send(&source, &create(true).unwrap(), &|_| true).unwrap();
         assert!(std::fs::read(data.join("a b.root")).unwrap() == content(3 << 20));
 
-        // an empty file is one, too
+        // empty files work, too
         create(true).unwrap().commit().unwrap();
         assert_eq!(std::fs::read(data.join("a b.root")).unwrap(), b"");
 
-        // without a temporary name, it may be too late
+        // without a temporary name, it may be too late to stop
         let ended = send(&source, &create(true).unwrap(), &|_| false);
         assert!(ended.is_err_and(|error| error.kind() == "interrupted") || !moves);
         assert_eq!(names(&data), ["a b.root"]);
@@ -230,7 +231,7 @@ mod tests {
         let server = Servers::start("nginx");
         for (folder, moves) in [("dav/", true), ("folders/", true), ("plain/", false)] {
             check(&server, folder, moves);
-            // what an upload that was ended left may just be going
+            // the server may still be removing the rest of the stopped upload
             let folder = server.data[0].join("new");
             let emptied = (0..100).any(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(20));

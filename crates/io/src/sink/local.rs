@@ -16,22 +16,22 @@ use super::whole::{OnBytes, PIECE, in_pieces};
 use super::{ByteSink, TempSibling};
 use crate::{ByteSource, IoError};
 
-/// A file of the local file system: a new file, or an existing one for appending.
+/// A local file: a new file, or an existing one for appending.
 #[derive(Debug)]
 pub struct LocalSink {
     url: String,
     file: File,
-    /// For a new file: renames it.
+    /// For a new file: gives it its final name.
     sibling: Mutex<Option<TempSibling>>,
-    /// For an existing file: the path under which it must still be in the end.
+    /// For an existing file: the path, which must still be this file at the end.
     updated: Option<PathBuf>,
     behind: Behind,
-    /// Devices of sources that cannot share blocks with the file system of the file: they are not asked again.
+    /// Devices of sources that cannot share blocks with this file; they are not tried again.
     unable: Mutex<HashSet<u64>>,
 }
 
-/// Bytes that are written and not on their way to the disk. During further computation, another thread syncs written
-/// data, so that the end need not wait for all of them.
+/// Written bytes that are not being synced yet. A background thread syncs them during the work, so that the final sync
+/// is short.
 #[derive(Debug, Default)]
 struct Behind {
     n_bytes: AtomicU64,
@@ -39,10 +39,10 @@ struct Behind {
 }
 
 impl Behind {
-    /// From so many bytes on, a sync is worth a thread.
+    /// Number of bytes from which a sync is worth a thread.
     const MANY: u64 = 32 << 20;
 
-    /// Counts bytes that were written; syncs them now and then.
+    /// Counts written bytes, and starts a sync if there are many.
     fn wrote(&self, file: &File, n_bytes: usize) -> io::Result<()> {
         let n_bytes = n_bytes as u64;
         if self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed) + n_bytes < Self::MANY {
@@ -63,7 +63,7 @@ impl Behind {
         Ok(())
     }
 
-    /// Waits for running syncs. A later sync would not report its errors again.
+    /// Waits for running syncs. A later sync would not report their errors again.
     fn wait(&self) -> io::Result<()> {
         let running = self
             .running
@@ -87,19 +87,19 @@ fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
 }
 
 impl LocalSink {
-    /// A new file. It is written next to its name (see [`TempSibling`]), and gets its name, replacing an existing file,
-    /// when it is committed. Dropped before, it is removed.
+    /// Creates a file. It has a temporary name (see [`TempSibling`]) until the commit, which may replace an existing
+    /// file. A sink that is dropped before removes the file.
     ///
     /// # Errors
-    /// As [`TempSibling::create`].
+    /// Errors of [`TempSibling::create`].
     pub fn create(path: &Path) -> Result<Self, IoError> {
         Self::named_later(TempSibling::create(path, true)?)
     }
 
-    /// The same, but of a name that nothing has; also when it is committed.
+    /// Creates a file whose name must not exist, neither now nor at the commit.
     ///
     /// # Errors
-    /// As [`TempSibling::create`].
+    /// Errors of [`TempSibling::create`].
     pub fn create_new(path: &Path) -> Result<Self, IoError> {
         Self::named_later(TempSibling::create(path, false)?)
     }
@@ -110,7 +110,7 @@ impl LocalSink {
         Ok(sink)
     }
 
-    /// A file that gets its name from the caller: to commit it is to sync it.
+    /// A file that gets its final name from the caller: a commit only syncs it.
     ///
     /// # Errors
     /// If the process has too many open files.
@@ -125,11 +125,11 @@ impl LocalSink {
         })
     }
 
-    /// An existing file: written data appear in it at once. As long as the sink lives, no other may be made for it (by
-    /// an advisory lock, where the file system has them).
+    /// Opens an existing file; written data appear in it at once. While the sink lives, no other can be opened for the
+    /// file (by an advisory lock, if the file system has locks).
     ///
     /// # Errors
-    /// If there is none, or it may not be written to, or is being written to.
+    /// If the file does not exist, is not writable, or another writer has it open.
     pub fn update(path: &Path) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
         let file = OpenOptions::new().read(true).write(true).open(path);
@@ -207,7 +207,7 @@ impl ByteSink for LocalSink {
         source: &Arc<dyn ByteSource>,
         tick: OnBytes<'_>,
     ) -> Result<Transferred, IoError> {
-        // what the system itself copies is best done at once
+        // the kernel copies best in one piece
         let piece = match source.file() {
             Some(_) => u64::MAX,
             None => PIECE,
@@ -221,7 +221,7 @@ impl ByteSink for LocalSink {
         if unable.contains(&from.metadata().ok()?.dev()) {
             return None;
         }
-        // files of two devices may still share blocks: subvolumes of btrfs, which has blocks of one size
+        // files of two devices may still share blocks: btrfs subvolumes, which have the same block size
         let block = |file: &File| rustix::fs::fstatfs(file).ok().map(|found| found.f_bsize);
         let (own, other) = (block(&self.file)?, block(&from)?);
         u64::try_from(own).ok().filter(|_| own == other)
@@ -326,7 +326,7 @@ mod tests {
         fs::write(&path, &content).unwrap();
         let file: Arc<dyn ByteSource> = LocalSource::open(&path).unwrap();
         let memory: Arc<dyn ByteSource> = MemorySource::new("memory", content.clone());
-        // pages lie alike in both files, or they do not
+        // pages with the same offset in their blocks in both files, or with another one
         for (source, at) in [(&file, 8292), (&file, 8293), (&memory, 8292)] {
             let to = folder.path().join("to.root");
             let sink = LocalSink::create(&to).unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::ByteSink;
 use crate::IoError;
 
-/// Bytes in memory, zero where nothing was written.
+/// Bytes in memory; gaps are zero.
 #[derive(Debug, Default)]
 pub struct MemorySink {
     bytes: Mutex<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Byte sinks: where bytes are written, by position.
+//! Byte sinks, which are written by position.
 
 mod checksum;
 mod http;
@@ -27,7 +27,7 @@ pub use xrootd::XrootdSink;
 
 use crate::{ByteSource, IoError};
 
-/// Something that bytes can be written to. Written data appear as a whole with [`ByteSink::commit`], or not at all.
+/// A destination for bytes. Written data appear as a whole with [`ByteSink::commit`], or not at all.
 pub trait ByteSink: Debug + Send + Sync {
     /// The name of the sink, for messages.
     fn url(&self) -> &str;
@@ -35,15 +35,15 @@ pub trait ByteSink: Debug + Send + Sync {
     /// Writes all of `bytes` at `offset`; calls for different positions may run concurrently.
     ///
     /// # Errors
-    /// If not all of them could be written.
+    /// If not all bytes could be written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError>;
 
-    /// Brings `range` of a source to `offset`; calls for different positions may run concurrently. With `share`, blocks
-    /// are shared instead of copied where the file system can: both must begin at the same offset within a block of
-    /// [`share_block`](Self::share_block) bytes.
+    /// Copies `range` of a source to `offset`; calls for different positions may run concurrently. With `share`, blocks
+    /// are shared instead of copied if the file system supports it. Then both must begin at the same offset within a
+    /// block of [`share_block`](Self::share_block) bytes.
     ///
     /// # Errors
-    /// If not all of them could be read and written.
+    /// If not all bytes could be read and written.
     fn transfer(
         &self,
         source: &dyn ByteSource,
@@ -54,11 +54,11 @@ pub trait ByteSink: Debug + Send + Sync {
         transfer::through_memory(self, source, range, offset)
     }
 
-    /// Brings all of a source to a sink that nothing was written to, in pieces, several at once. `tick` gets the number
-    /// of bytes so far, and ends it by returning `false`.
+    /// Copies a complete source to an empty sink, in concurrent pieces. `tick` receives the number of bytes so far; if
+    /// it returns `false`, copying stops.
     ///
     /// # Errors
-    /// If not all of them could be read and written, or `tick` has ended it.
+    /// If not all bytes could be read and written, or `tick` has stopped it.
     fn bring(
         &self,
         source: &Arc<dyn ByteSource>,
@@ -67,8 +67,8 @@ pub trait ByteSink: Debug + Send + Sync {
         whole::in_pieces(self, &**source, whole::PIECE, tick)
     }
 
-    /// The server's checksum of the written data, if it provides one: how it is made, and its digits. Everything is to
-    /// be written before.
+    /// The server's checksum of the written data, if it provides one: its kind, and its digits. All data must have been
+    /// written.
     ///
     /// # Errors
     /// If no server answers.
@@ -76,12 +76,12 @@ pub trait ByteSink: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The size of blocks, if this sink might share some with the source.
+    /// The block size, if the sink may share blocks with the source.
     fn share_block(&self, _source: &dyn ByteSource) -> Option<u64> {
         None
     }
 
-    /// Bytes of a written range that share their blocks with other files; none if unknown.
+    /// Bytes of a written range in blocks that are shared with other files; `None` if unknown.
     fn shared_bytes(&self, _range: &Range<u64>) -> Option<u64> {
         None
     }
@@ -92,7 +92,7 @@ pub trait ByteSink: Debug + Send + Sync {
     /// If the storage reports an error.
     fn sync(&self) -> Result<(), IoError>;
 
-    /// Truncates existing data to a size; a sink that makes something new has nothing to cut.
+    /// Truncates existing data. New files ignore this.
     ///
     /// # Errors
     /// If the storage reports an error.
@@ -100,9 +100,9 @@ pub trait ByteSink: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Makes everything written appear under the sink's name. Nothing may be written afterwards.
+    /// Makes all written data appear under the sink's name. Nothing may be written afterwards.
     ///
     /// # Errors
-    /// If it could not: then nothing has appeared.
+    /// If this fails; then nothing has appeared.
     fn commit(&self) -> Result<(), IoError>;
 }

@@ -1,4 +1,4 @@
-//! Objects of object stores, uploaded in parts.
+//! Uploads objects to object stores in parts.
 
 mod commit;
 #[cfg(test)]
@@ -23,13 +23,13 @@ use crate::object::{self, Address, Kind, Options, Store};
 use crate::runtime::{clear_up, process, wait_for};
 use crate::{IoError, Settings};
 
-/// Default size of a part in bytes: later ones grow, so that 10,000 of them are enough.
+/// Default size of a part in bytes. Later parts are larger, so that 10,000 are enough.
 const PART_SIZE: u64 = 16 << 20;
 
-/// What a setting may say: stores take no smaller parts, and each one that is not complete is held in memory.
+/// Valid part sizes: stores refuse smaller parts, and each incomplete part is in memory.
 const PART_SIZES: std::ops::RangeInclusive<u64> = (5 << 20)..=(1 << 30);
 
-/// Parts sent concurrently, each of which is held in memory.
+/// Number of parts that are sent concurrently; each of them is in memory.
 const UPLOADS: usize = 4;
 
 const OF_ANOTHER: &str = "another process has started the upload";
@@ -37,24 +37,23 @@ const OF_ANOTHER: &str = "another process has started the upload";
 /// The metadata key for the creator of an object.
 const MAKER: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("femtobarnmaker"));
 
-/// An object of an object store (`s3://`, `gs://`, `az://`), which appears with [`ByteSink::commit`], complete, or not
-/// at all. Written data are split into parts; a complete part is sent while others are written, a few at once: a write
-/// that completes one more waits. All others are held in memory until the commit, and bytes that were never written are
-/// zeros then. Sent data cannot be overwritten any more: that is an error. An object that is not larger than one part
-/// is a single request.
+/// An object in an object store (`s3://`, `gs://`, `az://`). It appears completely with [`ByteSink::commit`], or not at
+/// all. Written data are split into parts. Complete parts are sent while others are written, a few at a time; if too
+/// many are being sent, a write waits. All other parts stay in memory until the commit, where gaps become zeros.
+/// Overwriting sent data is an error. An object that fits into one part is a single request.
 ///
-/// Dropped without commit, the upload is taken back. That of a process that was killed stays with the store, which charges for
-/// it: a rule of the bucket removes such uploads (on S3, `AbortIncompleteMultipartUpload`).
+/// Dropping the sink without a commit aborts the upload. The upload of a killed process remains in the store, which
+/// charges for it. A rule of the bucket can remove such uploads (on S3, `AbortIncompleteMultipartUpload`).
 pub struct ObjectSink {
     address: Address,
     replaces: bool,
     store: Arc<Store>,
-    /// The process that may use it.
+    /// The process that may use the sink.
     owner: u32,
     layout: Layout,
     slots: Arc<Semaphore>,
     upload: OnceCell<MultipartId>,
-    /// Distinguishes this object from one that another client has made.
+    /// Distinguishes this object from one created by another client.
     maker: String,
     state: Mutex<State>,
 }
@@ -63,15 +62,15 @@ pub struct ObjectSink {
 struct State {
     /// Incomplete parts.
     held: BTreeMap<u64, Part>,
-    /// Parts that were sent, or are being sent.
+    /// Parts that were sent or are being sent.
     sent: BTreeMap<u64, Option<PartId>>,
     on_the_way: JoinSet<Result<(u64, PartId), Error>>,
-    /// Where the last byte ends.
+    /// The end of the last written byte.
     size: u64,
     /// Whether writing has ended, and whether the object exists.
     is_closed: bool,
     is_there: bool,
-    /// Why there will be no object.
+    /// The reason why the object cannot be created any more.
     failure: Option<Failure>,
 }
 
@@ -92,7 +91,7 @@ impl fmt::Debug for ObjectSink {
 }
 
 impl ObjectSink {
-    /// A sink that creates an object, or replaces an existing one if `replaces`.
+    /// Creates a sink; `replaces` tells whether an existing object may be replaced.
     ///
     /// # Errors
     /// If the URL is invalid, the object exists and must not be replaced, or no server answers.
@@ -149,7 +148,7 @@ impl ObjectSink {
         }
     }
 
-    /// Insists on that nothing has the name, unless it is to be replaced.
+    /// Checks that the name is free, unless it may be replaced.
     async fn check_free(&self) -> Result<(), Error> {
         if self.replaces {
             return Ok(());
@@ -164,11 +163,11 @@ impl ObjectSink {
         }
     }
 
-    /// Begins the upload, at its first part.
+    /// Starts the upload when its first part is complete.
     async fn begin(&self) -> Result<MultipartId, Error> {
         let (parts, key) = (&self.store.parts, &self.address.key);
         if self.address.kind == Kind::Azure {
-            // it takes metadata only at the end, and in another way
+            // Azure takes metadata only at the end, and in another way
             return parts.create_multipart(key).await;
         }
         let options = PutMultipartOptions {
@@ -182,7 +181,7 @@ impl ObjectSink {
         Attributes::from_iter([(MAKER, self.maker.clone())])
     }
 
-    /// Sends a part, as soon as not too many are on their way.
+    /// Sends a part; waits first if too many are being sent.
     fn send(&self, index: u64, bytes: Vec<u8>) -> Result<(), IoError> {
         let started = self.wait(async {
             let slot = self.slots.clone().acquire_owned().await;
@@ -204,7 +203,7 @@ impl ObjectSink {
         started
     }
 
-    /// Writes to the part that has the first of these bytes; returns it if it is complete now.
+    /// Writes the bytes that belong to a part; returns the part if it is complete now.
     fn write_part(&self, index: u64, at: u64, bytes: &[u8]) -> Result<Option<Part>, IoError> {
         let refused = |why| Err(self.refused(at, bytes.len(), why));
         let range = self.layout.range(index);
@@ -255,7 +254,7 @@ impl State {
         self.failure.get_or_insert(failure);
     }
 
-    /// Why there will be no object: first the store's error, later a short one.
+    /// The reason why the object cannot be created: first the store's error, later a short one.
     fn failure(&mut self) -> Option<Error> {
         let failure = self.failure.take()?;
         let (error, text) = match failure {
@@ -302,7 +301,7 @@ impl ByteSink for ObjectSink {
         Ok(())
     }
 
-    /// Nothing survives anything before the commit.
+    /// Nothing is durable before the commit.
     fn sync(&self) -> Result<(), IoError> {
         Ok(())
     }
@@ -317,7 +316,7 @@ impl Drop for ObjectSink {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut on_the_way = mem::take(&mut state.on_the_way);
         if self.owner != process() {
-            // to end what the parent does is not for its child
+            // a forked child must not stop its parent's requests
             mem::forget(on_the_way);
             return;
         }
@@ -327,7 +326,7 @@ impl Drop for ObjectSink {
         let (store, key) = (&self.store, &self.address.key);
         clear_up(async {
             on_the_way.shutdown().await;
-            // one that stays is for the rule of the bucket
+            // a rule of the bucket can remove uploads that remain
             let _ = store.parts.abort_multipart(key, id).await;
         });
     }

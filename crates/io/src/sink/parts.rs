@@ -1,20 +1,20 @@
-//! How an upload is cut into parts, and parts that wait for their bytes. Pure.
+//! Splits an upload into parts, and collects incomplete parts. Pure.
 
 use std::ops::Range;
 
-/// The most parts that stores take.
+/// Maximum number of parts in a store.
 const MOST_PARTS: u64 = 10_000;
 
-/// The largest object that stores take.
+/// Maximum size of an object in a store.
 const LARGEST: u64 = 5 << 40;
 
-/// So many parts have one size.
+/// Number of parts with the same size.
 const STEP: u64 = 1000;
 
-/// What parts grow by: with the k-th step, k (k + 1) times this. 10,000 parts of 5 MiB and more are then 5 TiB and more.
+/// Growth of parts: in step k, they have k (k + 1) times this size more. So 10,000 parts of at least 5 MiB hold 5 TiB.
 const GROWTH: u64 = 16 << 20;
 
-/// Where the parts of an object are. The first thousand have the requested size.
+/// The positions of an object's parts. The first thousand have the requested size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
     first: u64,
@@ -25,7 +25,7 @@ impl Layout {
         Self { first }
     }
 
-    /// The bytes of a part.
+    /// The byte range of a part.
     pub fn range(&self, index: u64) -> Range<u64> {
         let (step, rest) = (index / STEP, index % STEP);
         let length = self.first + GROWTH * step * (step + 1);
@@ -35,7 +35,7 @@ impl Layout {
         start..start + length
     }
 
-    /// The part that has the byte at `offset`; none if no object has it.
+    /// The part with the byte at `offset`; `None` if objects cannot be that large.
     pub fn index(&self, offset: u64) -> Option<u64> {
         if offset >= LARGEST {
             return None;
@@ -51,7 +51,7 @@ impl Layout {
     }
 }
 
-/// A part, some bytes of which may be missing.
+/// A part that may still be incomplete.
 #[derive(Debug)]
 pub(super) struct Part {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// A part without any bytes; gaps are zero.
+    /// A part without written bytes; gaps are zero.
     pub fn new(length: usize) -> Self {
         Self {
             bytes: vec![0; length],
@@ -68,7 +68,7 @@ impl Part {
         }
     }
 
-    /// Writes bytes, if they are inside of it.
+    /// Writes bytes if they are inside the part.
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> bool {
         let end = at.saturating_add(bytes.len());
         let Some(place) = self.bytes.get_mut(at..end) else {
@@ -90,12 +90,12 @@ impl Part {
         true
     }
 
-    /// Whether all of its bytes were written.
+    /// Whether all bytes were written.
     pub fn is_complete(&self) -> bool {
         matches!(self.written.as_slice(), [all] if *all == (0..self.bytes.len()))
     }
 
-    /// Its bytes, up to a length.
+    /// The bytes of the part up to a length.
     pub fn into_bytes(mut self, length: usize) -> Vec<u8> {
         self.bytes.truncate(length);
         self.bytes

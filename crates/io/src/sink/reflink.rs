@@ -1,4 +1,4 @@
-//! Sharing blocks between files: reflinks (`FICLONERANGE`), and how much is shared (`FIEMAP`), as Linux has them.
+//! Shares blocks between files (`FICLONERANGE`), and counts shared blocks (`FIEMAP`), on Linux.
 #![expect(
     unsafe_code,
     reason = "these system calls have no safe wrapper: their arguments must have the kernel's memory layout"
@@ -23,11 +23,11 @@ struct CloneRange {
 /// `FICLONERANGE`.
 const CLONE_RANGE: Opcode = opcode::write::<CloneRange>(0x94, 13);
 
-/// Lets `offset` of one file share the blocks that another has in `range`: no byte is copied. Offsets and length are
+/// Shares the blocks in `range` of one file with another file at `offset`, without copying. Offsets and length are
 /// multiples of the file system's block size.
 ///
 /// # Errors
-/// If the file system cannot, or the files are of two.
+/// If the file system does not support it, or the files are on two file systems.
 pub(super) fn clone_range(
     from: &File,
     range: &Range<u64>,
@@ -40,12 +40,12 @@ pub(super) fn clone_range(
         length: range.end - range.start,
         offset,
     };
-    // SAFETY: the kernel reads a `file_clone_range` for this request, which is its argument; both files are open.
+    // SAFETY: the argument of this request is a `file_clone_range`, which the kernel reads; both files are open.
     unsafe { ioctl(to, Setter::<CLONE_RANGE, _>::new(range)) }?;
     Ok(())
 }
 
-/// Extents that are asked for at once.
+/// Number of extents per request.
 const EXTENTS: usize = 256;
 
 /// `FIEMAP_FLAG_SYNC`: data in memory are written first.
@@ -81,10 +81,10 @@ struct Extents {
 /// `FS_IOC_FIEMAP`, whose number contains the size of `struct fiemap` alone.
 const FIEMAP: Opcode = opcode::read_write::<[u64; 4]>(b'f', 11);
 
-/// Bytes of a range whose blocks are shared with other files, or within this one, according to the file system.
+/// Bytes of a range whose blocks are shared with other files or within the file, according to the file system.
 ///
 /// # Errors
-/// If it does not say.
+/// If the file system does not report it.
 pub(super) fn shared_bytes(file: &File, range: &Range<u64>) -> io::Result<u64> {
     let mut shared = 0;
     let mut at = range.start;

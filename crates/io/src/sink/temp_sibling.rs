@@ -1,4 +1,4 @@
-//! Files that are written next to their names, and renamed when they are complete.
+//! Files with temporary names in the directory of their final names, renamed when they are complete.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::IoError;
 
-/// What stands between the wanted name and numbers.
+/// The part of the temporary name between the final name and numbers.
 const MARK: &str = ".partial-";
 
-/// The longest name that a file can have, and what the mark, the numbers and the dot take of it at most.
+/// The longest file name, and the maximum length of the mark, the numbers and the dot.
 const LONGEST: usize = 255;
 const MOST_ADDED: usize = 1 + MARK.len() + 21;
 
-/// A new file next to its final name, as `.NAME.partial-PID-N`, until it [appears](Self::appear); if the name is too
-/// long for that, its end is replaced by a hash and its extension. Dropped before, it is removed; of a process that was
-/// killed, the next one that writes a file of this name removes it.
+/// A new file in the directory of its final name, as `.NAME.partial-PID-N`, until it [appears](Self::appear). If the
+/// name would be too long, its end is replaced by a hash and its extension. Dropping it before removes it. The file of
+/// a killed process is removed by the next process that writes a file with this name.
 ///
-/// A lock (an advisory one, if the file system supports them) shows that it is still being written.
+/// A lock (advisory, if the file system supports it) shows that it is still being written.
 #[derive(Debug)]
 pub struct TempSibling {
     url: String,
@@ -29,19 +29,19 @@ pub struct TempSibling {
     file: File,
     replaces: bool,
     has_appeared: bool,
-    /// The process that writes it; one that was forked off has a copy of this, too.
+    /// The process that writes it; a forked child has a copy of this object.
     process: u32,
 }
 
 impl TempSibling {
-    /// A new file, which finally replaces an existing one; or, without `replaces`, to fail if there is something.
+    /// Creates a file. With `replaces`, it may replace an existing file when it appears; otherwise an existing file is
+    /// an error.
     ///
-    /// A symbolic link stays: the target of a link is replaced. One that leads to nothing is an error, as of `cp`:
-    /// another user who put it there could choose the location of the file.
+    /// A symbolic link is kept: its target is replaced. A dangling link is an error, as for `cp`: another user could
+    /// have created it to choose the location of the file.
     ///
     /// # Errors
-    /// If no file can be created in that directory, or the name belongs to something other than a file, or to a file
-    /// that must not be replaced.
+    /// If the file cannot be created in that directory, or the name exists and is not a file, or must not be replaced.
     pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
         if !replaces && fs::metadata(path).is_ok() {
@@ -93,18 +93,19 @@ impl TempSibling {
             process: std::process::id(),
         };
         if let Ok(replaced) = fs::metadata(&sibling.wanted) {
-            // as if it had been overwritten: its permissions are kept
+            // as if it had been overwritten, its permissions are kept
             let same = sibling.file.set_permissions(replaced.permissions());
             same.map_err(create_error)?;
         }
         Ok(sibling)
     }
 
-    /// A new file that never appears, for what goes elsewhere when it is complete: in this directory, for this user
-    /// alone. It is removed when it is dropped; that of a process that was killed, by the next one of this name.
+    /// Creates a file that never appears, for data that are sent elsewhere: in this directory, only readable by this
+    /// user. It is removed when it is dropped. The file of a killed process is removed by the next process that uses
+    /// this name.
     ///
     /// # Errors
-    /// If no file can be created in that directory.
+    /// If the file cannot be created in that directory.
     pub fn spool(folder: &Path, name: &str) -> Result<Self, IoError> {
         let wanted = folder.join(name);
         let url = wanted.to_string_lossy().into_owned();
@@ -133,20 +134,20 @@ impl TempSibling {
         })
     }
 
-    /// The name that it will have, as it was given.
+    /// The final name as given.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where it is until then.
+    /// The path of the temporary file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file, to be written.
+    /// The file, opened for writing.
     ///
     /// # Errors
-    /// If the process has too many open.
+    /// If the process has too many open files.
     pub fn file(&self) -> Result<File, IoError> {
         self.file.try_clone().map_err(|source| IoError::Create {
             url: self.url.clone(),
@@ -154,10 +155,10 @@ impl TempSibling {
         })
     }
 
-    /// Gives it its name. Written data must be synced before.
+    /// Gives the file its final name. Written data must be synced before.
     ///
     /// # Errors
-    /// If it could not, or something has that name which is not to be replaced: then nothing has appeared.
+    /// If this fails, or the name exists and must not be replaced; then nothing has appeared.
     pub fn appear(&mut self) -> Result<(), IoError> {
         if self.has_appeared {
             return Ok(());
@@ -176,9 +177,9 @@ impl TempSibling {
             }
         })?;
         self.has_appeared = true;
-        // it is complete: another writer can wait for it
+        // it is complete, so other writers need not wait any longer
         let _ = self.file.unlock();
-        // the name, too, shall survive a crash; some file systems cannot sync a directory
+        // makes the name durable, too; some file systems cannot sync a directory
         let _unsupported = File::open(folder_of(&self.wanted)).and_then(|folder| folder.sync_all());
         Ok(())
     }
@@ -193,7 +194,7 @@ impl Drop for TempSibling {
     }
 }
 
-/// The name that a file which is not complete will have; any other name is its own.
+/// The final name of an incomplete file; other names are returned unchanged.
 pub fn wanted_name(name: &str) -> &str {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let inner = name.strip_prefix('.').and_then(|rest| {
@@ -204,7 +205,7 @@ pub fn wanted_name(name: &str) -> &str {
     inner.unwrap_or(name)
 }
 
-/// A file to which another writer adds is not replaced: it would be lost, including the added data.
+/// Refuses to replace a file to which another writer is appending: the appended data would be lost.
 fn check_free(wanted: &Path, url: &str) -> Result<(), IoError> {
     let there = File::open(wanted);
     if there.is_ok_and(|there| matches!(there.try_lock_shared(), Err(TryLockError::WouldBlock))) {
@@ -215,8 +216,8 @@ fn check_free(wanted: &Path, url: &str) -> Result<(), IoError> {
     Ok(())
 }
 
-/// The name as it stands in that of a file that is not complete: itself, or if that would be too long, its beginning with a
-/// hash of it and its extension, always the same.
+/// The final name as it appears in the temporary name: unchanged or, if it is too long, its beginning with a hash and
+/// its extension. The result is always the same.
 fn shortened(name: &str) -> Cow<'_, str> {
     let room = LONGEST - MOST_ADDED;
     if name.len() <= room {
@@ -235,7 +236,7 @@ fn shortened(name: &str) -> Cow<'_, str> {
     format!("{}{end}", name.get(..start).unwrap_or_default()).into()
 }
 
-/// Where a name leads through symbolic links; itself if nothing has it.
+/// Resolves symbolic links; returns the path itself if it does not exist.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(path) {
@@ -258,7 +259,7 @@ fn folder_of(path: &Path) -> &Path {
     named.unwrap_or(Path::new("."))
 }
 
-/// A new file that is locked.
+/// Creates and locks a new file.
 fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();
@@ -275,9 +276,9 @@ fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             made => made?,
         };
-        // not all file systems have locks: then it cannot be taken for abandoned, either
+        // without locks, other processes cannot remove the file as abandoned, either
         let _ = file.lock();
-        // another process may have taken it for abandoned before it was locked
+        // another process may have removed it as abandoned before it was locked
         if file.metadata()?.nlink() > 0 {
             return Ok((path, file));
         }
@@ -286,7 +287,7 @@ fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
 
 /// Removes incomplete files of dead processes from a directory; returns their names.
 ///
-/// A writer of such a file holds a lock on it; where the file system has no locks, nothing is removed.
+/// A writer holds a lock on its file. If the file system has no locks, nothing is removed.
 ///
 /// # Errors
 /// If the directory cannot be listed.
@@ -297,7 +298,7 @@ pub fn sweep(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
     Ok(remove_abandoned(folder, |_| true))
 }
 
-/// Removes incomplete files of dead processes for these names.
+/// Removes incomplete files of dead processes for the names that a function selects.
 fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let mut removed = Vec::new();
     // files that cannot be checked are kept
@@ -308,7 +309,7 @@ fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathB
         if other == wanted || !is_meant(wanted) {
             continue;
         }
-        // a link of this name is nothing that was written, and a pipe would be waited for
+        // links are not written files, and opening a pipe would wait
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         let Some(file) = is_file.then(|| File::open(entry.path()).ok()).flatten() else {
             continue;
@@ -318,7 +319,7 @@ fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathB
         }
         let id = |found: fs::Metadata| (found.dev(), found.ino());
         let locked = file.metadata().map(id);
-        // it may have got its name in the meantime
+        // it may have been renamed meanwhile
         let is_same =
             matches!((locked, fs::metadata(entry.path()).map(id)), (Ok(a), Ok(b)) if a == b);
         if is_same && fs::remove_file(entry.path()).is_ok() {
@@ -329,11 +330,11 @@ fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathB
     removed
 }
 
-/// Gives a file a name that nothing has; of several at the same time, one does.
+/// Gives a file a free name; of several concurrent calls, one succeeds.
 fn name_new(path: &Path, wanted: &Path) -> io::Result<()> {
     match fs::hard_link(path, wanted) {
         Ok(()) => {
-            // it exists, with an additional name if this fails
+            // both names exist if this fails
             let _ = fs::remove_file(path);
             return Ok(());
         }
@@ -390,7 +391,7 @@ mod tests {
         assert_eq!(left, [".a.partial-x", ".b.partial-1-7", "b"]);
     }
 
-    /// Names that a file could have were too long to be written: with what the file aside has in addition.
+    /// Regression: names of maximum length could not be written, because the temporary name was too long.
     #[test]
     fn the_longest_names_are_written_and_what_is_left_of_them_removed() {
         let folder = tempfile::tempdir().unwrap();
@@ -437,13 +438,13 @@ mod tests {
             make(name, replaces);
             assert_eq!(mode(name), mode("usual"));
         }
-        // one that is replaced passes its own on
+        // a replaced file passes its permissions on
         fs::set_permissions(at("usual"), fs::Permissions::from_mode(0o640)).unwrap();
         make("usual", true);
         assert_eq!(mode("usual") & 0o777, 0o640);
     }
 
-    /// What somebody else had made in the meantime was replaced, though it was not to be.
+    /// Regression: a file that another program had created meanwhile was replaced although `replaces` was false.
     #[test]
     fn what_another_made_in_the_meantime_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -465,7 +466,7 @@ mod tests {
         fs::create_dir(at("inner")).unwrap();
         std::os::unix::fs::symlink("inner/second", at("first")).unwrap();
         std::os::unix::fs::symlink("../target", at("inner/second")).unwrap();
-        // another user may have put it there, for a file to be made where that user wants it
+        // another user may have created it to choose the location of the file
         for replaces in [false, true] {
             let lost = TempSibling::create(&at("first"), replaces).err().unwrap();
             let told = femtobarn_xrootd::with_causes(&lost);

@@ -1,4 +1,4 @@
-//! Bytes from a source to a sink, in the cheapest way that both know.
+//! Copies bytes from a source to a sink in the cheapest common way.
 
 use std::fs::File;
 use std::io;
@@ -9,26 +9,26 @@ use super::reflink::clone_range;
 use crate::source::{is_local, read_one};
 use crate::{ByteSource, IoError};
 
-/// Bytes of a page of the kernel's cache.
+/// Page size of the kernel's cache.
 const PAGE: u64 = 4096;
 
-/// How bytes came from a source to a sink.
+/// How bytes were copied from a source to a sink.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transferred {
-    /// Bytes of blocks that were asked to be shared, and the file system did not refuse.
+    /// Bytes in blocks that were shared.
     pub cloned: u64,
     /// Bytes that the kernel copied.
     pub in_kernel: u64,
     /// Bytes that went through memory.
     pub through_memory: u64,
-    /// Bytes that should have been shared and were copied, as the file system refused.
+    /// Bytes that should have been shared, but were copied because the file system refused.
     pub refused: u64,
-    /// Whether the file systems share no blocks with each other at all, whatever the range.
+    /// Whether the two file systems cannot share blocks at all.
     pub unable: bool,
 }
 
 impl Transferred {
-    /// What both did.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Transferred {
         }
     }
 
-    /// All bytes.
+    /// Total number of bytes.
     pub fn n_bytes(&self) -> u64 {
         self.cloned + self.in_kernel + self.through_memory
     }
@@ -68,8 +68,8 @@ pub(super) fn through_memory<S: ByteSink + ?Sized>(
     })
 }
 
-/// The blocks of a range that can be shared with one at `offset`: whole blocks, if both begin at the same offset within
-/// a block.
+/// The blocks of a range that can be shared with blocks at `offset`: whole blocks, if both begin at the same offset
+/// within a block.
 fn blocks(range: &Range<u64>, offset: u64, block: u64) -> Option<Range<u64>> {
     if block == 0 || range.start % block != offset % block {
         return None;
@@ -78,11 +78,11 @@ fn blocks(range: &Range<u64>, offset: u64, block: u64) -> Option<Range<u64>> {
     (whole.start < whole.end).then_some(whole)
 }
 
-/// Finished and remaining work: ranges of the source, and where they are to go.
+/// Finished work, and remaining work as ranges of the source with their destinations.
 pub(super) type Progress = (Transferred, Vec<(Range<u64>, u64)>);
 
-/// Between files: shares the whole blocks, if that is wanted, and has the kernel copy the rest. What cannot be done in
-/// this way is left: it is returned with the finished work.
+/// Copies between files: shares the whole blocks if requested, and lets the kernel copy the rest. Returns the finished
+/// work, and what could not be copied in this way.
 pub(super) fn between_files(
     from: &File,
     to: &File,
@@ -100,7 +100,7 @@ pub(super) fn between_files(
                 done.cloned = n_bytes;
                 rest = vec![range.start..whole.start, whole.end..range.end];
             }
-            // others are about these files or ranges
+            // other errors concern these files or ranges
             Err(error) => {
                 let kind = rustix::io::Errno::from_io_error(&error);
                 done.unable = kind.is_some_and(|kind| {
@@ -114,8 +114,8 @@ pub(super) fn between_files(
     let mut left = Vec::new();
     let is_local = is_local(from) && is_local(to);
     for part in rest {
-        // between files of this machine it is done page by page: where pages do not lie alike, each in two pieces, which
-        // takes three times as long as reading and writing
+        // between local files, the kernel copies page by page: with different offsets within pages, it copies each page
+        // in two pieces, which takes three times as long as reading and writing
         let is_slow = is_local && part.start % PAGE != place(part.start) % PAGE;
         let copied = match is_slow {
             true => 0,
@@ -130,7 +130,8 @@ pub(super) fn between_files(
     Ok((done, left))
 }
 
-/// Gives how many bytes the kernel has copied: fewer than wanted where it cannot, as between some file systems.
+/// Returns the number of bytes that the kernel has copied: fewer than requested if it cannot copy them, as between some
+/// file systems.
 fn copy_in_kernel(from: &File, range: &Range<u64>, to: &File, offset: u64) -> io::Result<u64> {
     use rustix::io::Errno;
 
@@ -146,7 +147,7 @@ fn copy_in_kernel(from: &File, range: &Range<u64>, to: &File, offset: u64) -> io
             wanted.min(1 << 30),
         );
         match copied {
-            // at the end of the source, or not able to: reading reports which one
+            // at the end of the source, or not supported: reading it finds out which
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO) => {
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
     use crate::{MemorySink, MemorySource, MeteredSource, Settings};
 
-    /// A copy over a way of 50 ms asked for 1 MiB at a time, a round trip each.
+    /// Regression: a copy with a round trip of 50 ms requested 1 MiB at a time.
     #[test]
     fn copies_are_read_in_pieces_as_large_as_the_source_gives_well() {
         let content: Vec<u8> = (0..20_000_000_u32).map(|i| (i % 251) as u8).collect();

@@ -1,4 +1,4 @@
-//! Bringing all of a source to a sink.
+//! Copies a complete source to a sink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,28 +8,29 @@ use super::{ByteSink, Transferred};
 use crate::usage::note_used;
 use crate::{ByteSource, IoError, on_threads, pieces};
 
-/// Bytes that are brought by one thread at a time.
+/// Number of bytes that one thread copies at a time.
 pub(super) const PIECE: u64 = 16 << 20;
 
-/// Pieces that are under way at once.
+/// Number of pieces that are copied concurrently.
 const AT_ONCE: usize = 8;
 
-/// Called with the bytes that are done; `false` ends the work.
+/// Called with the number of finished bytes; `false` stops the work.
 pub type OnBytes<'a> = &'a (dyn Fn(u64) -> bool + Sync);
 
-/// Result of sending, with the method of comparison.
+/// The result of sending, with the method of comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// How the bytes got there.
+    /// How the bytes were copied.
     pub transferred: Transferred,
     /// The kind of the server's checksum, if it provides one; sizes are compared in any case.
     pub checksum: Option<String>,
 }
 
-/// Brings all of a source to a sink, and has it appear; if the server provides a checksum, only if it is equal.
+/// Copies a complete source to a sink, and commits it. If the server provides a checksum, it must match.
 ///
 /// # Errors
-/// If not all could be read and written, the server has something else, or `tick` has ended it: then nothing has appeared.
+/// If not all bytes could be read and written, the server has other data, or `tick` has stopped it. Then nothing has
+/// appeared.
 pub fn send(
     source: &Arc<dyn ByteSource>,
     sink: &dyn ByteSink,
@@ -50,7 +51,7 @@ pub fn send(
             }
             None => {}
         }
-        // nobody asks for the time that it takes
+        // `tick` was not called while the checksum was computed
         if !tick(source.meta().size) {
             return Err(interrupted(&**source));
         }
@@ -62,7 +63,7 @@ pub fn send(
     })
 }
 
-/// Brings a source piece by piece, several at once.
+/// Copies a source in concurrent pieces.
 pub(super) fn in_pieces<S: ByteSink + ?Sized>(
     sink: &S,
     source: &dyn ByteSource,

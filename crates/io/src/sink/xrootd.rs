@@ -1,4 +1,4 @@
-//! Files that are written to XRootD servers.
+//! Writes files to XRootD servers.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,33 +12,33 @@ use crate::source::xrootd_client;
 use crate::url::public;
 use crate::{IoError, Settings};
 
-/// How many names are tried for a file that is not complete.
+/// Number of temporary names to try.
 const MOST_NAMES: usize = 8;
 
-/// A file on an XRootD server, written at any position. It is next to its name until [`ByteSink::commit`], which
-/// renames it: other readers see all of it, or nothing. Dropped before, it is removed; that of a process that was
-/// killed stays, and is called `.<name>.partial-<process>-<number>`.
+/// A file on an XRootD server, written by position. It has a temporary name, `.<name>.partial-<process>-<number>`,
+/// until [`ByteSink::commit`] renames it: other readers see the complete file, or nothing. Dropping the sink before
+/// removes the file. The file of a killed process remains.
 #[derive(Debug)]
 pub struct XrootdSink {
-    /// As people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     url: String,
     wanted: XrootdUrl,
     sibling: XrootdUrl,
     client: Client,
     replaces: bool,
-    /// The process that may use it.
+    /// The process that may use the sink.
     owner: u32,
-    /// None once it is complete.
+    /// `None` once it is complete.
     file: Mutex<Option<Arc<File>>>,
-    /// One past the last byte that was written.
+    /// The end of the last written byte.
     end: AtomicU64,
 }
 
 impl XrootdSink {
-    /// Makes a file; missing directories are created as well.
+    /// Creates a file, including missing directories.
     ///
     /// # Errors
-    /// If there is something of that name which is not to be replaced, nothing may be made there, or no server answers.
+    /// If the file exists and must not be replaced, it cannot be created, or no server answers.
     pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
         let shown = public(url);
         let failed = |error| failed(&shown, error);
@@ -53,7 +53,7 @@ impl XrootdSink {
                     ..wanted.clone()
                 };
                 match File::open(&client, sibling.clone(), OpenOptions::CreateNew).await {
-                    // of a process with the same number, or our own, whose answer was lost
+                    // from a process with the same number, or our own request whose answer was lost
                     Err(error) if error.code() == Some(Code::EXISTS) && tries < MOST_NAMES => {
                         tries += 1;
                     }
@@ -62,7 +62,7 @@ impl XrootdSink {
             }
         };
         let (sibling, file) = wait_for(&shown, open)?.map_err(failed)?;
-        // from now on it exists
+        // from now on the file exists
         let client = client.patient();
         Ok(Self {
             url: shown,
@@ -85,7 +85,7 @@ impl XrootdSink {
         })
     }
 
-    /// What failed while it was written. If no server has answered, there may be none to remove the sent data.
+    /// The error of a failed write. If no server has answered, the sent data may remain there.
     fn lost(&self, error: XrootdError) -> IoError {
         let is_final = matches!(error, XrootdError::Usage { .. } | XrootdError::Gone { .. });
         if error.code().is_some() || is_final {
@@ -117,7 +117,7 @@ impl XrootdSink {
         }
     }
 
-    /// Whether it is not any more where it was written, but under its name: a server has given it that, and its answer was
+    /// Whether the file has its final name and not its temporary one: then a server has renamed it, and its answer was
     /// lost.
     async fn has_its_name(&self, size: u64) -> bool {
         let sibling = self.client.stat(&self.sibling).await;
@@ -127,7 +127,7 @@ impl XrootdSink {
     }
 }
 
-/// What may stay on a server that went away.
+/// The data that may remain on an unreachable server.
 #[derive(Debug, thiserror::Error)]
 #[error("if the server is unreachable, the partial file {path} remains there; delete it by hand")]
 struct Left {
@@ -139,7 +139,7 @@ fn usage(what: String) -> XrootdError {
     XrootdError::Usage { what }
 }
 
-/// Where a file stands that is not complete.
+/// The temporary path of an incomplete file.
 fn beside(path: &str) -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -206,7 +206,7 @@ impl ByteSink for XrootdSink {
         })?;
         match asked {
             Ok((kind, digits)) => Ok((!digits.is_empty()).then_some((kind, digits))),
-            // it provides none, or none for open files
+            // it supports no checksums, or none for open files
             Err(error) if error.code().is_some() => Ok(None),
             Err(error) => Err(failed(&self.url, error)),
         }
@@ -226,7 +226,7 @@ impl Drop for XrootdSink {
         let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.take() else { return };
         if self.owner != process() {
-            // it is for the process that writes it
+            // the process that writes the file removes it
             std::mem::forget(file);
             return;
         }
@@ -258,7 +258,7 @@ mod tests {
             .collect()
     }
 
-    /// The numbers of the requests that begin in some bytes: several may come together.
+    /// The numbers of the requests in some bytes, which may have several.
     fn requests(bytes: &[u8]) -> Vec<u16> {
         let (mut found, mut at) = (Vec::new(), 0);
         while let Some(head) = bytes.get(at..at + 24) {
@@ -269,8 +269,8 @@ mod tests {
         found
     }
 
-    /// A port that leads to the server's, and breaks the first connection on which a request of this number was sent, once the
-    /// server has done it; and which one that was.
+    /// A proxy that breaks the first connection with a request of this number after the server has executed it; also
+    /// returns the index of that connection.
     fn forgetful(port: u16, request: u16) -> (u16, Arc<OnceLock<usize>>) {
         let broken = Arc::new(OnceLock::new());
         let first = broken.clone();
@@ -370,7 +370,7 @@ mod tests {
         std::fs::create_dir(server.data[0].join("folder")).unwrap();
         let error = create(&server, "folder", true).unwrap_err();
         assert!(matches!(error, IoError::NotAFile { .. }), "{error}");
-        // another client was quicker
+        // another client was faster
         let late = create(&server, "new", false).unwrap();
         late.write_at(0, b"late").unwrap();
         server.put("new", b"first");

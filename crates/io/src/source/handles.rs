@@ -1,4 +1,4 @@
-//! Handles of the operating system, whose number per process is limited.
+//! Limits the number of open file handles per process.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::IoError;
 
-/// Most handles that idle sources keep; well below the usual limit of 1024 a process.
+/// Maximum number of handles of idle sources; well below the usual limit of 1024 per process.
 const MOST_HANDLES: usize = 256;
 
-/// Sources that hold a handle, the longest-held first.
+/// Sources with an open handle, the oldest first.
 static HELD: Mutex<VecDeque<Weak<Slot>>> = Mutex::new(VecDeque::new());
 
 type Slot = Mutex<Option<Arc<File>>>;
 
-/// A file that is opened again when its handle was given to another.
+/// A file that is opened again if its handle was closed.
 #[derive(Debug)]
 pub(super) struct Handle {
     slot: Arc<Slot>,
@@ -55,7 +55,7 @@ impl Handle {
     /// The open file.
     ///
     /// # Errors
-    /// If it had to be opened again and is gone or replaced.
+    /// If it had to be opened again, and is missing or replaced.
     pub fn get(&self, path: &Path, url: &str) -> Result<Arc<File>, IoError> {
         let mut slot = lock(&self.slot);
         if let Some(file) = &*slot {
@@ -76,7 +76,7 @@ impl Handle {
     }
 }
 
-/// Opens a file; if the process has no handle left, takes one from the source that held its own longest.
+/// Opens a file. If the process has no free handle, closes the oldest one of another source.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     loop {
         match File::open(path) {
@@ -104,14 +104,14 @@ fn hold(slot: &Arc<Slot>) {
     held.retain(|other| other.strong_count() > 0);
     held.push_back(Arc::downgrade(slot));
     while held.len() > most_handles() {
-        // a read that is under way keeps the file open until it ends
+        // a running read keeps the file open until it ends
         if let Some(oldest) = held.pop_front().and_then(|oldest| oldest.upgrade()) {
             lock(&oldest).take();
         }
     }
 }
 
-/// At most half of what the process may have: the other half is the program's own.
+/// At most half of the process limit; the program itself may need the other half.
 fn most_handles() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());

@@ -13,9 +13,9 @@ use super::handles::{self, Handle};
 use super::map;
 use crate::{ByteSource, IoError, SourceCost, SourceInfo, SourceMeta};
 
-/// A file of the local file system. Any number may be open: only so many keep a handle of the system, the others open
-/// their file again when they are read, and insist that it is still the same. Read by positioned reads (which share no file position, so that threads can read at
-/// once) or through a map, whichever the caller asks for.
+/// A local file. Any number may be open, but only a limited number keep a handle of the system. The others open their
+/// file again for reading, and check that it is the same. It is read by positioned reads, which have no shared file
+/// position, so threads can read concurrently, or through a memory map.
 #[derive(Debug)]
 pub struct LocalSource {
     url: String,
@@ -29,18 +29,18 @@ impl LocalSource {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// If there is none, it may not be read, or it is not a regular file.
+    /// If it does not exist, is not readable, or is not a regular file.
     pub fn open(path: &Path) -> Result<Arc<Self>, IoError> {
         Self::open_as(path, path.to_string_lossy().into_owned())
     }
 
-    /// Opens the file at `path`, which errors call by another name.
+    /// Opens the file at `path` with another name for errors.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Errors of [`open`](Self::open).
     pub fn open_as(path: &Path, url: String) -> Result<Arc<Self>, IoError> {
         let open_error = |source| IoError::from_open(&url, source);
-        // Before opening: opening a named pipe would wait for its writer.
+        // Checked before opening: opening a named pipe would wait for its writer.
         check_is_file(&url, &fs::metadata(path).map_err(open_error)?)?;
         let file = handles::open(path).map_err(open_error)?;
         let metadata = file.metadata().map_err(open_error)?;
@@ -106,9 +106,9 @@ fn read_ahead(file: &File, range: &Range<u64>) {
 
     use rustix::fs::{Advice, fadvise};
 
-    // without a length it would be the whole rest of the file
+    // without a length, this would be the rest of the file
     if let Some(length) = NonZeroU64::new(range.end.saturating_sub(range.start)) {
-        // Only a hint: a kernel that ignores it reads the data later.
+        // Only a hint: the kernel may ignore it.
         let _refused = fadvise(file, range.start, Some(length), Advice::WillNeed);
     }
 }
@@ -133,9 +133,9 @@ fn check_is_file(url: &str, metadata: &fs::Metadata) -> Result<(), IoError> {
 
 impl ByteSource for LocalSource {
     fn info(&self) -> SourceInfo<'_> {
-        // A positioned read costs about as much as copying a page of memory from the page cache.
-        // Requests stay small enough for the buffer that they are read into to stay in the second-level cache.
-        // Reads do not wait for one another, so threads that only wait would win nothing over `will_need`.
+        // A positioned read costs about as much as copying from the page cache. Requests are small, so that their
+        // buffer stays in the second-level cache. Reads do not wait for each other, so waiting threads would have no
+        // advantage over `will_need`.
         let cost = SourceCost {
             largest_gap: 4 << 10,
             largest_request: 1 << 20,

@@ -1,4 +1,4 @@
-//! Mapping a file into memory: the only unsafe code of the crate.
+//! Maps files into memory.
 
 #![expect(
     unsafe_code,
@@ -10,24 +10,24 @@ use std::fs::File;
 use bytes::Bytes;
 use memmap2::{Mmap, MmapOptions};
 
-/// Maps the first `size` bytes of `file`; `None` where that cannot be done, or not safely, or the file has become
+/// Maps the first `size` bytes of `file`; `None` if this is not possible or not safe, or if the file has become
 /// shorter.
 pub(crate) fn map(file: &File, size: u64) -> Option<Bytes> {
     let length = usize::try_from(size).ok().filter(|&length| length > 0)?;
     if file.metadata().ok()?.len() < size || !is_local(file) {
         return None;
     }
-    // SAFETY: the map is read-only and private to this process, and its length is within the file at this moment. What
-    // cannot be excluded is that another process writes to the file or cuts it: as with every reader by mapping, bytes
-    // may then change between two reads, and an access beyond a new end raises SIGBUS. Nothing decoded from the map is
-    // trusted without bounds checks, so changed bytes can not lead out of it; users of files that are truncated during
-    // reading must disable mapping.
+    // SAFETY: the map is read-only and private to this process, and its length is within the file at this moment.
+    // Another process may still write to the file or truncate it. Then, as for every reader with a memory map, bytes
+    // may change between two reads, and an access beyond the new end raises SIGBUS. All decoding from the map has
+    // bounds checks, so changed bytes cannot lead outside it. If files may be truncated during reading, mapping must
+    // be disabled.
     let map: Mmap = unsafe { MmapOptions::new().len(length).map(file) }.ok()?;
     Some(Bytes::from_owner(map))
 }
 
-/// Whether the file system is local, where no other machine can truncate a mapped file. Those of a network or of a
-/// program (NFS, FUSE and what stands on it, AFS) may fail in the middle of a map, which kills the process.
+/// Whether the file system is local, so that no other machine can truncate a mapped file. Network file systems and
+/// user-space file systems (NFS, AFS, FUSE) may fail while a file is mapped, which kills the process.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_local(file: &File) -> bool {
     // From statfs(2): tmpfs, ext2 to ext4, XFS, btrfs, overlayfs, F2FS, ZFS, bcachefs
@@ -41,7 +41,7 @@ pub(crate) fn is_local(file: &File) -> bool {
         0x2fc1_2fc1,
         0xca45_1a4e,
     ];
-    // the type has other widths on other machines, but the numbers are these
+    // the type of the field differs between machines, but not the values
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     rustix::fs::fstatfs(file).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::{ByteSource, IoError, SourceCost, SourceInfo, SourceMeta};
 
-/// Bytes in memory. Reads are slices of them, without a copy.
+/// Bytes in memory. Reads return slices without a copy.
 #[derive(Debug)]
 pub struct MemorySource {
     url: String,
@@ -16,7 +16,7 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// A source over `bytes`; `url` is what errors call it.
+    /// A source for `bytes`; `url` is its name in errors.
     #[must_use]
     pub fn new(url: impl Into<String>, bytes: impl Into<Bytes>) -> Arc<Self> {
         let bytes = bytes.into();
@@ -47,7 +47,7 @@ impl MemorySource {
 
 impl ByteSource for MemorySource {
     fn info(&self) -> SourceInfo<'_> {
-        // Slicing costs nothing, so there is nothing to gain by bridging a gap or by cutting a request.
+        // Slicing costs nothing, so merging ranges or splitting requests has no advantage.
         let cost = SourceCost {
             largest_gap: 0,
             largest_request: u64::MAX,

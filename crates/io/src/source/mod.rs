@@ -1,4 +1,4 @@
-//! Where bytes come from.
+//! Byte sources.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -32,27 +32,28 @@ pub(crate) use object::list as list_objects;
 pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 
-/// Something with a size whose bytes can be read by range. Immutable: the bytes do not change while it is open.
+/// A source with a size whose bytes can be read by ranges. The bytes do not change while it is open.
 ///
 /// A layer over another source implements [`info`](Self::info), [`inner`](Self::inner) and
-/// [`read_ranges`](Self::read_ranges), and overrides what it changes: the inner source does the rest.
+/// [`read_ranges`](Self::read_ranges), and overrides other methods if it changes them. The defaults call the inner
+/// source.
 pub trait ByteSource: Send + Sync + Debug {
     /// Known properties of the source. A layer starts from the info of its inner source.
     fn info(&self) -> SourceInfo<'_>;
 
-    /// The source that a layer reads from; none for a source that reads by itself.
+    /// The inner source of a layer; `None` for other sources.
     fn inner(&self) -> Option<&dyn ByteSource>;
 
-    /// Reads all `ranges`, in their order. One call is one vector read.
+    /// Reads all `ranges` in order. One call is one vector read.
     ///
     /// # Errors
-    /// If any of the ranges is not inside the source or cannot be read in full; then nothing is given.
+    /// If any range is not inside the source or cannot be read completely; then nothing is returned.
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError>;
 
-    /// Reads one range into memory of the caller, filling `buffer`.
+    /// Reads one range into `buffer`, filling it.
     ///
     /// # Errors
-    /// As [`read_ranges`](Self::read_ranges); the content of `buffer` is then undefined, though initialized.
+    /// Errors of [`read_ranges`](Self::read_ranges); the content of `buffer` is then unspecified.
     fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
         let range = self.meta().range_at(self.url(), offset, buffer.len())?;
         let bytes = read_one(self, range)?;
@@ -60,14 +61,20 @@ pub trait ByteSource: Send + Sync + Debug {
         Ok(())
     }
 
-    /// A hint that these ranges will be read soon. Does not block, cannot fail, may do nothing.
+    /// A hint that these ranges will be read soon. Does not block, and may do nothing.
     fn will_need(&self, ranges: &[Range<u64>]) {
         if let Some(inner) = self.inner() {
             inner.will_need(ranges);
         }
     }
 
-    /// The bytes of `range` where the source or a layer holds them in memory; nothing is read.
+    /// Reports that the bytes of `range` do not match a checksum or their format. Returns whether reading them again may
+    /// return other bytes, because another copy exists.
+    fn reject(&self, range: &Range<u64>) -> bool {
+        self.inner().is_some_and(|inner| inner.reject(range))
+    }
+
+    /// The bytes of `range` if the source or a layer has them in memory; reads nothing.
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
         self.inner()?.peek(range)
     }
@@ -77,43 +84,43 @@ pub trait ByteSource: Send + Sync + Debug {
         self.inner()?.file()
     }
 
-    /// How many requests a vector read of these ranges is, as its server counts them.
+    /// Number of requests for a vector read of these ranges, as counted by the server.
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
         let inner = self.inner().map(|inner| inner.n_requests(ranges));
         inner.unwrap_or(ranges.len() as u64)
     }
 
-    /// The requests that were sent to the server; none without counters.
+    /// The requests that were sent to the server; `None` without counters.
     fn traffic(&self) -> Option<Traffic> {
         self.inner()?.traffic()
     }
 
-    /// The same source, for reads of another stage; none if purposes are not recorded.
+    /// The same source for reads of another stage; `None` if stages are not recorded.
     fn at_stage(&self, _stage: Stage) -> Option<Arc<dyn ByteSource>> {
         None
     }
 
-    /// The whole source as memory, if available without reading. Cheap to call again.
+    /// The whole source as memory, if this is possible without reading. Cheap to call repeatedly.
     fn map(&self) -> Option<Bytes> {
         self.inner()?.map()
     }
 
-    /// The name of the source, as the user gave it and as errors repeat it.
+    /// The name of the source as given by the user; errors contain it.
     fn url(&self) -> &str {
         self.info().url
     }
 
-    /// Size, time of change and entity tag.
+    /// Size, modification time and entity tag.
     fn meta(&self) -> &SourceMeta {
         self.info().meta
     }
 
-    /// How requests to this source should be cut.
+    /// How requests to this source should be split.
     fn cost(&self) -> SourceCost {
         self.info().cost
     }
 
-    /// Counts reads; none without counters.
+    /// Counters for reads, if any.
     fn meter(&self) -> Option<&Meter> {
         self.info().meter
     }
@@ -122,20 +129,20 @@ pub trait ByteSource: Send + Sync + Debug {
 /// Known properties of a source.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceInfo<'a> {
-    /// The name of the source, as the user gave it and as errors repeat it.
+    /// The name of the source as given by the user; errors contain it.
     pub url: &'a str,
-    /// Size, time of change and entity tag.
+    /// Size, modification time and entity tag.
     pub meta: &'a SourceMeta,
-    /// How requests to this source should be cut.
+    /// How requests to this source should be split.
     pub cost: SourceCost,
-    /// The vector read that the source was opened by; none where opening reads nothing.
+    /// The vector read at opening; `None` if opening reads nothing.
     pub opening: Option<&'a Opening>,
-    /// Counts reads; none without counters.
+    /// Counters for reads, if any.
     pub meter: Option<&'a Meter>,
 }
 
 impl<'a> SourceInfo<'a> {
-    /// Of a source that reads nothing at opening and counts nothing.
+    /// The info of a source that reads nothing at opening and has no counters.
     #[must_use]
     pub fn new(url: &'a str, meta: &'a SourceMeta, cost: SourceCost) -> Self {
         Self {
@@ -148,7 +155,7 @@ impl<'a> SourceInfo<'a> {
     }
 }
 
-/// Reads one range and insists on its length.
+/// Reads one range and checks its length.
 pub(crate) fn read_one<S: ByteSource + ?Sized>(
     source: &S,
     range: Range<u64>,
@@ -179,20 +186,20 @@ pub(crate) fn read_one<S: ByteSource + ?Sized>(
     Ok(bytes)
 }
 
-/// Known properties of a source as a whole, from its opening.
+/// Properties of the whole source, known since its opening.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceMeta {
     /// Size in bytes.
     pub size: u64,
-    /// When it was last changed, where that is known.
+    /// Modification time, if known.
     pub modified: Option<SystemTime>,
-    /// The entity tag, where the storage has one.
+    /// Entity tag, if the storage has one.
     pub etag: Option<String>,
 }
 
 impl SourceMeta {
-    /// Whether a source that was in one state may still be in it, being in this: if both have an entity tag, this
-    /// decides, else the time.
+    /// Whether the source may be unchanged since the `known` state: if both have an entity tag, it decides, otherwise
+    /// the modification time.
     pub fn may_be(&self, known: &Self) -> bool {
         let tag = Option::zip(self.etag.as_ref(), known.etag.as_ref());
         let time = Option::zip(self.modified, known.modified);
@@ -204,10 +211,10 @@ impl SourceMeta {
             }
     }
 
-    /// The length of `range` if it lies inside the source; what every source calls before it allocates.
+    /// Checks that `range` is inside the source, before memory is allocated; returns its length.
     ///
     /// # Errors
-    /// If the range is inverted, ends beyond the source, or is longer than memory can be.
+    /// If the range is inverted, ends beyond the source, or exceeds the address space.
     pub fn check(&self, url: &str, range: &Range<u64>) -> Result<usize, IoError> {
         let offset = range.start;
         let Some(length) = range.end.checked_sub(offset) else {
@@ -235,7 +242,7 @@ impl SourceMeta {
         })
     }
 
-    /// The range of `length` bytes at `offset`, if it lies inside the source.
+    /// The range of `length` bytes at `offset`, if it is inside the source.
     ///
     /// # Errors
     /// If it ends beyond the source.
@@ -256,31 +263,31 @@ impl SourceMeta {
     }
 }
 
-/// So small that it costs nothing, and large enough to save a round trip or request if pages are large.
+/// Small enough to cost nothing, and large enough to save a round trip or request if pages are large.
 const MOST_GAPS: u64 = 4;
 
-/// How requests to a source should be cut: what [`coalesce`](crate::coalesce) and schedulers go by.
+/// How requests to a source should be split, for [`coalesce`](crate::coalesce) and schedulers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceCost {
     /// The largest gap between two ranges, in bytes, that is cheaper to read than to skip.
     pub largest_gap: u64,
-    /// How many bytes of such gaps may be read, in percent of the bytes that are wanted; any number if none. Pages of a few
-    /// hundred bytes lie so close together that otherwise all columns would be read to get one.
+    /// Maximum bytes in such gaps, in percent of the requested bytes; unlimited if `None`. Without a limit, pages of a
+    /// few hundred bytes are so close that reading one column would read all.
     pub most_gaps: Option<u64>,
-    /// The largest request that is useful, in bytes; more than that is better cut.
+    /// Maximum useful size of a request in bytes; larger requests should be split.
     pub largest_request: u64,
-    /// The most bytes that one vector read should hold.
+    /// Maximum number of bytes per vector read.
     pub largest_vector: u64,
-    /// The most ranges that one vector read should hold.
+    /// Maximum number of ranges per vector read.
     pub most_ranges: usize,
-    /// How many vector reads at once are useful, at most.
+    /// Maximum useful number of concurrent vector reads.
     pub concurrency: usize,
     /// Maximum number of bytes to fetch before earlier ones are used.
     pub in_flight: u64,
 }
 
 impl Default for SourceCost {
-    /// Costs of a source about which nothing is known.
+    /// Costs of an unknown source.
     fn default() -> Self {
         Self {
             largest_gap: 64 << 10,

@@ -18,28 +18,28 @@ use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
-/// Size of both ends that are fetched in one round trip at opening: what files are opened with.
+/// Size of each end that is fetched at opening, in one round trip.
 const HEAD: u64 = 64 << 10;
 const TAIL: u64 = 256 << 10;
 
-/// How often an object that is replaced while it is opened is opened again.
+/// Maximum number of attempts to open an object that is being replaced.
 const MOST_TRIES: usize = 3;
 
-/// An object of an object store. It is opened by two concurrent requests for its two ends, whose bytes are held; a
-/// vector read is a request for each range, at the same time. Every request insists on the object that was opened: the
-/// same entity tag and size.
+/// An object in an object store. It is opened by two concurrent requests for its two ends, whose bytes are kept. A
+/// vector read sends one request per range, concurrently. Every request requires the entity tag and size of the opened
+/// object.
 pub struct ObjectSource {
     address: Address,
     options: Options,
     store: PerProcess<Arc<Store>>,
     meta: SourceMeta,
-    /// The two ends, or all of it.
+    /// The bytes of the two ends, or of the whole object.
     held: Vec<Held>,
     opening: Opening,
     traffic: Arc<TrafficCounters>,
 }
 
-/// Options may be secrets.
+/// Options are not printed, because they may be secrets.
 impl fmt::Debug for ObjectSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ObjectSource");
@@ -52,7 +52,7 @@ impl ObjectSource {
     /// Opens an object.
     ///
     /// # Errors
-    /// If the URL is invalid, the object does not exist or may not be read, or no server answers.
+    /// If the URL is invalid, the object does not exist or is not readable, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         let address = Address::parse(url)?;
         if address.is_folder {
@@ -86,7 +86,7 @@ impl ObjectSource {
             .get(|| object::store(&self.address, &self.options))
     }
 
-    /// The bytes of a range that is held.
+    /// The bytes of a range, if they are held.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());
@@ -95,7 +95,7 @@ impl ObjectSource {
         Some(bytes)
     }
 
-    /// One range. A broken body is requested again from its end, as long as there is progress.
+    /// Reads one range. If the body breaks, the rest is requested again, as long as there is progress.
     async fn get(&self, store: &Store, range: Range<u64>) -> Result<Bytes, IoError> {
         let expected = self.meta.check(&self.address.url, &range)?;
         let mut bytes = BytesMut::with_capacity(expected);
@@ -113,7 +113,7 @@ impl ObjectSource {
             };
             let may_pass = matches!(failure, IoError::Remote { .. } | IoError::ShortRead { .. });
             let is_beyond = bytes.len() > expected;
-            // a request that brings nothing, or too slowly, was tried again by the store already
+            // the store has already retried a request that was slow or received nothing
             let came = (bytes.len() - before) as u64;
             let is_vain = came == 0 || store.rate.is_missed(came, start.elapsed());
             if !may_pass || is_beyond || is_vain || store.most_retries == 0 {
@@ -124,7 +124,7 @@ impl ObjectSource {
         }
     }
 
-    /// The missing rest of a range, as far as it arrives.
+    /// Requests the missing rest of a range, and reads as much of it as arrives.
     async fn get_rest(
         &self,
         store: &Store,
@@ -132,7 +132,7 @@ impl ObjectSource {
         bytes: &mut BytesMut,
     ) -> Result<(), IoError> {
         let failed = |error| match object::is_unsatisfiable(&error) {
-            // it is inside of the object that was opened
+            // the range is inside the opened object
             true => IoError::Changed {
                 url: self.address.url.clone(),
             },
@@ -178,7 +178,7 @@ fn of_object(meta: &ObjectMeta) -> SourceMeta {
 /// Known properties of an object, its held bytes, and received bytes including duplicates.
 type Opened = (SourceMeta, Vec<Held>, Vec<Range<u64>>);
 
-/// Opens an object; again if it was replaced between the requests for its ends.
+/// Opens an object; starts again if it is replaced between the requests for its ends.
 async fn opened(
     store: &Store,
     address: &Address,
@@ -196,7 +196,7 @@ async fn opened(
         };
         match found {
             Ok(Some(found)) => return Ok(found),
-            // another object by now
+            // the object was replaced
             Ok(None) | Err(object_store::Error::Precondition { .. }) => {}
             Err(error) => return Err(object::read(address, error)),
         }
@@ -213,7 +213,7 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// Both ends in one round trip; none if they are of different objects.
+    /// Reads both ends in one round trip; `None` if they belong to different objects.
     async fn both(&self) -> object_store::Result<Option<Opened>> {
         let ranges = [GetRange::Suffix(TAIL), GetRange::Bounded(0..HEAD)];
         let [tail, head] = ranges.map(|range| self.end(range, None));
@@ -232,7 +232,7 @@ impl Ends<'_> {
         Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1), read)))
     }
 
-    /// Like [`Self::both`], for a store that cannot send the end of an object of unknown size.
+    /// Like [`Self::both`], for a store that cannot send the end without knowing the size.
     async fn known_first(&self) -> object_store::Result<Option<Opened>> {
         let meta = self.head().await?;
         let size = meta.size;
@@ -252,7 +252,7 @@ impl Ends<'_> {
         Ok(is_same.then_some((meta, held, ranges)))
     }
 
-    /// Its known properties.
+    /// Requests the properties of the object.
     async fn head(&self) -> object_store::Result<SourceMeta> {
         let options = GetOptions {
             head: true,
@@ -288,7 +288,7 @@ impl Ends<'_> {
     }
 }
 
-/// The body of an answer with a known maximum length.
+/// The body of an answer, up to a maximum length.
 async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
     let expected = answer.range.end - answer.range.start;
     let mut bytes = BytesMut::new();
@@ -309,7 +309,7 @@ async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
     })
 }
 
-/// The entries of a directory in a bucket: what begins with its name, up to the next slash.
+/// The entries of a directory in a bucket: keys with its prefix, up to the next slash.
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let address = Address::parse(url)?;
     let options = Options::of(&address, settings)?;
@@ -334,7 +334,7 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
         modified: Some(object.last_modified.into()),
     });
     let entries: Vec<RemoteEntry> = folders.chain(files).collect();
-    // a directory exists as long as it has entries; a bucket exists without entries
+    // a directory exists only if it has entries; a bucket may be empty
     if entries.is_empty() && prefix.is_some() {
         return Err(IoError::NotFound { url: address.url });
     }
@@ -344,13 +344,14 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 impl ByteSource for ObjectSource {
     fn info(&self) -> SourceInfo<'_> {
         let cost = SourceCost {
-            // Pages of a column are 48 kB on average: with such a gap after each, 1.04 times the bytes that are needed
-            // travel. In time, more would pay: a request costs 150 ms / 32, and 85 MB/s × 32 are 13 MB by then.
+            // Pages of a column have 48 kB on average: with such gaps between all of them, 1.04 times the needed bytes
+            // are read. Larger gaps would save time: a request costs 150 ms / 32, in which 32 × 85 MB/s transfer 13 MB.
             largest_gap: 2 << 10,
-            // 150 ms, then 85 MB/s: 34 MB/s a request, of which 8 MiB × 8 fill what is fetched ahead (64 MiB) and are 270 MB/s.
-            // Of 16 MiB, the 4 that fit would be 190 MB/s; of 2 MiB, 32 would be 380 MB/s, at four times the price of requests.
+            // After 150 ms, a request has 85 MB/s. 8 MiB take 250 ms, or 34 MB/s per request; 8 of them fill the
+            // read-ahead (64 MiB) with 270 MB/s. With 16 MiB, only 4 fit: 190 MB/s. With 2 MiB, 32 fit: 380 MB/s, at
+            // four times the price of requests.
             largest_request: 8 << 20,
-            // a read waits for all of its ranges before any is decoded
+            // a vector read waits for all its ranges before any is decoded
             most_ranges: 16,
             concurrency: 8,
             largest_vector: 64 << 20,

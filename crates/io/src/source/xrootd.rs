@@ -1,4 +1,4 @@
-//! Files of XRootD servers.
+//! Files on XRootD servers.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::runtime::{PerSettings, process, wait_for};
 use crate::url::public;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
-/// The clients that all sources of the process share, one for all that have the same settings.
+/// The clients of the process, one per configuration.
 static CLIENTS: PerSettings<Options, Client> = PerSettings::new();
 
 /// The client for these settings.
@@ -44,15 +44,15 @@ fn options(settings: &Settings) -> Result<Options, IoError> {
     })
 }
 
-/// The most bytes of a file that is held when all of it was read at once: files are opened by reading their ends, which are
-/// all of a small one.
+/// Maximum size of a file that is kept in memory when it was read completely: opening reads both ends, which are all of
+/// a small file.
 const SMALL: u64 = 320 << 10;
 
-/// A file of an XRootD server (`root://`, `roots://`). A vector read is one `readv` for each 1024 ranges; ranges of
-/// more than 1 MiB are read by reads of their own, at the same time. A small file takes one request.
+/// A file on an XRootD server (`root://`, `roots://`). A vector read is one `readv` per 1024 ranges. Ranges over 1 MiB
+/// are read separately, at the same time. A small file needs only one request.
 #[derive(Debug)]
 pub struct XrootdSource {
-    /// As people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     url: String,
     target: XrootdUrl,
     settings: Settings,
@@ -60,7 +60,7 @@ pub struct XrootdSource {
     /// The file, and the process that opened it.
     file: Mutex<(u32, Arc<File>)>,
     meta: SourceMeta,
-    /// All of a small file, once it was read.
+    /// The content of a small file, once it was read.
     whole: OnceLock<Bytes>,
 }
 
@@ -68,7 +68,7 @@ impl XrootdSource {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the URL is invalid, the file does not exist or may not be read, or no server answers.
+    /// If the URL is invalid, the file does not exist or is not readable, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
         let file = open(&target, url, settings)?;
@@ -102,7 +102,7 @@ impl XrootdSource {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.0 != process() {
             let again = open(&self.target, &self.url, &self.settings)?;
-            // a redirector may lead to another replica, which has a time of its own
+            // a redirector may lead to another replica, with another modification time
             if again.stat().size != self.meta.size {
                 let url = self.url.clone();
                 return Err(IoError::Changed { url });
@@ -118,7 +118,7 @@ impl Drop for XrootdSource {
         let file = self.file.get_mut();
         let (owner, file) = &*file.unwrap_or_else(PoisonError::into_inner);
         if *owner != process() {
-            // closing it is for the process that has opened it
+            // only the process that opened the file may close it
             std::mem::forget(file.clone());
         }
     }
@@ -165,7 +165,7 @@ fn open(target: &XrootdUrl, url: &str, settings: &Settings) -> Result<Arc<File>,
     Ok(Arc::new(file))
 }
 
-/// An error of the client as one of a source.
+/// Converts an error of the client.
 pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
     let url = public(url);
     match &error {
@@ -189,7 +189,7 @@ pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
 impl ByteSource for XrootdSource {
     fn info(&self) -> SourceInfo<'_> {
         let cost = SourceCost {
-            // as much as the header of an element takes, many times: elements cost next to nothing
+            // a multiple of an element header: elements cost almost nothing
             largest_gap: 512,
             largest_request: 64 << 20,
             most_ranges: 1024,
@@ -279,7 +279,7 @@ mod tests {
             server.put("f", &whole);
             let source = XrootdSource::open(&server.url("f"), &Settings::default()).unwrap();
             let requests = || source.traffic().unwrap().requests;
-            // as files are opened
+            // in the way in which files are opened
             HeldSource::with_ends(source.clone(), 64 << 10, 256 << 10).unwrap();
             let before = requests();
             let ranges = [70_000..80_000, 5..5, 1..2];

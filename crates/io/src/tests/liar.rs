@@ -1,10 +1,11 @@
-//! A server that behaves as a test says: real ones do not fail, stall or redirect on command.
+//! A fake server with a behaviour defined by the test: real ones do not fail, stall or redirect on
+//! command.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What a server does for a request, given its number and its head.
+/// The behaviour for a request, given its index and its head.
 type Does = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
 
 /// A server on its own port.

@@ -1,4 +1,4 @@
-//! Metrics equal what is transferred: bytes counted between client and server, and the time of opening.
+//! Metrics equal the transferred data: bytes counted between client and server, and the time of opening.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::{ByteSource, HeldSource, MeteredSource, Stage, examine};
 /// The delay of each piece of an answer.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// A port that forwards to the server's and delays answers; and the number of bytes received.
+/// A proxy that delays answers and counts received bytes; returns its port and the counter.
 fn counting(server: u16) -> (u16, Arc<AtomicU64>) {
     let count = Arc::new(AtomicU64::new(0));
     let own = count.clone();
@@ -38,13 +38,14 @@ fn settled(count: &AtomicU64) {
 
 /// Opens files of several sizes, reads them, and compares.
 fn agrees(kind: &'static str) {
-    /// Maximum number of bytes besides those of files: heads of answers, and the login.
+    /// Maximum number of bytes besides file contents: heads of answers, and the login.
     const MOST_AROUND: u64 = 1500;
     let Some(mut place) = Place::start(kind) else {
         return;
     };
     let (port, count) = counting(place.server.port);
-    // XRootD's HTTP begins to send all of the first file whose end is requested, which is not wanted here
+    // XRootD's HTTP sends the whole first file whose end is requested, so request the end of another one
+    // first
     place.put("first", &content(1_000_000));
     place.open(port, "first", &[]).unwrap();
     settled(&count);
@@ -108,7 +109,7 @@ fn bytes_and_times_of_azure_are_those_that_travel() {
     agrees("azurite");
 }
 
-/// A cached file must not look fast.
+/// The doctor must not measure data in memory: this would make a file look fast.
 #[test]
 fn the_doctor_measures_nothing_of_what_came_whole() {
     for kind in ["nginx", "minio"] {

@@ -1,5 +1,5 @@
-//! Files that are replaced while they are read: reading fails with one kind of error, or returns the old file to its end,
-//! but never a mixture.
+//! Files that are replaced while they are read. A read fails with one kind of error, or returns the old contents to the
+//! end, but never a mixture.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ const SIZE: usize = 1_000_000;
 /// How a file is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// By the server's own means, or by writing into the file.
+    /// By the server itself, or by writing to the file.
     Written,
     /// By renaming another file.
     Renamed,
@@ -51,7 +51,7 @@ fn is_told(kind: &'static str, replacements: &[(How, usize)]) {
     for (number, (how, size)) in replacements.iter().enumerate() {
         let name = format!("f{number}");
         place.put(&name, &old);
-        // XRootD's HTTP begins answers with ranges that a shorter file does not have, and never ends them
+        // XRootD's HTTP starts answers with ranges beyond the end of a truncated file, and never finishes them
         let hasty = [("request_timeout", "1")];
         let source = place.open(place.server.port, &name, &hasty).unwrap();
         let found = source.read_ranges(&[300_000..300_100]).unwrap();
@@ -89,7 +89,7 @@ fn nginx_tells_replaced_files() {
     is_told("nginx", ALL);
 }
 
-/// It sends neither tag nor time.
+/// XRootD's HTTP sends neither entity tags nor modification times.
 #[test]
 fn xrootds_http_tells_files_of_another_size() {
     let others: Vec<_> = ALL
@@ -107,14 +107,14 @@ fn object_stores_tell_replaced_objects() {
     }
 }
 
-/// It does not report changes of an open file by other means; but truncation is noticed.
+/// XRootD reports no changes of an open file except truncation.
 #[test]
 fn xrootd_tells_files_that_were_cut() {
     is_told("xrootd", &[(How::Written, SIZE / 3)]);
 }
 
-/// An open file stays the old one to its end; a file that is opened again after its connection was lost must still be the
-/// same.
+/// An open file keeps its old contents to the end. A file that is opened again after a lost connection must still be
+/// the same.
 #[test]
 fn xrootd_reads_the_old_file_to_its_end() {
     let (Some(mut place), Some(mut ways)) = (Place::start("xrootd"), Ways::start()) else {

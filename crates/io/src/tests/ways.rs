@@ -1,5 +1,5 @@
-//! Bad connections to servers of every kind: what can be read is correct, and failures are reported in time, with what
-//! was tried.
+//! Bad connections to servers of every kind: successful reads are correct, and failures are reported in time with the
+//! attempts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ impl Trial {
     /// Like `open`, through a proxy that can be disturbed later.
     fn open_well(&mut self, more: More<'static>) -> (u16, Arc<dyn ByteSource>) {
         let way = self.way();
-        // opening once teaches the client what the server does not support
+        // opening once teaches the client the limits of the server
         self.open(way, more);
         self.ways.heal(way);
         (way, self.open(way, more))
@@ -117,7 +117,8 @@ impl Trial {
             let read = scope.spawn(|| check_reads(&*source, &self.content));
             std::thread::sleep(Duration::from_millis(200));
             self.ways.poison(way, "reset_peer", &[("timeout", 0)]);
-            // until one was reset, which shows when more of its answer arrives; object stores report it only at the end
+            // until a connection was reset; the client notices at the next bytes, and object stores report it only at
+            // the end
             let start = std::time::Instant::now();
             while n_retries() == 0 && !read.is_finished() && start.elapsed().as_millis() < 700 {
                 std::thread::sleep(Duration::from_millis(2));
@@ -142,7 +143,7 @@ impl Trial {
         check_reads(&*source, &self.content).unwrap();
     }
 
-    /// A server that was reachable accepts no connections, and is back a moment later, like one that is restarted.
+    /// A server that was reachable accepts no connections, and returns a moment later, as after a restart.
     fn away(&mut self) {
         let (way, source) = self.open_well(&[]);
         self.ways.close(way);
@@ -219,8 +220,8 @@ fn azure_over_bad_ways() {
     goes_bad_ways("azurite", FEW);
 }
 
-/// A file appears completely or not at all, wherever the connection breaks while it is written; an existing file stays
-/// until then.
+/// A file appears completely or not at all, wherever the connection breaks while it is written. An existing file is
+/// kept until then.
 #[test]
 fn what_is_written_over_bad_ways_appears_whole_or_not_at_all() {
     for kind in ["xrootd", "minio", "azurite"] {
@@ -259,8 +260,8 @@ fn what_is_written_over_bad_ways_appears_whole_or_not_at_all() {
     }
 }
 
-/// A server receives data and does not answer, or stops receiving: that is reported after `request_timeout`, not after a
-/// multiple of it.
+/// A server receives data and does not answer, or stops receiving. This is reported after `request_timeout`, not after
+/// a multiple of it.
 #[test]
 fn uploads_to_a_server_that_falls_silent_end_in_time() {
     const SOON: Duration = Duration::from_secs(8);
@@ -292,8 +293,8 @@ fn uploads_to_a_server_that_falls_silent_end_in_time() {
     }
 }
 
-/// Such a server was asked for the directory until that was given up, and then the file was sent as often. The error did
-/// not mention the first part.
+/// Regression: the client asked such a server for the directory until it gave up, and then tried to send the file
+/// equally often. The error did not mention the first part.
 #[test]
 fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
     let (Some(place), Some(mut ways)) = (Place::start("nginx"), Ways::start()) else {
@@ -307,7 +308,7 @@ fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
     let start = Instant::now();
     let text = with_causes(&sink.commit().unwrap_err());
     drop(sink);
-    // twice per second for the answer and once for the connection, and there is nothing to remove
+    // two attempts for the answer and one for the connection; nothing needs removing
     assert!(
         start.elapsed() < Duration::from_secs(6),
         "{:?}",
@@ -316,7 +317,7 @@ fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
     assert!(text.contains("HEAD") && !text.contains("PUT"), "{text}");
 }
 
-/// A connection so slow that sending takes many times `request_timeout` does not count as silent.
+/// A connection that is so slow that sending takes many times `request_timeout` does not count as silent.
 #[test]
 fn uploads_by_slow_ways_are_not_given_up() {
     for (kind, name) in [("nginx", "dav/new"), ("minio", "new")] {
@@ -335,7 +336,7 @@ fn uploads_by_slow_ways_are_not_given_up() {
     }
 }
 
-/// Leftovers on a server that is no longer reachable are named.
+/// Data that may remain on an unreachable server are named.
 #[test]
 fn what_may_stay_on_a_server_that_went_away_is_told() {
     let (Some(place), Some(mut ways)) = (Place::start("xrootd"), Ways::start()) else {
@@ -354,7 +355,7 @@ fn what_may_stay_on_a_server_that_went_away_is_told() {
     assert!(text.contains(&left), "{left}: {text}");
 }
 
-/// The error said that it was unknown whether the object exists.
+/// Regression: the error claimed that it was unknown whether the object exists.
 #[test]
 fn an_object_that_nobody_was_sent_is_not_there() {
     let (Some(place), Some(mut ways)) = (Place::start("minio"), Ways::start()) else {

@@ -35,7 +35,7 @@ impl Job<'_> {
         PageKey {
             reader: Arc::as_ptr(&part.reader) as usize,
             column: self.column,
-            address: self.piece.page.locator.address,
+            address: self.piece.page.body.address,
             n_elements: self.piece.page.n_elements,
             target: self.target,
         }
@@ -115,7 +115,7 @@ impl<'a> Worker<'a> {
         let place = (job.column, job.cluster);
         let body = check_page(reader, record, place, &job.piece.page, stored)?;
         let n = job.piece.page.n_elements as usize;
-        let (cluster, at) = (job.cluster, job.piece.page.locator.address);
+        let (cluster, at) = (job.cluster, job.piece.page.body.address);
         let failed = |source: PageError| page_error(reader, record, cluster, at, source);
         add(
             &self.stats.bytes_decompressed,
@@ -187,7 +187,7 @@ pub(crate) fn check_page<'b>(
         if expected != found {
             return Err(RNTupleError::PageChecksum {
                 url: reader.url().into(),
-                at: page.locator.address,
+                at: page.body.address,
                 field: reader.label(record.field_id),
                 column,
                 cluster,

@@ -75,8 +75,8 @@ impl Context<'_> {
         structure: &'static str,
     ) -> Result<Vec<Bytes>, RNTupleError> {
         for link in links {
-            let at = link.locator.address;
-            if self.store.check(&link.locator.stored()) == Err(NotStored::Elsewhere) {
+            let at = link.stored.address;
+            if self.store.check(&link.stored) == Err(NotStored::Elsewhere) {
                 let error = SpecError::Unsupported {
                     what: "locator",
                     offset: 0,
@@ -85,7 +85,7 @@ impl Context<'_> {
                 return Err(self.malformed(structure, at, error));
             }
         }
-        let stored = links.iter().map(|link| link.locator.stored());
+        let stored = links.iter().map(|link| link.stored);
         self.read(&stored.collect::<Vec<_>>())
     }
 
@@ -96,15 +96,15 @@ impl Context<'_> {
         link: &EnvelopeLink,
         structure: &str,
     ) -> Result<Bytes, RNTupleError> {
-        let most = LARGEST_ENVELOPE.min(link.locator.size.saturating_mul(LARGEST_RATIO));
-        if link.length > most || link.locator.size > link.length {
+        let most = LARGEST_ENVELOPE.min(link.stored.size.saturating_mul(LARGEST_RATIO));
+        if link.length > most || link.stored.size > link.length {
             return Err(self.inconsistent(
                 &format!("size of the {structure}"),
                 "stored size ≤ length ≤ 4 GiB, and length ≤ 32768 × stored size",
-                format!("{} stored as {}", link.length, link.locator.size),
+                format!("{} stored as {}", link.length, link.stored.size),
             ));
         }
-        if link.locator.size == link.length {
+        if link.stored.size == link.length {
             return Ok(stored);
         }
         let length = usize::try_from(link.length).unwrap_or(usize::MAX);
@@ -114,7 +114,7 @@ impl Context<'_> {
             url: self.url().into(),
             ntuple: self.path.into(),
             structure: structure.into(),
-            at: link.locator.address,
+            at: link.stored.address,
             source,
         })?;
         Ok(bytes.into())

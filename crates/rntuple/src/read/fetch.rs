@@ -251,7 +251,9 @@ fn drain<J: Fetched>(
             if last != Some(wanted) {
                 part.reader.note_needed(worker.stats(), wanted.size);
             }
-            worker.decode(job, page)?;
+            if let Err(error) = worker.decode(job, page) {
+                decode_again(part.reader.store(), job, worker, error)?;
+            }
             last = Some(wanted);
         }
         queue.done(n_bytes);
@@ -259,6 +261,23 @@ fn drain<J: Fetched>(
         tick()?;
     }
     Ok(())
+}
+
+/// Decodes bytes that are damaged once more, if there is another copy of them.
+fn decode_again<J: Fetched>(
+    store: &dyn PageStore,
+    job: &mut J,
+    worker: &mut impl Decode<J>,
+    error: RNTupleError,
+) -> Result<(), RNTupleError> {
+    let stored = job.stored();
+    if !store.reject(&stored) {
+        return Err(error);
+    }
+    let answers = store.read(&[stored])?;
+    answers
+        .first()
+        .map_or(Err(error), |bytes| worker.decode(job, bytes))
 }
 
 /// A thread that waits for reads.

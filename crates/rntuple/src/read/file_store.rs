@@ -165,6 +165,13 @@ impl PageStore for FileStore {
         self.source.will_need(&ranges.collect::<Vec<_>>());
     }
 
+    fn reject(&self, stored: &StoredRange) -> bool {
+        // the other keys of a payload in several pieces are only known from its bytes
+        let whole = || 0..self.source.meta().size;
+        self.source
+            .reject(&self.piece(stored).unwrap_or_else(whole))
+    }
+
     fn peek(&self, stored: &StoredRange) -> Option<Bytes> {
         self.source.peek(&self.piece(stored)?)
     }

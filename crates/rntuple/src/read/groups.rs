@@ -84,7 +84,7 @@ fn keep(list: &Arc<Held>, n_bytes: u64) {
 impl Group {
     pub fn new(metadata: &dyn PageStore, link: &EnvelopeLink) -> Self {
         // copied, so that the bytes around it can be freed
-        let stored = metadata.peek(&link.locator.stored());
+        let stored = metadata.peek(&link.stored);
         Self {
             stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
             list: Arc::default(),
@@ -183,10 +183,18 @@ impl Reader {
             let Some(stored) = held.or_else(|| read.next()) else {
                 return Err(RNTupleError::internal("a page list that was not read"));
             };
-            let bytes = context.decompress(stored, link, "page list")?;
-            let list = PageList::parse(&bytes, header_checksum);
-            let list =
-                list.map_err(|error| context.malformed("page list", link.locator.address, error))?;
+            let parse = |stored| {
+                let bytes = context.decompress(stored, link, "page list")?;
+                let list = PageList::parse(&bytes, header_checksum);
+                list.map_err(|error| context.malformed("page list", link.stored.address, error))
+            };
+            let list = match parse(stored) {
+                Err(_) if context.store.reject(&link.stored) => {
+                    let again = context.stored(std::slice::from_ref(link), "page list")?;
+                    parse(again.into_iter().next().unwrap_or_default())?
+                }
+                list => list?,
+            };
             if let Some(group) = self.descriptor().cluster_groups.get(index) {
                 check_group(group, list.clusters(), self.store().info().meta.size)
                     .map_err(|contradiction| self.contradicted(contradiction))?;

@@ -168,7 +168,7 @@ pub(super) fn check_page(
     }
     match record {
         Some(record) if !matches!(record.column_type, ColumnType::Unknown(_)) => {
-            packed_size(record, u64::from(page.n_elements), page.locator.size)
+            packed_size(record, u64::from(page.n_elements), page.body.size)
                 .map(drop)
                 .map_err(PageFault::Elements)
         }

@@ -89,7 +89,7 @@ impl KnownHeader {
 impl Parsed {
     /// Whether this is the header of an ntuple, and its complete schema.
     fn is_of(&self, hash: u64, anchor: &Anchor) -> bool {
-        let sizes = |anchor: &Anchor| (anchor.header.locator.size, anchor.header.length);
+        let sizes = |anchor: &Anchor| (anchor.header.stored.size, anchor.header.length);
         self.hash == hash && sizes(&self.descriptor.anchor) == sizes(anchor)
     }
 }
@@ -135,9 +135,9 @@ pub(super) fn describe(
     let hash = xxh3(header);
     let footer = context.decompress(footer.clone(), &anchor.footer, "footer")?;
     let footer = Footer::parse(&footer);
-    let footer = footer
-        .map_err(|error| context.malformed("footer", anchor.footer.locator.address, error))?;
-    let at = anchor.header.locator.address;
+    let footer =
+        footer.map_err(|error| context.malformed("footer", anchor.footer.stored.address, error))?;
+    let at = anchor.header.stored.address;
     let like = |known: Arc<Parsed>| -> Result<Option<(Descriptor, KnownHeader)>, RNTupleError> {
         let descriptor = Descriptor::like(&known.descriptor, anchor, &footer);
         let descriptor = descriptor.map_err(|error| context.malformed("schema", at, error))?;

@@ -227,7 +227,7 @@ pub(crate) fn check_pages(
                 reader.unsupported(&field, &reason)
             }
             (PageFault::Elements(error), Some(record)) => {
-                page_error(reader, record, cluster, page.locator.address, error)
+                page_error(reader, record, cluster, page.body.address, error)
             }
             (PageFault::Elements(error), None) => RNTupleError::internal(error.to_string()),
             (PageFault::Range(contradiction), _) => {

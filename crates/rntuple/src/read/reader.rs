@@ -310,12 +310,12 @@ impl Reader {
     /// Opens an attribute set.
     pub fn attribute_set(&self, link: &LinkedAttributeSet) -> Result<Reader, RNTupleError> {
         let context = self.context(self.store());
-        let locator = EnvelopeLink {
+        let anchor = EnvelopeLink {
             length: u64::from(link.anchor_length),
-            locator: link.anchor,
+            stored: link.anchor,
         };
         let bytes = context
-            .envelopes(&[locator], "attribute set's anchor")?
+            .envelopes(&[anchor], "attribute set's anchor")?
             .pop()
             .unwrap_or_default();
         let context = Context {

@@ -236,7 +236,7 @@ impl<'a> Rounds<'a> {
         };
         let page = piece.page;
         let is_raw = is_plain(record.column_type, Target::Leaf(dtype))
-            && record.packed_bytes(u64::from(page.n_elements)) == Some(page.locator.size);
+            && record.packed_bytes(u64::from(page.n_elements)) == Some(page.body.size);
         if !part.reader.options().memory_map || !is_raw {
             return Ok(None);
         }

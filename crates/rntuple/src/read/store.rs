@@ -63,6 +63,12 @@ pub trait PageStore: Send + Sync + Debug {
     /// A hint that these will be read soon. It does not block, cannot fail, and may do nothing.
     fn will_need(&self, _stored: &[StoredRange]) {}
 
+    /// Tells the store that these bytes contradict a checksum or their format. Returns whether reading them again may
+    /// give other bytes, because there is another copy of them.
+    fn reject(&self, _stored: &StoredRange) -> bool {
+        false
+    }
+
     /// Bytes that the store has in memory; nothing is read.
     fn peek(&self, _stored: &StoredRange) -> Option<Bytes> {
         None

@@ -255,8 +255,8 @@ fn readable_lists(reader: &Reader, report: &mut VerifyReport) -> Vec<(u64, Arc<P
                     group.min_entry,
                     group.min_entry.saturating_add(group.entry_span),
                 ),
-                address: group.page_list.locator.address,
-                n_bytes: group.page_list.locator.size,
+                address: group.page_list.stored.address,
+                n_bytes: group.page_list.stored.size,
                 problem: describe_error(&error),
             }),
         }
@@ -341,7 +341,7 @@ fn describe(reader: &Reader, check: &Check<'_>, problem: String) -> Damage {
         column: check.column,
         cluster: check.cluster,
         entries: check.entries,
-        address: check.page.locator.address,
+        address: check.page.body.address,
         n_bytes: check.page.stored_size(),
         problem,
     }

@@ -69,7 +69,7 @@ impl Display for PageAddress {
 }
 
 /// A range of stored bytes: a page with its checksum, an envelope, or several adjacent pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StoredRange {
     /// Address of the first byte.
     pub address: PageAddress,

@@ -1,8 +1,9 @@
 //! The anchor: payload of a TKey of class `ROOT::RNTuple`, big-endian.
 
 use super::address::PageAddress;
+use super::address::StoredRange;
 use super::cursor::SpecError;
-use super::locator::{EnvelopeLink, Locator};
+use super::locator::EnvelopeLink;
 
 /// Size of the members of a version 2 anchor, which has byte count, class version, members and checksum.
 const MEMBERS: usize = 64;
@@ -86,7 +87,7 @@ impl Anchor {
 fn link(offset: u64, size: u64, length: u64) -> EnvelopeLink {
     EnvelopeLink {
         length,
-        locator: Locator {
+        stored: StoredRange {
             address: PageAddress::File(offset),
             size,
         },
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(bytes.len(), 78);
         let anchor = Anchor::parse(&bytes).unwrap();
         assert_eq!(anchor.version(), "1.0.0.1");
-        let at = anchor.header.locator.address;
+        let at = anchor.header.stored.address;
         assert_eq!((at, anchor.max_key_size), (PageAddress::File(100), 106));
     }
 

@@ -1,10 +1,11 @@
 //! The footer envelope.
 
+use super::address::StoredRange;
 use super::cursor::{Cursor, SpecError};
 use super::description::SchemaDescription;
 use super::envelope::{Envelope, EnvelopeKind};
 use super::header::feature_flags;
-use super::locator::{EnvelopeLink, Locator};
+use super::locator::{self, EnvelopeLink};
 
 /// A group of clusters and its page list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct LinkedAttributeSet {
     pub schema_version_major: u16,
     pub schema_version_minor: u16,
     pub anchor_length: u32,
-    pub anchor: Locator,
+    pub anchor: StoredRange,
     pub name: String,
 }
 
@@ -102,7 +103,7 @@ fn attribute_set(list: &mut Cursor<'_>) -> Result<LinkedAttributeSet, SpecError>
         schema_version_major: c.u16("attribute schema version")?,
         schema_version_minor: c.u16("attribute schema version")?,
         anchor_length: c.u32("attribute set anchor length")?,
-        anchor: Locator::parse(&mut c)?,
+        anchor: locator::parse(&mut c)?,
         name: c.string("attribute set name")?,
     })
 }

@@ -3,69 +3,51 @@
 use super::address::{PageAddress, StoredRange};
 use super::cursor::{Cursor, SpecError};
 
-/// The location of a stored page or envelope.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Locator {
-    /// Address of the first byte.
-    pub address: PageAddress,
-    /// Stored size in bytes, without a page's checksum.
-    pub size: u64,
-}
-
 /// Types of locators with a type: a large range of the file, and an object.
 pub(super) const LARGE: u8 = 1;
 pub(super) const OBJECT: u8 = 2;
 
-impl Locator {
-    /// Parses a locator of any type. An unknown type is skipped by the locator's own size.
-    pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SpecError> {
-        let at = cursor.offset();
-        let head = cursor.i32("locator")?;
-        if let Ok(size) = u64::try_from(head) {
-            let address = PageAddress::File(cursor.u64("locator offset")?);
-            return Ok(Self { address, size });
-        }
-        let head = head.unsigned_abs();
-        let own_size = (head & 0xffff) as usize;
-        let kind = ((head >> 24) & 0x7f) as u8;
-        let payload = own_size
-            .checked_sub(4)
-            .ok_or_else(|| SpecError::Unexpected {
-                what: "locator size",
-                offset: at,
-                expected: "at least 4".into(),
-                found: own_size.to_string(),
-            })?;
-        let n_bytes = payload;
-        let mut payload = Cursor::new(cursor.bytes(payload, "locator payload")?);
-        match (kind, n_bytes) {
-            (LARGE, _) => {
-                let size = payload.u64("large locator size")?;
-                let address = PageAddress::File(payload.u64("large locator offset")?);
-                Ok(Self { address, size })
-            }
-            (OBJECT, 12 | 16) => {
-                let size = match n_bytes {
-                    12 => payload.u32("object locator size")?.into(),
-                    _ => payload.u64("object locator size")?,
-                };
-                let id = payload.u64("object locator number")?;
-                let address = PageAddress::Object { id, offset: 0 };
-                Ok(Self { address, size })
-            }
-            (other, _) => Ok(Self {
-                address: PageAddress::Unknown(other),
-                size: 0,
-            }),
-        }
+/// Parses a locator of any type: where an envelope is stored, or a page without its checksum. An unknown type is skipped by
+/// the locator's own size.
+pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
+    let at = cursor.offset();
+    let head = cursor.i32("locator")?;
+    if let Ok(size) = u64::try_from(head) {
+        let address = PageAddress::File(cursor.u64("locator offset")?);
+        return Ok(StoredRange { address, size });
     }
-
-    /// The stored bytes.
-    pub fn stored(&self) -> StoredRange {
-        StoredRange {
-            address: self.address,
-            size: self.size,
+    let head = head.unsigned_abs();
+    let own_size = (head & 0xffff) as usize;
+    let kind = ((head >> 24) & 0x7f) as u8;
+    let payload = own_size
+        .checked_sub(4)
+        .ok_or_else(|| SpecError::Unexpected {
+            what: "locator size",
+            offset: at,
+            expected: "at least 4".into(),
+            found: own_size.to_string(),
+        })?;
+    let n_bytes = payload;
+    let mut payload = Cursor::new(cursor.bytes(payload, "locator payload")?);
+    match (kind, n_bytes) {
+        (LARGE, _) => {
+            let size = payload.u64("large locator size")?;
+            let address = PageAddress::File(payload.u64("large locator offset")?);
+            Ok(StoredRange { address, size })
         }
+        (OBJECT, 12 | 16) => {
+            let size = match n_bytes {
+                12 => payload.u32("object locator size")?.into(),
+                _ => payload.u64("object locator size")?,
+            };
+            let id = payload.u64("object locator number")?;
+            let address = PageAddress::Object { id, offset: 0 };
+            Ok(StoredRange { address, size })
+        }
+        (other, _) => Ok(StoredRange {
+            address: PageAddress::Unknown(other),
+            size: 0,
+        }),
     }
 }
 
@@ -74,8 +56,8 @@ impl Locator {
 pub struct EnvelopeLink {
     /// Uncompressed length in bytes.
     pub length: u64,
-    /// Location of the envelope.
-    pub locator: Locator,
+    /// The stored bytes.
+    pub stored: StoredRange,
 }
 
 impl EnvelopeLink {
@@ -84,7 +66,7 @@ impl EnvelopeLink {
         let length = cursor.u64("envelope link length")?;
         Ok(Self {
             length,
-            locator: Locator::parse(cursor)?,
+            stored: parse(cursor)?,
         })
     }
 }
@@ -102,10 +84,10 @@ mod tests {
     fn large_locator_has_64_bit_size() {
         let payload = [5_000_000_000u64.to_le_bytes(), 77u64.to_le_bytes()].concat();
         let bytes = non_standard(1, &payload);
-        let locator = Locator::parse(&mut Cursor::new(&bytes)).unwrap();
+        let locator = parse(&mut Cursor::new(&bytes)).unwrap();
         assert_eq!(
             locator,
-            Locator {
+            StoredRange {
                 address: PageAddress::File(77),
                 size: 5_000_000_000
             }
@@ -119,12 +101,12 @@ mod tests {
         bytes.extend(34u64.to_le_bytes());
         let mut cursor = Cursor::new(&bytes);
         assert_eq!(
-            Locator::parse(&mut cursor).unwrap().address,
+            parse(&mut cursor).unwrap().address,
             PageAddress::Unknown(0x42)
         );
         assert_eq!(
-            Locator::parse(&mut cursor).unwrap(),
-            Locator {
+            parse(&mut cursor).unwrap(),
+            StoredRange {
                 address: PageAddress::File(34),
                 size: 12
             }
@@ -139,9 +121,9 @@ mod tests {
             ([0xec, 0xff, 0xff, 0xfd], &9u64.to_le_bytes()),
         ] {
             let bytes = [&head[..], size, &number].concat();
-            let locator = Locator::parse(&mut Cursor::new(&bytes)).unwrap();
+            let locator = parse(&mut Cursor::new(&bytes)).unwrap();
             let address = PageAddress::Object { id: 7, offset: 0 };
-            assert_eq!(locator, Locator { address, size: 9 });
+            assert_eq!(locator, StoredRange { address, size: 9 });
         }
     }
 }

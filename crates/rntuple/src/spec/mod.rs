@@ -24,6 +24,6 @@ pub use description::{
 pub use envelope::{Envelope, EnvelopeKind};
 pub use footer::{ClusterGroup, Footer, LinkedAttributeSet};
 pub use header::{Header, NESTED_DEFERRED_COLUMNS, feature_flags};
-pub use locator::{EnvelopeLink, Locator};
+pub use locator::EnvelopeLink;
 pub use page_list::{ClusterSummary, ColumnPages, Page, PageList, PagesOfColumn};
 pub use write::{WrittenCluster, WrittenColumn};

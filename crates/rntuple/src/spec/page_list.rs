@@ -3,7 +3,7 @@
 use super::address::StoredRange;
 use super::cursor::{Cursor, SpecError};
 use super::envelope::{Envelope, EnvelopeKind};
-use super::locator::Locator;
+use super::locator;
 
 /// A page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,22 +12,22 @@ pub struct Page {
     pub n_elements: u32,
     /// Whether 8 bytes of XXH3 follow the page.
     pub has_checksum: bool,
-    /// Location of the page.
-    pub locator: Locator,
+    /// The stored bytes without the checksum.
+    pub body: StoredRange,
 }
 
 impl Page {
     /// The stored bytes with the checksum.
     pub fn stored(&self) -> StoredRange {
         StoredRange {
-            address: self.locator.address,
+            address: self.body.address,
             size: self.stored_size(),
         }
     }
 
     /// Stored size with the checksum.
     pub fn stored_size(&self) -> u64 {
-        self.locator
+        self.body
             .size
             .saturating_add(if self.has_checksum { 8 } else { 0 })
     }
@@ -254,20 +254,20 @@ fn column_pages(list: &mut Cursor<'_>, pages: &mut Vec<Page>) -> Result<ColumnPa
     let first_page = u32::try_from(pages.len()).map_err(|_| too_many(pages.len() as u64))?;
     for _ in 0..n {
         let count = c.i32("page's number of elements")?;
-        let locator = Locator::parse(&mut c)?;
-        let end = locator.address.offset().checked_add(locator.size);
+        let body = locator::parse(&mut c)?;
+        let end = body.address.offset().checked_add(body.size);
         if end.is_none() {
             return Err(SpecError::Unexpected {
                 what: "page locator",
                 offset: c.offset(),
                 expected: "a range below 2^64".into(),
-                found: format!("{} bytes at {}", locator.size, locator.address),
+                found: format!("{} bytes at {}", body.size, body.address),
             });
         }
         pages.push(Page {
             n_elements: count.unsigned_abs(),
             has_checksum: count < 0,
-            locator,
+            body,
         });
     }
     let element_offset = c.i64("element offset")?;
@@ -296,7 +296,7 @@ mod tests {
         Page {
             n_elements: 1,
             has_checksum: false,
-            locator: Locator {
+            body: StoredRange {
                 address: PageAddress::File(offset),
                 size: 8,
             },

@@ -1,11 +1,11 @@
 //! Encodes the structures that the other modules parse.
 
-use super::address::PageAddress;
+use super::address::{PageAddress, StoredRange};
 use super::anchor::Anchor;
 use super::description::{ColumnRecord, FieldRecord, Role, SchemaDescription};
 use super::envelope::EnvelopeKind;
 use super::footer::{ClusterGroup, LinkedAttributeSet};
-use super::locator::{EnvelopeLink, LARGE, Locator, OBJECT};
+use super::locator::{EnvelopeLink, LARGE, OBJECT};
 use super::out::Out;
 use super::page_list::{ClusterSummary, Page};
 
@@ -28,21 +28,21 @@ pub struct WrittenCluster {
 }
 
 impl Out {
-    fn locator(&mut self, locator: &Locator) {
+    fn locator(&mut self, stored: &StoredRange) {
         // a locator with a type begins with the type and its own size, negated
         let typed = |kind: u8, own_size: i32| (-(i32::from(kind) << 24 | own_size)).cast_unsigned();
-        match (locator.address, u32::try_from(locator.size)) {
+        match (stored.address, u32::try_from(stored.size)) {
             (PageAddress::File(offset), Ok(size)) if size.cast_signed() >= 0 => {
                 self.u32(size).u64(offset)
             }
             (PageAddress::File(offset), _) => {
-                self.u32(typed(LARGE, 20)).u64(locator.size).u64(offset)
+                self.u32(typed(LARGE, 20)).u64(stored.size).u64(offset)
             }
             (PageAddress::Object { id, .. }, Ok(size)) => {
                 self.u32(typed(OBJECT, 16)).u32(size).u64(id)
             }
             (PageAddress::Object { id, .. }, Err(_)) => {
-                self.u32(typed(OBJECT, 20)).u64(locator.size).u64(id)
+                self.u32(typed(OBJECT, 20)).u64(stored.size).u64(id)
             }
             (PageAddress::Unknown(kind), _) => self.u32(typed(kind, 4)),
         };
@@ -50,7 +50,7 @@ impl Out {
 
     fn link(&mut self, link: &EnvelopeLink) {
         self.u64(link.length);
-        self.locator(&link.locator);
+        self.locator(&link.stored);
     }
 
     fn field(&mut self, field: &FieldRecord) {
@@ -164,7 +164,7 @@ fn column_pages(out: &mut Out, column: &WrittenColumn) {
         for page in &column.pages {
             let n = i32::try_from(page.n_elements).unwrap_or(i32::MAX);
             out.u32(if page.has_checksum { -n } else { n }.cast_unsigned());
-            out.locator(&page.locator);
+            out.locator(&page.body);
         }
         match column.element_offset {
             Some(offset) => out.u64(offset).u32(column.compression),
@@ -214,8 +214,8 @@ pub fn anchor(anchor: &Anchor) -> Vec<u8> {
     for version in anchor.version {
         body.extend(version.to_be_bytes());
     }
-    for EnvelopeLink { length, locator } in [anchor.header, anchor.footer] {
-        for number in [locator.address.offset(), locator.size, length] {
+    for EnvelopeLink { length, stored } in [anchor.header, anchor.footer] {
+        for number in [stored.address.offset(), stored.size, length] {
             body.extend(number.to_be_bytes());
         }
     }
@@ -290,8 +290,8 @@ mod tests {
         }
     }
 
-    fn locator(size: u64) -> Locator {
-        Locator {
+    fn stored(size: u64) -> StoredRange {
+        StoredRange {
             address: PageAddress::File(1 << 35),
             size,
         }
@@ -313,14 +313,14 @@ mod tests {
             n_clusters: 2,
             page_list: EnvelopeLink {
                 length: 99,
-                locator: locator(77),
+                stored: stored(77),
             },
         }];
         let sets = [LinkedAttributeSet {
             schema_version_major: 1,
             schema_version_minor: 0,
             anchor_length: 78,
-            anchor: locator(78),
+            anchor: stored(78),
             name: "provenance".into(),
         }];
         let read = Footer::parse(&footer(1, checksum, &schema(), &groups, Some(&sets))).unwrap();
@@ -338,10 +338,10 @@ mod tests {
         let page = |n_elements, size| Page {
             n_elements,
             has_checksum: size % 2 == 0,
-            locator: locator(size),
+            body: stored(size),
         };
         let object = |size| Page {
-            locator: Locator {
+            body: StoredRange {
                 address: PageAddress::Object { id: 5, offset: 0 },
                 size,
             },
@@ -373,7 +373,7 @@ mod tests {
     fn anchors_are_read_as_written() {
         let link = |first| EnvelopeLink {
             length: first + 2,
-            locator: Locator {
+            stored: StoredRange {
                 address: PageAddress::File(first),
                 size: first + 1,
             },

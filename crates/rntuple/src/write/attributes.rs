@@ -12,7 +12,7 @@ use super::options::WriteOptions;
 use super::sink::PageSink;
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::{LinkedAttributeSet, Locator, write as spec};
+use crate::spec::{LinkedAttributeSet, StoredRange, write as spec};
 
 /// Writes an attribute set, like ROOT's `RNTupleAttrSetWriter`.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl AttributeSetWriter {
         sink: &mut dyn PageSink,
     ) -> Result<LinkedAttributeSet, RNTupleError> {
         let anchor = spec::anchor(&self.ntuple.close(sink)?);
-        let locator = Locator {
+        let stored = StoredRange {
             address: sink.append_payload(&anchor, self.ntuple.options())?,
             size: anchor.len() as u64,
         };
@@ -153,7 +153,7 @@ impl AttributeSetWriter {
             schema_version_major: 1,
             schema_version_minor: 0,
             anchor_length: u32::try_from(anchor.len()).unwrap_or(u32::MAX),
-            anchor: locator,
+            anchor: stored,
             name: self.ntuple.name().to_owned(),
         })
     }

@@ -9,7 +9,7 @@ use super::numbers::in_range;
 use super::waiting::{Blocks, Waiting};
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::{ColumnRecord, ColumnType, Locator, Page, PageAddress};
+use crate::spec::{ColumnRecord, ColumnType, Page, PageAddress, StoredRange};
 
 /// A page in its stored form.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl SealedPage {
         Page {
             n_elements: self.n_elements,
             has_checksum,
-            locator: Locator {
+            body: StoredRange {
                 address,
                 size: (self.bytes.len() as u64).saturating_sub(checksum),
             },

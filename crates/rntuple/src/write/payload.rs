@@ -9,7 +9,7 @@ use super::filling::{FilledCluster, FilledColumn};
 use super::options::WriteOptions;
 use super::sink::PageSink;
 use crate::RNTupleError;
-use crate::spec::{EnvelopeLink, Locator, PageAddress, WrittenColumn};
+use crate::spec::{EnvelopeLink, PageAddress, StoredRange, WrittenColumn};
 
 /// Writes envelopes with reusable memory.
 #[derive(Debug, Default)]
@@ -37,13 +37,13 @@ impl Envelopes {
         } else {
             envelope
         };
-        let locator = Locator {
+        let stored = StoredRange {
             address: sink.append_payload(stored, options)?,
             size: stored.len() as u64,
         };
         Ok(EnvelopeLink {
             length: envelope.len() as u64,
-            locator,
+            stored,
         })
     }
 }

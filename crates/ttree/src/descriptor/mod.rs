@@ -9,7 +9,7 @@ use std::sync::Arc;
 use femtobarn_rntuple::schema::{Descriptor, Field, FieldId, Schema, SkippedField};
 use femtobarn_rntuple::spec::{
     Anchor, ClusterGroup, ColumnFlags, ColumnRecord, ColumnType, EnvelopeLink, FieldFlags,
-    FieldRecord, Locator, Role,
+    FieldRecord, Role, StoredRange,
 };
 
 use crate::interp::{Content, Meaning, Record, Shape, meaning};
@@ -85,7 +85,7 @@ pub(crate) fn descriptor(schema: Arc<Schema>, filling: &Filling) -> Descriptor {
         n_clusters: u32::try_from(n_clusters).unwrap_or(u32::MAX),
         page_list: EnvelopeLink {
             length: 0,
-            locator: Locator::default(),
+            stored: StoredRange::default(),
         },
     };
     Descriptor {

@@ -1,6 +1,6 @@
 //! Lists baskets as pages; a basket belongs to the cluster in which it begins.
 
-use femtobarn_rntuple::spec::{ClusterSummary, Locator, Page, PageAddress, PageList};
+use femtobarn_rntuple::spec::{ClusterSummary, Page, PageAddress, PageList, StoredRange};
 
 use super::tree::TreeStorage;
 use crate::descriptor::{Data, Described, Owner};
@@ -76,7 +76,7 @@ fn page(branch: &Contents, basket: &Basket, data: Option<&Data>, size: u64) -> O
     Some(Page {
         n_elements: u32::try_from(n_elements).unwrap_or(u32::MAX),
         has_checksum: false,
-        locator: Locator {
+        body: StoredRange {
             address: PageAddress::File(offset),
             size: n_bytes,
         },

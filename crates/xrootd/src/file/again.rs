@@ -21,7 +21,7 @@ const SMALLEST: u64 = 16 << 10;
 pub(super) type Part = Vec<(usize, Range<u64>)>;
 
 /// Failures since the last progress.
-pub(super) struct Trouble {
+pub(super) struct Failures {
     tried: Tried,
     /// Consecutive failures without progress of this file.
     failures: usize,
@@ -33,8 +33,8 @@ pub(super) struct Trouble {
 
 impl File {
     /// No failures yet.
-    pub(super) fn no_trouble(&self) -> Trouble {
-        Trouble {
+    pub(super) fn no_failures(&self) -> Failures {
+        Failures {
             tried: Tried::default(),
             failures: 0,
             all: 0,
@@ -46,7 +46,7 @@ impl File {
     pub(super) async fn read_parts(
         &self,
         read: &Read,
-        mut trouble: Trouble,
+        mut failed: Failures,
     ) -> Result<Vec<Bytes>, XrootdError> {
         let ranges = read.ranges();
         let mut found: Vec<Vec<Bytes>> = vec![Vec::new(); ranges.len()];
@@ -57,7 +57,7 @@ impl File {
             let ranges = part.iter().map(|(_, range)| range.clone()).collect();
             match self.read_once(&session, &Read::of(ranges)).await {
                 Ok(bytes) => {
-                    trouble = self.no_trouble();
+                    failed = self.no_failures();
                     for ((owner, _), bytes) in part.iter().zip(bytes) {
                         if let Some(place) = found.get_mut(*owner) {
                             place.push(bytes);
@@ -65,8 +65,7 @@ impl File {
                     }
                 }
                 Err(error) => {
-                    self.try_again(&session, &mut trouble, error, "read")
-                        .await?;
+                    self.try_again(&session, &mut failed, error, "read").await?;
                     for part in smaller(part).into_iter().rev() {
                         rest.push_front(part);
                     }
@@ -89,28 +88,28 @@ impl File {
     pub(super) async fn try_again(
         &self,
         session: &Session,
-        trouble: &mut Trouble,
+        failed: &mut Failures,
         error: XrootdError,
         doing: &str,
     ) -> Result<(), XrootdError> {
         let most = self.client.options().most_retries;
         let answered = self.answered.load(Relaxed);
         // a connection that broke after it served other requests does not count as an attempt of this one
-        let is_starved = answered != trouble.answered && error.is_of_the_way();
-        trouble.answered = answered;
-        trouble.failures += usize::from(!is_starved);
-        trouble.all += 1;
-        let is_over = trouble.failures > most || trouble.all > most * 8;
+        let is_starved = answered != failed.answered && error.is_of_the_way();
+        failed.answered = answered;
+        failed.failures += usize::from(!is_starved);
+        failed.all += 1;
+        let is_over = failed.failures > most || failed.all > most * 8;
         if !self.may_try(&error) || is_over {
             let doing = format!("{doing} of {}", self.url.path);
-            return Err(self.client.exhausted(&doing, &trouble.tried, error));
+            return Err(self.client.exhausted(&doing, &failed.tried, error));
         }
-        trouble.tried.add(&session.connection.server, &error);
+        failed.tried.add(&session.connection.server, &error);
         // the first retry needs no delay: the server may just have closed an idle connection
-        if let Some(tries) = trouble.failures.checked_sub(2) {
+        if let Some(tries) = failed.failures.checked_sub(2) {
             tokio::time::sleep(backoff(tries)).await;
         }
-        self.reopen(session.generation, &mut trouble.tried).await?;
+        self.reopen(session.generation, &mut failed.tried).await?;
         // count the retry only now that it will be made
         self.asked_again.fetch_add(1, Relaxed);
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::again::{Part, Trouble, smaller};
+use super::again::{Failures, Part, smaller};
 use super::{File, Session};
 use crate::XrootdError;
 use crate::protocol::{self, FileHandle, Request};
@@ -31,15 +31,15 @@ impl File {
     }
 
     async fn write_piece(&self, at: u64, data: Bytes) -> Result<(), XrootdError> {
-        let (session, mut trouble) = (self.session().await?, self.no_trouble());
+        let (session, mut failed) = (self.session().await?, self.no_failures());
         let whole = at..at.saturating_add(data.len() as u64);
         match self.write_once(&session, at, data.clone()).await {
             Ok(()) => Ok(()),
             Err(error) => {
-                self.try_again(&session, &mut trouble, error, "write")
+                self.try_again(&session, &mut failed, error, "write")
                     .await?;
                 let rest = VecDeque::from(smaller(vec![(0, whole)]));
-                self.write_parts(at, &data, rest, trouble).await
+                self.write_parts(at, &data, rest, failed).await
             }
         }
     }
@@ -50,7 +50,7 @@ impl File {
         at: u64,
         data: &Bytes,
         mut rest: VecDeque<Part>,
-        mut trouble: Trouble,
+        mut failed: Failures,
     ) -> Result<(), XrootdError> {
         let place = |offset: u64| usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX);
         while let Some(part) = rest.pop_front() {
@@ -58,9 +58,9 @@ impl File {
             for (_, range) in part {
                 let bytes = data.slice(place(range.start)..place(range.end).min(data.len()));
                 match self.write_once(&session, range.start, bytes).await {
-                    Ok(()) => trouble = self.no_trouble(),
+                    Ok(()) => failed = self.no_failures(),
                     Err(error) => {
-                        self.try_again(&session, &mut trouble, error, "write")
+                        self.try_again(&session, &mut failed, error, "write")
                             .await?;
                         for part in smaller(vec![(0, range)]).into_iter().rev() {
                             rest.push_front(part);
@@ -97,7 +97,7 @@ impl File {
         doing: &str,
         request: impl Fn(FileHandle) -> Request,
     ) -> Result<(), XrootdError> {
-        let mut trouble = self.no_trouble();
+        let mut failed = self.no_failures();
         loop {
             let session = self.session().await?;
             let (connection, request) = (&session.connection, request(session.handle));
@@ -105,7 +105,7 @@ impl File {
             match connection.demand(&request, Bytes::new(), 0, &full).await {
                 Ok(_) => return Ok(()),
                 Err(error) => {
-                    self.try_again(&session, &mut trouble, error, doing).await?;
+                    self.try_again(&session, &mut failed, error, doing).await?;
                 }
             }
         }

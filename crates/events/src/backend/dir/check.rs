@@ -1,4 +1,4 @@
-//! Checks all pages of a store, and counts its entries.
+//! Checks all pages of a store and counts its entries.
 
 use super::pages::Damage;
 use super::snapshot::Snapshot;
@@ -69,7 +69,7 @@ fn table(
     })
 }
 
-/// The free pages are noted by the transactions that freed them: how many, and their numbers.
+/// Reads the lists of free pages: each transaction recorded the pages that it freed.
 fn free(snapshot: &Snapshot<'_>, used: &mut Used) -> Result<(), Damage> {
     let mut listed = Vec::new();
     let take = |first, n| used.take(first, n);
@@ -92,7 +92,7 @@ fn free(snapshot: &Snapshot<'_>, used: &mut Used) -> Result<(), Damage> {
     listed.into_iter().try_for_each(|page| used.take(page, 1))
 }
 
-/// Differences between found and stored counts.
+/// Compares the found counts with the stored ones.
 fn compare(snapshot: &Snapshot<'_>, found: &mut Counts) -> Vec<String> {
     let noted = snapshot.table(Name::Notes);
     let noted = noted.and_then(|notes| notes.get(COUNTS));

@@ -1,7 +1,7 @@
 //! Rewrites a store without unused pages, and with full leaves.
 //!
-//! The new file is created in a directory of its own, synced, and renamed over the old one, so that a crash leaves one
-//! of them. Nobody else may have the store open meanwhile: LMDB's lock file must fit its file.
+//! The new file is created in a separate directory, synced, and renamed over the old one, so a crash leaves one of
+//! them. No other process may have the store open meanwhile, because LMDB's lock file must match its file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -23,23 +23,23 @@ use crate::EventsError;
 
 /// The directory of the new file.
 pub const FOLDER: &str = "compacting";
-/// A transaction has about as many bytes.
+/// Approximate size of a transaction in bytes.
 const AT_ONCE: usize = 32 << 20;
 
-/// What came of making a store smaller.
+/// The result of compacting a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// The bytes of its file before.
+    /// Size of the file before, in bytes.
     pub before: u64,
-    /// And now.
+    /// Size of the file afterwards, in bytes.
     pub after: u64,
 }
 
-/// Rewrites the store in a directory.
+/// Compacts the store in a directory.
 ///
 /// # Errors
 ///
-/// If it does not exist, if it is open anywhere, if it is damaged, and errors of the system. It is as it was then.
+/// If it does not exist, is open anywhere, or is damaged; errors of the system. Then the store is unchanged.
 pub fn compact(path: &Path) -> Result<Compacted, EventsError> {
     let url = format!("dir:{}", path.display());
     check_there(path)?;
@@ -73,7 +73,7 @@ pub fn compact(path: &Path) -> Result<Compacted, EventsError> {
     put.and_then(|compacted| removed.map(|()| compacted))
 }
 
-/// Fails if a process has LMDB's file open: each has a lock on the lock file.
+/// Fails if a process has LMDB's file open: each process locks the lock file.
 fn check_unused(path: &Path, url: &str) -> Result<(), EventsError> {
     let failed = |error: io::Error| EventsError::engine(url, "compact it", error);
     let mut options = OpenOptions::new();
@@ -90,7 +90,7 @@ fn check_unused(path: &Path, url: &str) -> Result<(), EventsError> {
     }
 }
 
-/// Writes what a store has into a new file, and syncs it.
+/// Writes the contents of a store to a new file, and syncs it.
 fn write(path: &Path, made: &Path, url: &str) -> Result<(), EventsError> {
     let failed = |error: heed::Error| full::failed(url, "compact it", made, error);
     let damaged = |damage: Damage| damage.error(url);
@@ -111,7 +111,7 @@ fn write(path: &Path, made: &Path, url: &str) -> Result<(), EventsError> {
             found: first.clone(),
         });
     }
-    // Synced once, when all is in it: until then the file has no name.
+    // Synced once at the end: until then the file does not have its final name.
     let flags = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
     let new = environment(made, flags, Name::ALL.len()).map_err(failed)?;
     let mut writing = Writing::first(&new).map_err(failed)?;

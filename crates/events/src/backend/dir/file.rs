@@ -1,4 +1,4 @@
-//! The files of a store in a directory: LMDB's, its locks, and how it is opened.
+//! The files of a store in a directory: LMDB's files, locks, and how to open them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,14 +12,14 @@ use rustix::fs::{FlockOperation, flock};
 use crate::EventsError;
 use crate::forked::Process;
 
-/// The version of the layout, as the store notes it.
+/// The current version of the layout, as stored.
 pub const LAYOUT: &str = "2";
 
-/// Where it is noted.
+/// The key of the layout version.
 pub const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
-/// As much as the file may grow to: memory that is mapped, not used.
+/// Maximum size of the file: address space that is mapped, not memory that is used.
 const MAP_SIZE: usize = 1 << 40;
-/// How many threads of all processes may read at once.
+/// Maximum number of concurrent reading threads of all processes.
 const READERS: u32 = 2048;
 
 /// LMDB's file.
@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// A crash of the machine may undo unflushed writes, but leaves a valid file; one of the process undoes nothing.
+    /// A crash of the machine may undo unflushed writes, but leaves a valid file. A crash of the process undoes nothing.
     pub fn flags(self) -> EnvFlags {
         match self {
             Self::Append => EnvFlags::NO_META_SYNC,
@@ -45,7 +45,7 @@ impl Mode {
     }
 }
 
-/// Fails if a directory has no store.
+/// Fails if a directory does not contain a store.
 pub fn check_there(path: &Path) -> Result<(), EventsError> {
     let url = || format!("dir:{}", path.display());
     let data = fs::metadata(path.join(DATA));
@@ -88,7 +88,7 @@ pub fn in_use(url: &str, why: &str) -> EventsError {
     )
 }
 
-/// LMDB's file, to see whether it still has a name.
+/// LMDB's file, to check whether it still has a name.
 pub struct DataFile(File);
 
 impl DataFile {
@@ -113,11 +113,11 @@ impl DataFile {
     }
 }
 
-/// Bytes of LMDB's lock file for all readers: 64 for each, after its header.
+/// Size of LMDB's lock file: 64 bytes per reader after its header.
 const LOCK_FILE: u64 = 64 * READERS as u64 + 4096;
 
-/// Gives the lock file its blocks on the disk. LMDB maps the file, and a block that a full disk cannot give would end the
-/// process with SIGBUS.
+/// Allocates the disk blocks of the lock file. LMDB maps the file; on a full disk, a missing block would end the process
+/// with SIGBUS.
 fn allocate_lock(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
@@ -154,14 +154,14 @@ pub fn environment(
             .map_size(size)
             .max_dbs(u32::try_from(n_tables).unwrap_or(u32::MAX))
             .max_readers(READERS);
-        // SAFETY: the flags of a mode leave the file whole, whatever happens; a store with other flags has no name yet.
+        // SAFETY: with the flags of a mode, the file stays consistent; files with other flags have no final name yet.
         // Only LMDB writes the file, and all processes respect its locks (the layout of the directory is checked).
         let opened = unsafe {
             options.flags(flags);
             options.open(path)
         };
         match opened {
-            // No room in the address space, as under a limit of virtual memory.
+            // There is not enough address space, for example with a limit of virtual memory.
             Err(heed::Error::Io(error))
                 if error.kind() == std::io::ErrorKind::OutOfMemory && size > 1 << 30 =>
             {
@@ -169,8 +169,8 @@ pub fn environment(
             }
             Err(heed::Error::EnvAlreadyOpened) => {
                 let alias = Alias::of(path)?;
-                // SAFETY: as above. The one that is open was opened before a fork, by the parent of this process, which
-                // never uses it (`check_process`): its locks are not ours.
+                // SAFETY: as above. The open environment belongs to the parent process, before a fork. This process never
+                // uses it (`check_process`), and its locks are not ours.
                 return unsafe { options.open(&alias.folder) };
             }
             opened => return opened,
@@ -178,8 +178,8 @@ pub fn environment(
     }
 }
 
-/// Another name of the same files, as heed opens a name once: a forked child has the environment of its parent, which
-/// it must not use; and a removed directory may be created again while the old one is open.
+/// Another name for the same files, because heed opens each name only once. A forked child has the environment of its
+/// parent, which it must not use. Also, a removed directory may be created again while the old one is open.
 struct Alias {
     folder: PathBuf,
 }
@@ -206,7 +206,7 @@ impl Drop for Alias {
     }
 }
 
-/// Says that this process writes to a store: a lock on a file, which ends with the process however that ends.
+/// Marks this process as the writer of a store: a file lock, which ends with the process.
 pub struct WriterLock {
     file: File,
     process: Process,
@@ -214,8 +214,8 @@ pub struct WriterLock {
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // A process that was forked has the file open as well, and would keep the lock; its end does not release the
-        // lock of writing.
+        // A forked process has the file open as well and would keep the lock, so the lock is released explicitly, and
+        // only by the process that took it.
         if self.process.is_this() {
             let _ = flock(&self.file, FlockOperation::Unlock);
         }

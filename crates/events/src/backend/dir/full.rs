@@ -1,4 +1,4 @@
-//! Tells a disk that is full from one that is broken: LMDB reports both as a failed write.
+//! Distinguishes a full disk from a broken one: LMDB reports both as a failed write.
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use crate::EventsError;
 
-/// A disk with less is full: of a write that did not fit, the part that did was written.
+/// A disk with less free space counts as full; the part of a write that fitted was written.
 const LITTLE: u64 = 64 << 10;
 
-/// Error of an operation of the engine in a directory.
+/// The error of an engine operation in a directory.
 pub fn failed(url: &str, doing: &str, folder: &Path, error: heed::Error) -> EventsError {
     match &error {
         heed::Error::Io(why) if is_full(why, folder) => EventsError::Full {
@@ -24,7 +24,7 @@ pub fn failed(url: &str, doing: &str, folder: &Path, error: heed::Error) -> Even
 }
 
 fn is_full(error: &Error, folder: &Path) -> bool {
-    // A write that was cut short is EIO to LMDB, whyever it was.
+    // LMDB reports every incomplete write as EIO.
     let is_cut_short = error.raw_os_error() == Some(Errno::IO.raw_os_error());
     error.kind() == ErrorKind::StorageFull
         || (is_cut_short && free(folder).is_some_and(|free| free < LITTLE))

@@ -1,8 +1,8 @@
-//! `dir:PATH`: a directory, with LMDB.
+//! `dir:PATH`: a store in a directory, with LMDB.
 //!
-//! `docs/design/009-event-store.md` compares engines; LMDB is as fast as fjall in writing and two to ten times as fast
-//! in reading, and lets any number of processes read while one writes. Its file is mapped into memory, so the directory
-//! must be on a local disk.
+//! `docs/design/009-event-store.md` compares engines. LMDB writes as fast as fjall and reads two to ten times as fast,
+//! and any number of processes can read while one writes. Its file is mapped into memory, so the directory must be on a
+//! local disk.
 
 #![expect(
     unsafe_code,
@@ -50,10 +50,10 @@ use together::{Outcome, SMALL, Together};
 use walk::{Alike, Walk};
 use writing::Writing;
 
-/// A store in a directory, for writing or reading.
+/// A store in a directory, opened for writing or reading.
 pub struct DirBackend {
     shared: Arc<Shared>,
-    /// Held while this process may write by this one; none if it is to be read.
+    /// Held while this backend may write; `None` if it was opened for reading.
     writer: Option<WriterLock>,
 }
 
@@ -65,14 +65,14 @@ impl Deref for DirBackend {
     }
 }
 
-/// State of a directory that a process has once, even if it opens the store several times.
+/// The state of a directory; one per process, even if the process opens the store several times.
 pub struct Shared {
     url: String,
     env: Env<WithoutTls>,
-    /// None if it was opened to be read.
+    /// `None` if it was opened for reading.
     tables: Option<Tables>,
     map: Map,
-    /// Whether it notes how many keys it has and compresses, as stores of the second layout do.
+    /// Whether it stores key counts and compresses products, as stores of the second layout do.
     is_second: bool,
     queues: DirQueues,
     together: Together,
@@ -81,7 +81,7 @@ pub struct Shared {
     file: DataFile,
     /// The process that opened it: LMDB's files must not be used after a fork.
     process: Process,
-    /// Whether something was committed that a crash of the machine might undo.
+    /// Whether a crash of the machine may undo committed data.
     is_dirty: AtomicBool,
 }
 
@@ -127,12 +127,12 @@ impl DirBackend {
         snapshot.ok_or_else(|| self.damaged()(Damage::of_metadata()))
     }
 
-    /// The error that a page is damaged.
+    /// The error for a damaged page.
     fn damaged(&self) -> impl Fn(Damage) -> EventsError {
         |damage| damage.error(&self.url)
     }
 
-    /// Does something in a transaction, and commits it.
+    /// Runs a function in a transaction, and commits it.
     fn change<T>(
         &self,
         doing: &'static str,
@@ -152,7 +152,8 @@ impl DirBackend {
         Ok(result)
     }
 
-    /// Writes batches in one transaction; if that fails, each by itself, so that none suffers from another.
+    /// Writes batches in one transaction. If that fails, writes each separately, so that one batch cannot make another
+    /// fail.
     fn write_all(&self, batches: &[&Batch]) -> Vec<Outcome> {
         let put = |writing: &mut Writing<'_>| {
             let each = batches.iter().map(|batch| put::put(writing, batch));
@@ -182,7 +183,7 @@ impl DirBackend {
     }
 }
 
-/// The datasets with data but without a name; none if where a name leads is damaged.
+/// The datasets with data but without a name; `None` if the entry of a name is damaged.
 fn nameless(snapshot: &Snapshot<'_>) -> Result<Option<BTreeSet<Uuid>>, Damage> {
     let mut named = HashSet::new();
     for entry in snapshot.table(Name::DataSets)?.from(&[])? {
@@ -212,7 +213,7 @@ fn nameless(snapshot: &Snapshot<'_>) -> Result<Option<BTreeSet<Uuid>>, Damage> {
     Ok(Some(found))
 }
 
-/// The entries whose keys have a given prefix.
+/// The entries whose keys have a prefix.
 fn below<'a>(tree: Tree<'a>, prefix: &'a [u8]) -> Result<impl Iterator<Item = Found<'a>>, Damage> {
     let is_below = |entry: &Found<'_>| {
         let key = entry.as_ref().map(|(key, _)| key);
@@ -443,7 +444,7 @@ impl Backend for DirBackend {
             let name = key.get(prefix.len()..).and_then(ProductName::from_bytes);
             names.push(name.ok_or_else(|| self.bad_key("products", key))?);
         }
-        // one that has the mark between label and type is of none, though a key may begin so
+        // a name may contain the label's key as a prefix without having this label
         names.retain(|name| label.is_none_or(|label| name.label() == label));
         Ok(names)
     }
@@ -529,7 +530,7 @@ impl Backend for DirBackend {
 
     fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
         let removed = self.change("remove remaining data of deleted datasets", |writing| {
-            // Nobody else writes meanwhile, and nothing was written yet.
+            // Nobody else writes in this transaction, and nothing was written yet.
             let found = self.reading().map(|snapshot| nameless(&snapshot));
             let Ok(Ok(Some(removed))) = &found else {
                 return Ok(found.map(|found| found.map(|_| None)));

@@ -1,4 +1,4 @@
-//! Opens a store in a directory: checks writers and the layout.
+//! Opens a store in a directory: checks for writers, and the layout.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -25,30 +25,30 @@ use super::{DirBackend, Shared};
 use crate::EventsError;
 use crate::forked::Process;
 
-/// Those that are read and written. The first has no counts, and nothing is compressed.
+/// The supported layouts. The first has no counts and no compression.
 const LAYOUTS: [&str; 2] = ["1", LAYOUT];
-/// The stores that this process has open: LMDB's file must be opened once.
+/// The open stores of this process: LMDB's file must be opened only once.
 static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
 
-/// By their files, not by the names of these: a directory may be moved or removed, and another created with its name.
+/// Stores by file, not by name: a directory may be moved or removed, and another created with its name.
 type Stores = HashMap<FileId, Opened>;
 
-/// The device of a file and its number there, which no other has as long as it is open.
+/// The device and inode of a file; unique while the file is open.
 type FileId = (u64, u64);
 
 struct Opened {
     shared: Weak<Shared>,
-    /// Whether LMDB has opened it so that it may be written.
+    /// Whether LMDB has opened it for writing.
     is_writable: bool,
     writer: Weak<DirBackend>,
 }
 
-/// Opens a store in a directory. It may be opened several times by a process, to be written and to be read.
+/// Opens a store in a directory. A process may open it several times, for writing and for reading.
 ///
 /// # Errors
 ///
-/// If it does not exist and is opened for reading, if it is opened for writing while another process writes, if the
-/// directory has other contents, and errors of the system.
+/// If it does not exist and is opened for reading, if another process has it open for writing, or if the directory
+/// has other contents; errors of the system.
 pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     let url = format!("dir:{}", path.display());
     if mode == Mode::Append {
@@ -165,7 +165,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
     })
 }
 
-/// The tables to be written to; of a new store, made.
+/// The tables for writing; created in a new store.
 fn tables(env: &Env<WithoutTls>, is_new: bool) -> Result<Tables, heed::Error> {
     if is_new {
         let mut writing = Writing::first(env)?;
@@ -178,7 +178,7 @@ fn tables(env: &Env<WithoutTls>, is_new: bool) -> Result<Tables, heed::Error> {
     Ok(tables)
 }
 
-/// The version of the layout that a file notes. Checks the data that LMDB reads before it writes.
+/// The layout version of a file. Also checks the data that LMDB reads before it writes.
 fn layout(
     env: &Env<WithoutTls>,
     data: &Path,
@@ -213,8 +213,8 @@ fn file_id(data: &Path) -> Option<FileId> {
     Some((about.dev(), about.ino()))
 }
 
-/// The number of a file and when it was made, which it keeps wherever it is moved on its file system. Not the device
-/// number, which may change at a restart of the machine.
+/// The inode of a file and its creation time, which stay the same when it is moved within its file system. The device
+/// number is not included, because it may change when the machine restarts.
 fn seat(data: &Path) -> Option<String> {
     let about = fs::metadata(data).ok()?;
     let made = about.created().ok();
@@ -223,7 +223,7 @@ fn seat(data: &Path) -> Option<String> {
     Some(format!("{}{made}", about.ino()))
 }
 
-/// A new store is only created in an empty directory.
+/// Checks that a new store is only created in an empty directory.
 fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     let entries = fs::read_dir(path).map_err(|error| not_there(url, error))?;
     let other = entries
@@ -245,7 +245,7 @@ fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     }
 }
 
-/// LMDB trusts the size in its file; a truncated file would be read beyond its end.
+/// LMDB trusts the size in its metadata, and would read a truncated file beyond its end.
 fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
     let failed = |error: std::io::Error| EventsError::engine(url, "read its file", error);
     let file = File::open(data).map_err(failed)?;

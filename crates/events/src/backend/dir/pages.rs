@@ -1,9 +1,9 @@
-//! LMDB's pages, read with bounds: LMDB trusts them, so that a changed byte leads it out of the mapped file, and a
-//! signal ends the process; or it skips existing keys.
+//! Reads LMDB's pages with bounds checks. LMDB itself trusts the pages: a changed byte makes it read outside the mapped
+//! file, which ends the process with a signal, or skip existing keys.
 //!
-//! A page (mdb.c, `MDB_page`, all numbers in the order of this machine): its number (8 bytes), 2 unused, flags (2), the
-//! bounds of its free space (2 + 2), then offsets of nodes (2 each); the nodes fill it from its end. A node: the lower half
-//! of a size (2) and the upper (2), flags (2), the size of the key (2), the key, the value.
+//! Layout of a page (mdb.c, `MDB_page`, native byte order): its number (8 bytes), 2 unused, flags (2), the bounds of its
+//! free space (2 + 2), then offsets of nodes (2 each). The nodes fill the page from its end. Layout of a node: the lower
+//! half of a size (2) and the upper half (2), flags (2), the size of the key (2), the key, the value.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ const BRANCH: u16 = 0x01;
 const LEAF: u16 = 0x02;
 const OVERFLOW: u16 = 0x04;
 
-/// The value is in pages of its own.
+/// The value has separate pages.
 const BIG: u16 = 0x01;
 /// The value is the root of a table.
 const TABLE: u16 = 0x02;
@@ -33,7 +33,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Neither page of metadata is one.
+    /// Damage of both metadata pages.
     pub fn of_metadata() -> Self {
         damage(0, "has no readable metadata")
     }
@@ -52,7 +52,7 @@ impl Damage {
 
 type Sound<T> = Result<T, Damage>;
 
-/// What LMDB notes of a tree (`MDB_db`).
+/// LMDB's record of a tree (`MDB_db`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
     pub flags: u16,
@@ -65,7 +65,7 @@ pub struct Root {
 impl Root {
     pub const LENGTH: usize = 48;
 
-    /// Its page size or fixed size of keys comes first, which is of no use here.
+    /// The first field (a page size or the size of fixed-size keys) is not needed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             flags: u16_at(bytes, 4)?,
@@ -103,7 +103,7 @@ struct Page<'a> {
     number: u64,
     bytes: &'a [u8],
     is_leaf: bool,
-    /// How many nodes it has.
+    /// Number of nodes.
     n: usize,
 }
 
@@ -111,13 +111,13 @@ struct Page<'a> {
 struct Node<'a> {
     key: &'a [u8],
     flags: u16,
-    /// Of a leaf: the size of the value.
+    /// In a leaf: the size of the value.
     size: usize,
-    /// Of a branch: the page below.
+    /// In a branch: the child page.
     child: u64,
-    /// What follows the key.
+    /// The bytes after the key.
     rest: &'a [u8],
-    /// How many bytes it takes.
+    /// Length in bytes.
     length: usize,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Pages<'a> {
         is_within.then_some(start..end.checked_mul(self.page_size)?)
     }
 
-    /// A page of a tree, whose nodes must fill its space exactly.
+    /// Reads a page of a tree. Its nodes must fill its space exactly.
     fn page(&self, number: u64, is_leaf: bool) -> Sound<Page<'a>> {
         let bytes = self.range(number, 1).and_then(|at| self.bytes.get(at));
         let bytes = bytes.ok_or(damage(number, "is outside of the file"))?;
@@ -159,7 +159,7 @@ impl<'a> Pages<'a> {
         }
         let bounds = u16_at(bytes, 12).zip(u16_at(bytes, 14));
         let (lower, upper) = bounds.map_or((0, 0), |(a, b)| (usize::from(a), usize::from(b)));
-        // the bounds of the largest pages do not fit into their numbers
+        // the fields are too small for the bounds of the largest pages
         if lower < HEADER + 2 || lower % 2 != 0 || upper < lower || upper > bytes.len() {
             return Err(damage(number, "has impossible bounds"));
         }
@@ -234,8 +234,8 @@ impl<'a> Page<'a> {
         self.node(at).map(|node| node.key)
     }
 
-    /// The first node with a key that is not smaller; in a branch, whose first key is ignored, the last node with a key
-    /// that is not larger.
+    /// The first node with a key that is not smaller. In a branch, the first key is ignored, and the result is the last
+    /// node with a key that is not larger.
     fn find(&self, key: &[u8]) -> Sound<usize> {
         let (mut low, mut high) = (usize::from(!self.is_leaf), self.n);
         while low < high {
@@ -253,7 +253,7 @@ impl<'a> Page<'a> {
         Ok(if self.is_leaf { low } else { low - 1 })
     }
 
-    /// Fails if the keys are not in their order, or outside of what leads to the page.
+    /// Fails if the keys are not in order, or outside the bounds of the page.
     fn check_order(&self, (low, high): Bounds<'_>, compare: Compare) -> Sound<()> {
         let bad = damage(self.number, "has keys in wrong order");
         let mut before = low;
@@ -275,12 +275,12 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The keys of a page are not below the first, and below the second.
+/// The keys of a page are at least the first bound and below the second.
 type Bounds<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 type Compare = fn(&[u8], &[u8]) -> std::cmp::Ordering;
 
-/// The order of the keys of the list of free pages, which are numbers.
+/// The order of keys in the list of free pages, which are numbers.
 fn as_numbers(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     u64_at(a, 0).cmp(&u64_at(b, 0))
 }
@@ -348,8 +348,8 @@ impl<'a> Tree<'a> {
         Ok(entries)
     }
 
-    /// Reads all of it: calls a function for each entry and for each page, and fails if LMDB has noted other numbers of
-    /// these than there are.
+    /// Reads the whole tree: calls a function for each entry and for each page. Fails if their numbers differ from LMDB's
+    /// record.
     pub fn walk(
         &self,
         is_of_numbers: bool,
@@ -401,19 +401,19 @@ impl<'a> Tree<'a> {
 /// A key and its value.
 pub type Found<'a> = Sound<(&'a [u8], &'a [u8])>;
 
-/// A key, its value, and the pages that the value has for itself.
+/// A key, its value, and the separate pages of the value.
 type Entry<'a> = (&'a [u8], &'a [u8], Option<(u64, u64)>);
 
 /// Entries of a tree in the order of their keys.
 pub struct Entries<'a> {
     tree: Tree<'a>,
     compare: Compare,
-    /// From the root to a leaf: each page and the node in it.
+    /// The path from the root to a leaf: each page and the node in it.
     stack: Vec<(Page<'a>, usize)>,
 }
 
 impl<'a> Entries<'a> {
-    /// Goes down from a page of the level that is next, to a key or to the first.
+    /// Descends from a page to a leaf: to a key, or to the first entry.
     fn descend(&mut self, mut number: u64, key: Option<&[u8]>) -> Sound<()> {
         let depth = usize::from(self.tree.root.depth);
         loop {
@@ -429,7 +429,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// What keys of the page below may be.
+    /// The bounds for the keys of the next page.
     fn bounds(&self) -> Sound<Bounds<'a>> {
         let (mut low, mut high) = (None, None);
         for (page, at) in &self.stack {

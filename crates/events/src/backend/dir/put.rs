@@ -1,20 +1,20 @@
-//! Writing a batch: in the order of keys, appending after all existing keys.
+//! Writes a batch in key order, appending where possible.
 //!
-//! A leaf that overflows is cut in two halves by LMDB, one that overflows by appending is left full. Therefore keys
-//! that are appended in order make full leaves. Products of a dataset or run itself have higher keys than products of
-//! its events; a few of them are taken out and appended after the events again, to avoid half-full leaves.
+//! LMDB splits an overflowing leaf into halves, but leaves it full if the new key is appended. So appending keys in
+//! order makes full leaves. The products of a dataset or run itself have higher keys than the products of its events.
+//! If there are only a few, they are removed and appended again after the events, to avoid half-full leaves.
 
 use super::tables::{Name, children};
 use super::writing::{Entry, Writing};
 use crate::{Batch, Overwrite, ProductId, Written};
 
-/// At most this many products after a batch are taken out and appended again.
+/// Maximum number of products that are removed and appended again.
 const ASIDE: usize = 64;
 
-/// A table that is written to in one transaction.
+/// A table during a transaction.
 struct Appender {
     table: Name,
-    /// The last key; none in an empty table.
+    /// The last key; `None` in an empty table.
     last: Option<Vec<u8>>,
 }
 
@@ -24,7 +24,7 @@ impl Appender {
         Ok(Self { table, last })
     }
 
-    /// Puts a value; returns whether it was stored; with `Keep`, an existing value is kept.
+    /// Stores a value; returns whether it was stored. With `Keep`, an existing value is kept.
     fn put(
         &mut self,
         writing: &mut Writing<'_>,
@@ -59,14 +59,14 @@ fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::E
     let aside = set_aside(writing, batch)?;
     let mut table = Appender::new(Name::Products, writing)?;
     let mut key = Vec::new();
-    // Among products that are placed together, products of one event are adjacent.
+    // Among products that are stored together, products of one event are adjacent.
     for together in groups.chunk_by(|a, b| a.parent == b.parent) {
         let groups = together.iter().enumerate();
         let mut entries: Vec<_> = groups
             .flat_map(|(g, group)| group.entries.iter().map(move |entry| (entry.0, g, entry)))
             .collect();
         if !entries.is_sorted_by_key(|(event, g, _)| (*event, *g)) {
-            entries.sort_by_key(|(event, g, _)| (*event, *g)); // stable: of two of one key the later counts
+            entries.sort_by_key(|(event, g, _)| (*event, *g)); // stable: if two have the same key, the later one counts
         }
         for (event, g, (_, range)) in entries {
             let Some(group) = together.get(g) else {
@@ -91,7 +91,7 @@ fn products(writing: &mut Writing<'_>, batch: &Batch) -> Result<Written, heed::E
     Ok(written)
 }
 
-/// Takes out the products after the first of a batch, if they are few and much comes before them.
+/// Removes and returns the products after the first key of a batch, if they are few and many keys precede them.
 fn set_aside(writing: &mut Writing<'_>, batch: &Batch) -> Result<Vec<Entry>, heed::Error> {
     if batch.len() < ASIDE {
         return Ok(Vec::new());

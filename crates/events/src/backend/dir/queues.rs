@@ -1,4 +1,4 @@
-//! Queues between the processes of one machine: an LMDB of their own, which every process may write to.
+//! Queues between processes on one machine: a separate LMDB file, which every process may write.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
@@ -16,7 +16,7 @@ use crate::{EventsError, Popped, Queues, Uuid};
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// All queues of a store. Their file is made when the first is created.
+/// All queues of a store. The file is created with the first queue.
 pub struct DirQueues {
     folder: PathBuf,
     url: String,
@@ -27,11 +27,12 @@ pub struct DirQueues {
 
 struct Opened {
     env: Env<WithoutTls>,
-    /// The name to the number that the next value gets.
+    /// Maps a name to the number of the next value.
     queues: Database,
-    /// Name, 0, number to value. A name has no 0 in front of its end, as its length comes first.
+    /// Maps name, 0 and number to a value. The name's length comes first, so the separator is
+    /// unambiguous.
     values: Database,
-    /// Name, 0, producer to the milliseconds since 1970 until which it will be believed.
+    /// Maps name, 0 and producer to the end of the lease, in milliseconds since 1970.
     producers: Database,
 }
 
@@ -100,7 +101,7 @@ impl DirQueues {
     }
 
     fn take(&self, queue: &str) -> Result<Popped, EventsError> {
-        // Checked first without the lock of writers.
+        // Checked first without the write lock.
         if !self.has_values(queue)? && self.n_values(queue)?.is_some() {
             return self.ended(queue);
         }
@@ -131,7 +132,7 @@ impl DirQueues {
                 return Ok(Popped::Nothing);
             }
         }
-        // Something may have been pushed just before the last producer left.
+        // Another producer may have pushed just before the last one left.
         Ok(match self.has_values(queue)? {
             true => Popped::Nothing,
             false => Popped::Ended,
@@ -213,7 +214,8 @@ impl Queues for DirQueues {
     }
 
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        // The value gets the number before the first existing one, which belonged to a popped value.
+        // The value gets the number before the first existing value; that number belonged to a popped
+        // value.
         self.change("return a value to a queue", |opened, txn| {
             let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
                 return Ok(false);
@@ -252,7 +254,7 @@ impl Queues for DirQueues {
     }
 }
 
-/// A name, with its length in front, so that no name is the beginning of another's key.
+/// A name after its length, so that no key is a prefix of another.
 fn key(queue: &str) -> Vec<u8> {
     let length = u16::try_from(queue.len()).unwrap_or(u16::MAX);
     [&length.to_be_bytes(), queue.as_bytes()].concat()

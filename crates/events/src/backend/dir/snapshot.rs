@@ -1,7 +1,7 @@
-//! One state of a store's file, to be read by [`pages`](super::pages).
+//! One state of a store's file, read by [`pages`](super::pages).
 //!
-//! A read transaction of LMDB keeps the pages of the state that was the newest when it began, and of all later ones, from
-//! being written over; it reads nothing but the two pages of metadata.
+//! A read transaction of LMDB protects the pages of its state, and of all later states, from being overwritten. Here,
+//! LMDB itself reads only the two metadata pages.
 
 use std::fs::File;
 use std::io;
@@ -13,15 +13,15 @@ use memmap2::{Mmap, MmapOptions};
 use super::pages::{Damage, Pages, Root, Tree, u32_at, u64_at};
 use super::tables::Name;
 
-/// A page of metadata (`MDB_meta`): its header of 16 bytes, magic (4), version (4), address (8), size of the map (8), the
-/// roots of the free pages and of the tables (48 each; the first begins with the size of a page), the number of the last
-/// page (8) and of the transaction (8).
+/// A metadata page (`MDB_meta`): a header of 16 bytes, magic (4), version (4), address (8), size of the map (8), the
+/// roots of the free pages and of the tables (48 each; the first begins with the page size), the number of the last page
+/// (8) and of the transaction (8).
 const META: usize = 152;
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 /// The flags of the tree of free pages: its keys are numbers.
 const NUMBERS: u16 = 0x08;
-/// As much of a file has both pages of metadata.
+/// Number of bytes at the start of a file that include both metadata pages.
 pub const HEAD: usize = 2 << 16;
 const SMALLEST_MAP: usize = 1 << 24;
 
@@ -36,13 +36,13 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The newest of the beginning of a file; none if it is not an LMDB page.
+    /// Parses the newest metadata page from the start of a file; `None` if it is not an LMDB page.
     pub fn newest(head: &[u8]) -> Option<Self> {
         loop {
             let first = Self::copy(head, 0)?;
             let page_size = Self::parse(&first, None)?.page_size;
             let second = Self::copy(head, page_size)?;
-            // one that is being written is read again
+            // a page that is being written is read again
             if (Self::copy(head, 0)?, Self::copy(head, page_size)?) != (first, second) {
                 continue;
             }
@@ -55,10 +55,10 @@ impl Meta {
         }
     }
 
-    /// A copy of what others may be writing.
+    /// Copies bytes that others may be writing.
     fn copy(head: &[u8], at: usize) -> Option<[u8; META]> {
         let page: &[u8; META] = head.get(at..)?.first_chunk()?;
-        // SAFETY: it is a reference to as many bytes; each value of these is one.
+        // SAFETY: a reference to as many bytes; every byte value is valid.
         Some(unsafe { std::ptr::read_volatile(page) })
     }
 
@@ -81,7 +81,7 @@ impl Meta {
         is_sound.then_some(meta)
     }
 
-    /// How many bytes a file with all of its pages has.
+    /// Size of a file with all pages.
     pub fn file_size(&self) -> u64 {
         self.last
             .saturating_add(1)
@@ -89,7 +89,7 @@ impl Meta {
     }
 }
 
-/// The file in memory, which grows.
+/// The mapping of the file, which grows.
 #[derive(Default)]
 pub struct Map {
     newest: Mutex<Option<Mapped>>,
@@ -103,7 +103,7 @@ struct Mapped {
 }
 
 impl Map {
-    /// The newest state, and the file with all of it; none if the file is none of LMDB.
+    /// The newest state, and a mapping of the whole file; `None` if it is not an LMDB file.
     fn newest(&self, file: &File) -> io::Result<Option<(Meta, Mapped)>> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let mapped = match &mut *newest {
@@ -125,7 +125,7 @@ impl Map {
 }
 
 impl Mapped {
-    /// The file as it is, and room to grow.
+    /// Maps the file with room to grow.
     fn new(file: &File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let within = usize::try_from(size).map_err(io::Error::other)?;
@@ -148,7 +148,7 @@ pub struct Snapshot<'e> {
 }
 
 impl<'e> Snapshot<'e> {
-    /// The newest one; none if the file is none of LMDB.
+    /// The newest state; `None` if the file is not an LMDB file.
     pub fn new(
         txn: RoTxn<'e, WithoutTls>,
         file: &File,

@@ -1,4 +1,4 @@
-//! The tables of a store in LMDB, and their keys.
+//! The LMDB tables of a store, and their keys.
 
 use heed::types::Bytes;
 use heed::{Env, RwTxn, WithoutTls};
@@ -8,10 +8,10 @@ use crate::{ItemType, Parent};
 /// The type of all tables: bytes to bytes.
 pub type Database = heed::Database<Bytes, Bytes>;
 
-/// One table, as LMDB writes to it.
+/// A table for writing.
 pub type Table = Database;
 
-/// Which table.
+/// The names of the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Name {
     DataSets,
@@ -35,7 +35,7 @@ impl Name {
     /// Tables whose keys begin with the UUID of a dataset.
     pub const BY_DATASET: [Self; 4] = [Self::Runs, Self::Subruns, Self::Events, Self::Products];
 
-    /// Its name in the file.
+    /// The name in the file.
     pub const fn text(self) -> &'static str {
         match self {
             Self::DataSets => "datasets",
@@ -47,7 +47,7 @@ impl Name {
         }
     }
 
-    /// Its own one of the things that each table has one of, in the order of [`ALL`](Self::ALL).
+    /// The element for this table in an array with the order of [`ALL`](Self::ALL).
     pub fn pick<T>(self, each: [T; Tables::N]) -> T {
         let [datasets, runs, subruns, events, products, notes] = each;
         match self {
@@ -60,18 +60,18 @@ impl Name {
         }
     }
 
-    /// Whether its values have no checksum of their own.
+    /// Whether the values of this table have no checksums.
     pub const fn is_unsealed(self) -> bool {
         matches!(self, Self::DataSets | Self::Notes)
     }
 }
 
-/// All of them.
+/// All tables.
 #[derive(Clone, Copy)]
 pub struct Tables([Table; Self::N]);
 
 impl Tables {
-    /// How many there are.
+    /// Number of tables.
     pub const N: usize = Name::ALL.len();
 
     /// Opens the tables, and creates missing ones.
@@ -93,7 +93,7 @@ impl Tables {
     }
 }
 
-/// The table of a container's children, and what their keys begin with.
+/// The table of a container's children, and the prefix of their keys.
 pub fn children(parent: &Parent) -> (Name, Vec<u8>) {
     let (table, length) = match parent.item_type() {
         ItemType::DataSet => (Name::Runs, 16),
@@ -105,19 +105,19 @@ pub fn children(parent: &Parent) -> (Name, Vec<u8>) {
     (table, key)
 }
 
-/// Bytes as messages show them.
+/// Formats bytes for messages.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Puts the number of an event into the key of one of its products.
+/// Replaces the event number in the key of a product.
 pub fn set_event(key: &mut [u8], event: u64) {
     if let Some(place) = key.get_mut(Parent::LENGTH..Parent::LENGTH + 8) {
         place.copy_from_slice(&event.to_be_bytes());
     }
 }
 
-/// Removes wanted entries whose keys have a prefix; returns their number.
+/// Removes the entries with a prefix that a function selects; returns their number.
 pub fn remove_those(
     table: Table,
     txn: &mut RwTxn<'_>,
@@ -128,7 +128,7 @@ pub fn remove_those(
     let mut n = 0;
     while let Some((key, _)) = keys.next().transpose()? {
         if is_wanted(key) {
-            // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
+            // SAFETY: the key and the value from `next` were dropped: nothing borrows from the database.
             unsafe { keys.del_current()? };
             n += 1;
         }

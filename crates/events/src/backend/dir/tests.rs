@@ -14,8 +14,8 @@ fn it_does_what_backends_promise() {
     });
 }
 
-/// Leaves were split in the middle: an event with a product of 100 bytes took 272 bytes, as keys of a second dataset
-/// preceded those of the first in every second case, and those of a second product were between those of the first.
+/// LMDB split leaves in the middle: an event with a product of 100 bytes took 272 bytes. The keys of a second dataset
+/// preceded those of the first in every second case, and the keys of a second product were between those of the first.
 #[test]
 fn leaves_are_full_when_events_come_in_their_order() {
     const EVENTS: u64 = 2000;
@@ -42,7 +42,7 @@ fn leaves_are_full_when_events_come_in_their_order() {
     }
     let txn = backend.env.read_txn().unwrap();
     let tables = backend.tables.unwrap();
-    // a node has a header of 8 bytes and a pointer of 2, and begins at an even position; a page has a header of 16
+    // a node has a header of 8 bytes and a pointer of 2, and begins at an even position; a page has a header of 16 bytes
     for (table, n, node) in [
         (Name::Events, 2 * EVENTS, 40 + 10),
         (Name::Products, 4 * EVENTS, 43 + 105 + 10),
@@ -111,8 +111,8 @@ fn small_store(folder: &std::path::Path) {
     store.flush().unwrap();
 }
 
-/// Of 250 stores with one changed byte, reading 38 ended the process by a signal, and one lost 207 of 900 events without
-/// an error, also in `verify`.
+/// Regression: of 250 stores with one changed byte, reading 38 ended the process with a signal, and one lost 207 of 900
+/// events without an error, even in `verify`.
 #[test]
 fn a_changed_byte_is_told_and_ends_no_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -190,8 +190,8 @@ fn a_store_without_counts_is_read_and_written() {
     assert_eq!((verified.n_damaged, verified.n_products), (0, 911));
 }
 
-/// Products of the dataset and of runs have higher keys than those of events. If there was one, all pages with later
-/// products of events were left half empty.
+/// Products of the dataset and of runs have higher keys than products of events. A single one left all pages with later
+/// products of events half empty.
 #[test]
 fn products_of_events_fill_their_pages_before_those_of_what_they_are_in() {
     let n_pages = |with_own: bool| {

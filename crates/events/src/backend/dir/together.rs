@@ -1,19 +1,19 @@
-//! Small batches of several threads in one transaction.
+//! Writes small batches of several threads in one transaction.
 //!
-//! A commit waits for the disk, however small it is. A caller that comes while another commits waits, and the first
-//! waiting caller writes all waiting batches: many threads share one wait.
+//! A commit waits for the disk, whatever its size. While one caller commits, the others wait. Then the first of them
+//! writes all waiting batches, so many threads share one disk wait.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::{Batch, EventsError, Written};
 
-/// Larger batches are written by themselves: there the disk, and not the wait for it, is what takes the time.
+/// Larger batches are written separately: most of their time is writing, not waiting.
 pub const SMALL: usize = 64 << 10;
-/// How many are written together, at most.
+/// Maximum number of batches per transaction.
 const MOST: usize = 1000;
 
-/// What came of a batch.
+/// The result of a batch.
 pub type Outcome = Result<Written, EventsError>;
 
 #[derive(Debug, Default)]
@@ -27,12 +27,12 @@ struct State {
     /// Whether a caller is writing.
     is_led: bool,
     next: u64,
-    /// Batches that wait, by their numbers.
+    /// Waiting batches with their numbers.
     waiting: Vec<(u64, Batch)>,
     done: HashMap<u64, Outcome>,
 }
 
-/// Ends writing, also after a panic.
+/// Ends writing, even after a panic.
 struct Leading<'a>(&'a Together);
 
 impl Drop for Leading<'_> {
@@ -48,8 +48,8 @@ impl Together {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a batch, by itself or with others. `write` returns one outcome per batch, in order; if it returns fewer,
-    /// `poisoned` is the outcome of the others.
+    /// Writes a batch, alone or with others. `write` returns one outcome per batch, in order; if it returns fewer, the
+    /// others get `poisoned`.
     pub fn write(
         &self,
         batch: &Batch,
@@ -78,7 +78,7 @@ impl Together {
                 continue;
             }
             if !state.waiting.iter().any(|(number, _)| *number == own) {
-                // The writer has failed without an error.
+                // The writing thread failed without an error.
                 return Err(poisoned());
             }
             state.is_led = true;

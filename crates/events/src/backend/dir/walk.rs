@@ -1,4 +1,4 @@
-//! Loading what lies close together: from key to key, and by a jump only where it is far.
+//! Loads adjacent entries by stepping from key to key, and seeks only over long distances.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::pages::{Damage, Entries, Tree};
 use super::tables::set_event;
 use crate::{ABSENT, Wanted};
 
-/// How many keys are passed over before a jump costs less.
+/// Number of keys to step over before a seek is cheaper.
 const MOST_STEPS: usize = 8;
 
 /// A position in a table, which only moves forward.
@@ -17,7 +17,7 @@ pub struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    /// Before its first key.
+    /// A walk before the first key.
     pub fn new(table: Tree<'t>) -> Self {
         Self {
             table,
@@ -26,14 +26,14 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The value of a key, which follows all keys that were asked for before, or is the last of them.
+    /// The value of a key, which must not be smaller than any earlier requested key.
     pub fn find(&mut self, key: &[u8]) -> Result<Option<&'t [u8]>, Damage> {
         if let Some(keys) = &mut self.keys {
             for _ in 0..MOST_STEPS {
                 match self.here.map(|(here, value)| (here.cmp(key), value)) {
                     Some((Ordering::Equal, value)) => return Ok(Some(value)),
                     Some((Ordering::Less, _)) => self.here = keys.next().transpose()?,
-                    // after the key, or after all
+                    // after the key, or at the end
                     Some((Ordering::Greater, _)) | None => return Ok(None),
                 }
             }
@@ -45,15 +45,15 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Products of the same events of one container, which can be loaded by one walk.
+/// Requests for the same events of one container, which one walk can load.
 pub struct Alike<'a> {
     events: &'a [u64],
-    /// Which of those wanted they are, in the order of their names, and the rest of their keys.
+    /// The indexes of the requests, sorted by name, with the rest of their keys.
     names: Vec<(usize, Vec<u8>)>,
 }
 
 impl<'a> Alike<'a> {
-    /// Puts those together that a walk can load; the others are each for themselves.
+    /// Groups requests that one walk can load; the others stay separate.
     pub fn of(wanted: &[Wanted<'a>]) -> Vec<Self> {
         let mut order: Vec<usize> = (0..wanted.len()).collect();
         order.sort_by_key(|&w| wanted.get(w).map(|wanted| (wanted.parent, wanted.name)));
@@ -82,12 +82,13 @@ impl<'a> Alike<'a> {
         all.into_iter().map(|(_, together)| together).collect()
     }
 
-    /// Whether the keys are asked for in their order: each event once.
+    /// Whether the events are sorted and unique.
     pub fn is_sorted(&self) -> bool {
         self.events.is_sorted_by(|a, b| a < b)
     }
 
-    /// Calls a function for each product: which of those wanted, which event, and its key.
+    /// Calls a function for each product with the index of the request, the index of the event, and
+    /// the key.
     pub fn each<E>(
         &mut self,
         mut load: impl FnMut(usize, usize, &[u8]) -> Result<(), E>,

@@ -1,7 +1,7 @@
-//! A transaction that writes, and that keeps count of what each table has.
+//! A write transaction that counts the keys of each table.
 //!
-//! LMDB's pages have no checksums. So each transaction that writes also stores the number of keys of each table and the sum
-//! of their hashes. `verify` counts again: other numbers show that damage has removed, changed or added keys.
+//! LMDB's pages have no checksums. So each write transaction also stores the number of keys of each table and the sum of
+//! their hashes. `verify` counts again: different numbers show that damage has removed, changed or added keys.
 
 use heed::{Env, MdbError, PutFlags, RwTxn, WithoutTls};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -9,16 +9,16 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::pages::u64_at;
 use super::tables::{Name, Tables};
 
-/// Where the counts are noted; they do not count themselves.
+/// The key of the counts, which is not counted itself.
 pub const COUNTS: &[u8] = b"femtobarn event store counts";
 
 /// A key and its value.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-/// Values of more bytes have pages of their own.
+/// Larger values have separate pages.
 const LARGE: usize = 2000;
 
-/// How many keys a table has, and the sum of their hashes.
+/// The number of keys of a table, and the sum of their hashes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Count {
     pub n: u64,
@@ -26,7 +26,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// The hash of a key, and of its value where that has no checksum of its own.
+    /// The hash of a key, including its value if the value has no checksum.
     fn hash(table: Name, key: &[u8], value: &[u8]) -> u64 {
         match table.is_unsealed() {
             true => xxh3_64_with_seed(value, xxh3_64(key)),
@@ -45,11 +45,11 @@ impl Count {
     }
 }
 
-/// Those of all tables.
+/// The counts of all tables.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counts {
     tables: [Count; Tables::N],
-    /// The transaction that noted them.
+    /// The transaction that stored them.
     pub transaction: u64,
 }
 
@@ -80,16 +80,16 @@ impl Counts {
     }
 }
 
-/// A transaction that writes.
+/// A write transaction.
 pub struct Writing<'e> {
     txn: RwTxn<'e>,
     tables: Tables,
-    /// None of a store of the first layout, which has no counts.
+    /// `None` in a store of the first layout, which has no counts.
     counts: Option<Counts>,
 }
 
 impl<'e> Writing<'e> {
-    /// The first of a store.
+    /// The first transaction of a store.
     pub fn first(env: &'e Env<WithoutTls>) -> Result<Self, heed::Error> {
         let mut txn = env.write_txn()?;
         Ok(Self {
@@ -109,7 +109,7 @@ impl<'e> Writing<'e> {
         })
     }
 
-    /// Ends it; returns the tables.
+    /// Commits the transaction; returns the tables.
     pub fn commit(mut self) -> Result<Tables, heed::Error> {
         if let Some(mut counts) = self.counts {
             counts.transaction = self.txn.id() as u64;
@@ -130,7 +130,7 @@ impl<'e> Writing<'e> {
         Ok(last.map(|(key, _)| key))
     }
 
-    /// The entries from a key on, in their order; none if there are more than `most`, or large ones among them.
+    /// The entries from a key on, in order; `None` if there are more than `most`, or if one is large.
     pub fn behind(
         &self,
         table: Name,
@@ -164,7 +164,7 @@ impl<'e> Writing<'e> {
         }
     }
 
-    /// Appends a value after all others.
+    /// Appends an entry after all others.
     pub fn append(&mut self, table: Name, key: &[u8], value: &[u8]) -> Result<(), heed::Error> {
         let into = self.tables.of(table);
         into.put_with_flags(&mut self.txn, PutFlags::APPEND, key, value)?;
@@ -172,7 +172,7 @@ impl<'e> Writing<'e> {
         Ok(())
     }
 
-    /// Puts a value if the key has none; returns whether it was new.
+    /// Stores a value if the key has none; returns whether it was new.
     pub fn put_new(&mut self, table: Name, key: &[u8], value: &[u8]) -> Result<bool, heed::Error> {
         let into = self.tables.of(table);
         match into.put_with_flags(&mut self.txn, PutFlags::NO_OVERWRITE, key, value) {
@@ -202,7 +202,7 @@ impl<'e> Writing<'e> {
         let Some(value) = self.get(table, key)? else {
             return Ok(false);
         };
-        // Values with checksums do not count, and may be large.
+        // Values with checksums are not hashed, and may be large.
         let value = match table.is_unsealed() {
             true => value.to_vec(),
             false => Vec::new(),
@@ -216,8 +216,8 @@ impl<'e> Writing<'e> {
         self.remove_those(table, prefix, |_| true).map(drop)
     }
 
-    /// Removes the keys that have a `prefix` and a rest that `is_wanted` accepts; returns their number. The values of
-    /// the table must have checksums of their own.
+    /// Removes the keys with a prefix whose rest `is_wanted` accepts; returns their number. The values of the table must
+    /// have checksums.
     pub fn remove_those(
         &mut self,
         table: Name,

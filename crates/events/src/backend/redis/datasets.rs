@@ -1,4 +1,4 @@
-//! The names of datasets: a hash maps names to UUIDs, and a sorted set has the listed ones.
+//! The names of datasets: a hash maps names to UUIDs, and a sorted set contains the listed names.
 
 use femtobarn_redis::{Commands, Reply};
 
@@ -7,8 +7,8 @@ use super::write::MOST_FIELDS;
 use super::{Flow, RedisBackend};
 use crate::{DataSetEntry, DataSetPath, EventsError};
 
-/// Has a field of the hash another value, or none for an empty one, if it has the one that is expected. Deleting this
-/// first makes a full server execute the rest, in all versions: it stops no script that has written.
+/// Replaces the value of a hash field if it has the expected value; empty means no value. The script first deletes
+/// the field: all server versions finish a script that has written, even when memory is full.
 const REPLACE: &str = "\
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HDEL', KEYS[1], ARGV[1])
@@ -42,7 +42,7 @@ impl RedisBackend {
         self.change("remove a dataset", &commands)
     }
 
-    /// Has a dataset listed. One that is listed is left as it is, as a full server takes no `ZADD` of it.
+    /// Lists a dataset. A listed dataset is not added again, because a full server refuses `ZADD`.
     pub(super) fn list_dataset(&self, name: &[u8]) -> Result<(), EventsError> {
         let key = self.datasets_key();
         let mut commands = Commands::default();
@@ -66,7 +66,7 @@ impl RedisBackend {
         self.change("remove a dataset", &commands)
     }
 
-    /// Where names lead.
+    /// The entries of names.
     pub(super) fn entries(
         &self,
         doing: &str,
@@ -108,7 +108,7 @@ impl RedisBackend {
             Some(after) => [b"(".as_slice(), &prefix, after.as_bytes()].concat(),
             None => [b"[".as_slice(), &prefix].concat(),
         };
-        // Bytes of UTF-8 are never 0xff: this sorts after all names with the prefix.
+        // UTF-8 has no byte 0xff: this sorts after all names with the prefix.
         let to = [b"(".as_slice(), &prefix, &[0xff]].concat();
         let mut found = Vec::new();
         let mut flow = Flow::new(&self.client);
@@ -138,7 +138,7 @@ impl RedisBackend {
             from = [b"(".as_slice(), last].concat();
             let entries = self.entries(DOING, &paths)?;
             for (path, entry) in paths.iter().zip(entries) {
-                // One that was removed meanwhile has none.
+                // It was removed meanwhile.
                 let Some(entry) = entry else { continue };
                 let name = path.strip_prefix(&*prefix).unwrap_or_default();
                 found.push((String::from_utf8_lossy(name).into_owned(), entry));

@@ -1,11 +1,11 @@
-//! Detects servers that have lost their data: a Redis server that was restarted without its data accepts writes, but
-//! nobody can find data that a client writes into datasets that are gone.
+//! Detects servers that have lost their data. A Redis server that restarts without its data accepts writes, but a client
+//! would write into datasets that do not exist any more.
 //!
 //! Each connection is checked before its first use. The server of the store ID (`{store}h`) must still have it. Other
-//! servers of a cluster must not be empty after a restart, if they had keys before. Deletions while connections stay
-//! open (`FLUSHALL`) are detected by `flush`, on the server of the store ID.
+//! servers of a cluster must not be empty after a restart if they had keys before. `flush` asks the server of the store
+//! ID, to detect deletions while connections stay open (`FLUSHALL`).
 //!
-//! A server that keeps no log comes back with its last snapshot: `flush` fails if this happened after unflushed writes.
+//! A server without a log restarts with its last snapshot: `flush` fails if unflushed writes came before the restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,7 +16,7 @@ use femtobarn_redis::{Address, Connection, ConnectionError, is_temporary};
 use super::keys::{ID_FIELD, LAYOUT_FIELD};
 use crate::forked::lock;
 
-/// What the refusal begins with.
+/// The prefix of the refusal.
 pub const EMPTIED: &str = "EMPTIED";
 
 /// The identity of a store.
@@ -26,35 +26,35 @@ pub struct Known {
     starts: Mutex<HashMap<Arc<Address>, Start>>,
 }
 
-/// What the store has noted of itself.
+/// The store's identification, as stored.
 #[derive(Debug)]
 pub struct Mark {
-    /// The key that has it.
+    /// The key of the record.
     pub key: Vec<u8>,
     pub layout: Vec<u8>,
-    /// The number that was drawn when it was made; none if no version that creates store IDs has written to it.
+    /// The store ID; `None` if no version that creates store IDs has written to the store.
     pub id: Option<Vec<u8>>,
 }
 
 impl Known {
-    /// From now on, this is what the store must have noted.
+    /// Sets the expected record.
     pub fn expect(&self, mark: Mark) {
         let _ = self.mark.set(mark); // a client connects only once
     }
 
-    /// Notes that a server has keys.
+    /// Records that a server has keys.
     pub fn note_written(&self, place: &Address) {
         if let Some(start) = lock(&self.starts).get_mut(place) {
             (start.has_keys, start.is_unflushed) = (true, true);
         }
     }
 
-    /// What the store must have noted, where that is known.
+    /// The expected record, if it is known.
     pub fn mark(&self) -> Option<&Mark> {
         self.mark.get()
     }
 
-    /// Notes that all is flushed; returns a server that may have lost unflushed writes, as it was restarted.
+    /// Records that all writes are flushed; returns a restarted server that may have lost unflushed writes.
     pub fn note_flushed(&self) -> Option<Arc<Address>> {
         let mut lost = None;
         for (place, start) in lock(&self.starts).iter_mut() {
@@ -75,14 +75,14 @@ struct Start {
     is_master: bool,
     is_loading: bool,
     has_log: bool,
-    /// Whether something was written there that was not flushed.
+    /// Whether it has unflushed writes.
     is_unflushed: bool,
-    /// Whether it was restarted afterwards, without a log.
+    /// Whether it was restarted without a log after unflushed writes.
     has_lost: bool,
 }
 
 impl Start {
-    /// None if it does not say which start it was.
+    /// `None` if the server does not report its run ID.
     fn of(info: &str) -> Option<Self> {
         let value = |name| info.lines().find_map(|line| line.strip_prefix(name));
         Some(Self {
@@ -98,8 +98,8 @@ impl Start {
 }
 
 impl Known {
-    /// Fails if a server has lost what it had; says whether that could be told, as it cannot before it is known what the
-    /// store has noted.
+    /// Fails if a server has lost its data. Returns whether this could be checked; it cannot before the expected record
+    /// is known.
     pub fn check_has_data(
         &self,
         place: &Arc<Address>,
@@ -118,11 +118,11 @@ impl Known {
         })?;
         match found {
             Ok(fields) => mark.check(fields)?,
-            // Who has just been started may not have it yet, or not know yet that another has its place.
+            // A server that has just started may not have the record yet, or not know yet that another has replaced it.
             Err(said) if is_temporary(&said) && !said.contains("not served") => {
                 return Err(ConnectionError::Broken(said));
             }
-            // Another server has it, or it cannot be asked for.
+            // Another server has the record, or it cannot be requested.
             Err(_) => {}
         }
         let info = connection.ask(&[b"INFO"], until, |reply| reply.text())?;
@@ -130,8 +130,8 @@ impl Known {
         Ok(true)
     }
 
-    /// Others of a cluster may have taken its place, which this client, or the server itself, does not know yet: so this is
-    /// no reason not to ask again.
+    /// Other servers of a cluster may have replaced it, which this client or the server itself may not know yet. So the
+    /// client may ask again.
     fn check_start(&self, place: &Arc<Address>, mut now: Start) -> Result<(), ConnectionError> {
         if now.is_loading {
             return Err(ConnectionError::Broken("LOADING it reads its data".into()));
@@ -158,7 +158,7 @@ impl Known {
 }
 
 impl Mark {
-    /// Fails if a server that has this key has other values of its fields.
+    /// Fails if a server that has this key has other values in its fields.
     pub fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), ConnectionError> {
         let mut fields = fields.into_iter().map(Option::unwrap_or_default);
         let (layout, id) = (fields.next(), fields.next());

@@ -1,4 +1,4 @@
-//! Whether a server deletes products when its memory is full.
+//! Detects servers that evict products when their memory is full.
 
 use std::time::Instant;
 
@@ -6,11 +6,11 @@ use femtobarn_redis::{Address, Connection, ConnectionError};
 
 use crate::Mode;
 
-/// The settings of a server with eviction: the beginning of it.
+/// The setting with the eviction policy in the server's answer.
 pub const POLICY: &str = "maxmemory_policy:";
 
-/// Refuses to write to a server that evicts products. If the store is only read, prints a notice, since products may be
-/// missing. If an ACL forbids the question, the server is used.
+/// Refuses to write to a server that evicts products. If the store is only read, prints a notice, because products may be
+/// missing. If an ACL forbids the query, the server is used.
 pub fn check_eviction(
     (url, mode): (&str, Mode),
     node: &Address,
@@ -33,8 +33,8 @@ pub fn check_eviction(
     }
 }
 
-/// The line of `INFO memory` by which any key may be deleted to make room. None if memory has no limit, or only keys with a
-/// time to live are deleted (`volatile-*`): ours have none.
+/// The line of `INFO memory` that shows eviction of any key. `None` if memory is unlimited, or only keys with a time to
+/// live are evicted (`volatile-*`): products have none.
 fn evicting(info: &str) -> Option<&str> {
     let line = |name| info.lines().find(|line| line.starts_with(name));
     let limit = line("maxmemory:").filter(|line| *line != "maxmemory:0");

@@ -1,4 +1,4 @@
-//! What the errors of the client mean to people, and what to do.
+//! Translates errors of the client to errors of the store, with advice.
 
 use femtobarn_redis::{Address, RedisError, is_out_of_memory, is_too_large};
 
@@ -6,7 +6,7 @@ use super::emptied::EMPTIED;
 use super::eviction::POLICY;
 use crate::{EventsError, Refusal};
 
-/// What the error of a server without memory begins with.
+/// The prefix of a server's error when it is out of memory.
 const NO_MEMORY: &str = "OOM";
 
 impl From<RedisError> for EventsError {
@@ -26,7 +26,7 @@ impl From<RedisError> for EventsError {
     }
 }
 
-/// The error of a refusal.
+/// The error for a refused command.
 pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsError {
     let word = match is_out_of_memory(said) {
         true => NO_MEMORY,
@@ -57,7 +57,7 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
             "give a password: redis://user:password@…, FEMTOBARN_STORE_PASSWORD, or password_file",
         ),
         "WRONGPASS" => (Refusal::Denied, "user or password is wrong"),
-        // What servers before 6 say, and those without a password.
+        // Errors of servers before version 6, and of servers without a password.
         "ERR" if said.contains("invalid password") || said.contains("without any password") => (
             Refusal::Denied,
             "the password is wrong, or the server has none",

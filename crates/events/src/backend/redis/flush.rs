@@ -1,4 +1,4 @@
-//! Makes writes durable, and checks whether the servers keep them.
+//! Makes writes durable, and checks whether the servers have kept them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,17 +11,17 @@ use super::{Flow, RedisBackend};
 use crate::{Backend, EventsError, Refusal};
 
 const DOING: &str = "flush";
-/// Interval for asking a server whether its log is written.
+/// Interval of checks whether a server has written its log.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Since when a server can be asked to have its log on disk (`WAITAOF`).
+/// First server version that reports when its log is on disk (`WAITAOF`).
 const WAITAOF: (u32, u32) = (7, 2);
 
-/// State of a server.
+/// The persistence state of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Persistence {
     /// Whether it keeps a log (`appendonly`).
     has_log: bool,
-    /// How many bytes of the log the system has, and how many wait to be given to it.
+    /// Number of log bytes that the server has written, and that still wait.
     written: u64,
     waiting: u64,
     has_waitaof: bool,
@@ -55,7 +55,7 @@ impl Persistence {
 }
 
 impl RedisBackend {
-    /// What the masters say of themselves.
+    /// The persistence state of all masters.
     fn persistence(
         &self,
         flow: &mut Flow<'_>,
@@ -78,7 +78,7 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// Whether all masters keep a log; not if they will not say. Fails if one would delete products.
+    /// Whether all masters keep a log; false if a server does not report it. Fails if a server evicts products.
     pub(super) fn has_logs(&self) -> Result<bool, EventsError> {
         let slots = self.client.topology().a_slot_of_each();
         match self.persistence(&mut Flow::new(&self.client), &slots) {
@@ -88,11 +88,11 @@ impl RedisBackend {
         }
     }
 
-    /// Returns when all writes, of any client, are in enough replicas, and in the log of their master: on its disk
-    /// where the server can be asked for that, else given to its system.
+    /// Waits until all writes, of any client, are on enough replicas and in the master's log: on its disk if the
+    /// server can report that, otherwise written to its operating system.
     ///
-    /// Each server is asked, even if there is nothing to wait for: a server that was restarted without its data is
-    /// detected when it is reconnected. The server of the store ID is asked for it.
+    /// Each server is asked, even without pending writes: reconnecting detects a server that was restarted without
+    /// its data. The server of the store ID is asked for the ID.
     pub(super) fn make_durable(&self) -> Result<(), EventsError> {
         let slots = self.client.topology().a_slot_of_each();
         self.check_mark()?;
@@ -117,11 +117,11 @@ impl RedisBackend {
         Flow::new(&self.client).run(DOING, &commands, false, &mut |_, reply| {
             let fields = reply.elements().into_iter().flatten();
             let fields = fields.map(|field| field.bytes().map(<[u8]>::to_vec));
-            mark.check(fields.collect()).map_err(|trouble| {
+            mark.check(fields.collect()).map_err(|error| {
                 let (topology, url) = (self.client.topology(), self.url());
                 match topology.master(key.slot) {
-                    Some(node) => refused(url, node, DOING, &trouble.to_string()),
-                    None => EventsError::engine(url, DOING, trouble.to_string()),
+                    Some(node) => refused(url, node, DOING, &error.to_string()),
+                    None => EventsError::engine(url, DOING, error.to_string()),
                 }
             })
         })
@@ -159,8 +159,8 @@ impl RedisBackend {
         self.wait_for_logs(&mut flow, &slots)
     }
 
-    /// Waits until servers have given what waited, when they were asked first, to their system. Others may write
-    /// meanwhile, so that something always waits.
+    /// Waits until the servers have written the log bytes that waited at the first check. Later writes of others
+    /// are not waited for.
     fn wait_until_written(
         &self,
         flow: &mut Flow<'_>,
@@ -176,7 +176,7 @@ impl RedisBackend {
             let slots: Vec<_> = first.iter().map(|(slot, _)| *slot).collect();
             let found = self.persistence(flow, &slots)?;
             for ((_, first), now) in first.iter_mut().zip(found) {
-                // A rewritten log is shorter: what waits is counted from there.
+                // A rewritten log is shorter, so the bytes are counted from there.
                 let is_new = now.written < first.written;
                 let is_done = now.waiting == 0 || now.written >= first.written + first.waiting;
                 match (is_new, is_done) {
@@ -210,8 +210,7 @@ impl RedisBackend {
         })
     }
 
-    /// This waits for all commands of any client that the server has executed before the last command on this
-    /// connection.
+    /// Waits for all commands of any client that the server executed before the last command on this connection.
     fn wait_for_replicas(&self, slots: &[u16]) -> Result<(), EventsError> {
         let wanted = self.replicas;
         if wanted == 0 {

@@ -1,4 +1,4 @@
-//! What a store makes sure of before it uses a server, and what it says of servers.
+//! Checks a server before the store uses it, and reports the state of servers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use super::emptied::Known;
 use super::eviction::check_eviction;
 use crate::Mode;
 
-/// The guard of the client of a store.
+/// The client's guard for a store.
 #[derive(Debug)]
 pub struct StoreGuard {
-    /// The URL of the store, as messages show it.
+    /// The URL of the store for messages.
     pub url: String,
     /// Whether the store may be written.
     pub mode: Mode,
-    /// By what it is noticed that a server has lost what it had.
+    /// Data for detecting servers that have lost their data.
     pub known: Known,
 }
 

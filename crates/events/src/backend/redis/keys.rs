@@ -1,25 +1,25 @@
-//! Where things are in Redis: keys and their slots, as `docs/specs/event-store-redis.md` draws them.
+//! Redis keys and their slots; `docs/specs/event-store-redis.md` specifies them.
 //!
-//! A parent's key is its hash tag, in hexadecimal since a tag ends at the first brace: its children, the names of its
-//! products and the products are in one slot.
+//! A parent's key is its hash tag, in hexadecimal because a tag ends at the first brace. The children of a parent,
+//! the names of its products, and the products are in one slot.
 
 use femtobarn_redis::slot;
 
 use crate::{Descriptor, Parent, ProductName};
 
-/// The version of the layout, as the store notes it.
+/// The current version of the layout, as stored.
 pub const LAYOUT: &[u8] = b"2";
-/// The first, in which nothing is compressed; it is read and written.
+/// The first layout, without compression; it is read and written.
 pub const FIRST_LAYOUT: &[u8] = b"1";
-/// The field in which it is noted.
+/// The field of the layout version.
 pub const LAYOUT_FIELD: &[u8] = b"layout";
 
-/// The field with the number by which the store is known again.
+/// The field of the store ID.
 pub const ID_FIELD: &[u8] = b"id";
 
 /// The keys of one parent.
 pub struct ParentKeys {
-    /// What all of them begin with: the store's prefix and the tag.
+    /// Common prefix of the keys: the store's prefix and the tag.
     stem: Vec<u8>,
     pub slot: u16,
 }
@@ -41,12 +41,12 @@ impl ParentKeys {
         [&self.stem, b"c".as_slice()].concat()
     }
 
-    /// The set of the names of its products.
+    /// The set of product names.
     pub fn names(&self) -> Vec<u8> {
         [&self.stem, b"n".as_slice()].concat()
     }
 
-    /// The hash of the products of a name, by their events.
+    /// The hash of the products with a name, by event.
     pub fn products(&self, name: &ProductName) -> Vec<u8> {
         self.products_named(name.as_str().as_bytes())
     }
@@ -56,7 +56,7 @@ impl ParentKeys {
     }
 }
 
-/// The parent that a key is of; none if it is not a parent's key.
+/// The parent of a key; `None` if it is not a parent's key.
 pub fn parent_of(prefix: &str, key: &[u8]) -> Option<Parent> {
     let rest = key.strip_prefix(prefix.as_bytes())?.strip_prefix(b"{")?;
     let (tag, rest) = rest.split_at_checked(2 * Parent::LENGTH)?;
@@ -71,7 +71,7 @@ pub fn parent_of(prefix: &str, key: &[u8]) -> Option<Parent> {
     is_own.then_some(parent)
 }
 
-/// A key that belongs to the store as a whole, or to one of its queues: its tag shows its kind.
+/// The keys of the store as a whole, or of one of its queues; the tag shows the kind.
 pub struct Tagged {
     stem: Vec<u8>,
     pub slot: u16,
@@ -103,13 +103,13 @@ impl Tagged {
         Self::new(prefix, &tag)
     }
 
-    /// One of its keys.
+    /// The key of a kind.
     pub fn key(&self, kind: &str) -> Vec<u8> {
         [&self.stem, kind.as_bytes()].concat()
     }
 }
 
-/// A number as a member or a field: big-endian, so that the order of bytes is that of numbers.
+/// Parses a number in a member or field: big-endian, so byte order is number order.
 pub fn number(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.try_into().ok()?))
 }

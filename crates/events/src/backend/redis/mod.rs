@@ -1,14 +1,14 @@
 //! `redis://` and `rediss://`: Redis Cluster, a single Redis, and Valkey.
 //!
-//! The crate `femtobarn-redis` sends commands and gives replies; this module knows what they mean. `settings` reads URLs,
-//! `keys` is the layout, and `write`, `read`, `datasets`, `queues`, `nameless` and `flush` say what is sent. `guard` refuses
-//! servers that would delete products (`eviction`) or have lost them (`emptied`). `failure` turns errors of the client into
-//! errors of the store, with advice.
+//! The crate `femtobarn-redis` sends commands and returns replies; this module defines the commands of the store.
+//! `settings` parses URLs, and `keys` defines the layout. `write`, `read`, `datasets`, `queues`, `nameless` and `flush`
+//! define the commands. `guard` refuses servers that evict products (`eviction`) or have lost them (`emptied`). `failure`
+//! translates errors of the client to errors of the store, with advice.
 //!
 //! # Invariants
 //!
-//! - No command has two keys, and each may be done twice, as the client wants it.
-//! - Nothing waits for a server longer than the settings say.
+//! - No command has two keys, and every command can be repeated, as the client requires.
+//! - No call waits for a server longer than the settings allow.
 
 mod datasets;
 mod emptied;
@@ -41,7 +41,7 @@ use keys::{FIRST_LAYOUT, ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
 use queues::Lane;
 use settings::Settings;
 
-/// Commands on their way, with the errors of a store.
+/// Commands in flight, with the errors of a store.
 type Flow<'a> = femtobarn_redis::Flow<'a, EventsError>;
 
 /// A store in a Redis.
@@ -49,24 +49,24 @@ type Flow<'a> = femtobarn_redis::Flow<'a, EventsError>;
 pub struct RedisBackend {
     client: Client,
     guard: Arc<StoreGuard>,
-    /// What all keys begin with.
+    /// Common prefix of all keys.
     prefix: String,
-    /// How many replicas must have what was written.
+    /// Number of replicas that must confirm a write.
     replicas: usize,
     mode: Mode,
     is_durable: bool,
     /// Whether products are compressed, as in stores of the second layout.
     compresses: bool,
-    /// How large products of a name are, so that answers have a size that suits.
+    /// The size of products by name, to choose the number of products per answer.
     sizes: Mutex<HashMap<ProductName, usize>>,
-    /// Who this is to queues.
+    /// The ID of this client as a producer of queues.
     producer: Uuid,
-    /// The process that uses them, how many lanes there are, and those that nobody uses.
+    /// The process that uses the lanes, the number of lanes, and the unused ones.
     lanes: Mutex<(u32, u64, Vec<Lane>)>,
 }
 
 impl RedisBackend {
-    /// Connects to the store of a URL, and creates it if it does not exist and may be written.
+    /// Connects to the store of a URL. Creates it if it does not exist and may be written.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl RedisBackend {
             producer,
             lanes: Mutex::default(),
         };
-        // First: a store is only made where all servers may be written.
+        // Checked first: a store is only created if all servers can be written.
         let found = backend.has_logs();
         let found = found.and_then(|logs| backend.check_layout().map(|layout| (logs, layout)));
         let (is_durable, layout) = found.map_err(|error| match error {
@@ -112,11 +112,11 @@ impl RedisBackend {
         Ok(Arc::new(backend))
     }
 
-    /// The layout of the store; creates the store if it does not exist and may be written.
+    /// The layout of the store. Creates the store if it does not exist and may be written.
     fn check_layout(&self) -> Result<Vec<u8>, EventsError> {
         let key = Tagged::store(&self.prefix);
         let url = || self.url().into();
-        // What is there is only read: a server that is full, or a user who may only read, takes no writes.
+        // Existing data is only read: a full server and a read-only user refuse writes.
         let found = match (self.field(&key, "h", LAYOUT_FIELD)?, self.mode) {
             (None, Mode::Append) => {
                 self.check_can_make(&key)?;
@@ -155,7 +155,7 @@ impl RedisBackend {
         }
     }
 
-    /// Fails if the server is a replica, which takes no writes; not if it does not say.
+    /// Fails if the server is a replica, which refuses writes; a server that does not report its role passes.
     fn check_is_master(&self, key: &Tagged) -> Result<(), EventsError> {
         let mut commands = Commands::default();
         commands.command(key.slot, &[b"INFO", b"replication"]);
@@ -173,7 +173,7 @@ impl RedisBackend {
         }
     }
 
-    /// Fails if a new store could not be made whole, as replicas do not answer. Nothing is left then.
+    /// Fails if a new store could not be created completely because replicas do not answer. Then nothing is left.
     fn check_can_make(&self, key: &Tagged) -> Result<(), EventsError> {
         let wanted = self.replicas;
         if wanted == 0 {
@@ -189,7 +189,8 @@ impl RedisBackend {
         }
     }
 
-    /// The store ID, which distinguishes it from a store that replaces it; drawn if it has none and may be written.
+    /// The store ID, which distinguishes the store from a later one in the same place. Created if it is missing and the
+    /// store may be written.
     fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
         let found = self.field(key, "h", ID_FIELD)?;
         if found.is_some() || self.mode == Mode::Read {
@@ -217,7 +218,7 @@ impl RedisBackend {
         }
     }
 
-    /// The error for an impossible answer of a server.
+    /// The error for an unexpected answer of a server.
     fn nonsense(&self, doing: &str, reply: Reply<'_>) -> EventsError {
         let mut text = reply.text();
         text.truncate(text.floor_char_boundary(100));
@@ -232,8 +233,8 @@ impl RedisBackend {
         }
     }
 
-    /// Does commands and waits for replicas, and does them again if a server was lost meanwhile; returns the answer to
-    /// the last one.
+    /// Executes commands and waits for replicas; repeats them if a server was lost meanwhile. Returns the answer to the
+    /// last command.
     fn surely<T>(
         &self,
         doing: &str,
@@ -281,8 +282,8 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// One field of a hash; set to this value if it does not exist. An existing value is only read, and returned when
-    /// enough replicas have it.
+    /// One field of a hash; set to this value if it does not exist. An existing value is returned only when enough
+    /// replicas have it.
     fn first_of(
         &self,
         key: &Tagged,
@@ -305,7 +306,7 @@ impl RedisBackend {
         found.ok_or_else(|| self.nonsense(DOING, Reply::Value(None)))
     }
 
-    /// Commands of which only matters that they are done.
+    /// Executes commands whose answers are not needed.
     fn change(&self, doing: &str, commands: &Commands) -> Result<(), EventsError> {
         match commands.is_empty() {
             true => Ok(()),
@@ -313,7 +314,7 @@ impl RedisBackend {
         }
     }
 
-    /// The names of products that some events of a parent have, or had.
+    /// The names of products that some events of a parent have or had.
     fn names_of(&self, keys: &ParentKeys) -> Result<Vec<ProductName>, EventsError> {
         let found = self.stored_names(keys)?;
         let names = found.iter().map(|bytes| {
@@ -328,7 +329,7 @@ impl RedisBackend {
         Ok(names)
     }
 
-    /// The same as they are stored: damaged values can be deleted, too.
+    /// The same in stored form, so that damaged names can be deleted, too.
     fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
         let mut commands = Commands::default();
         commands.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
@@ -343,7 +344,7 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// The events that have a product, by the key of all products of its name.
+    /// The events that have a product, from the hash of a name.
     fn events_with(&self, keys: &ParentKeys, products: &[u8]) -> Result<Vec<u64>, EventsError> {
         let mut commands = Commands::default();
         commands.command(keys.slot, &[b"HKEYS", products]);
@@ -410,7 +411,8 @@ impl Backend for RedisBackend {
         let found = self.first_of(&key, "u", &name, &uuid.0)?;
         let entry = self.entry(&name, &found)?;
         if !entry.is_deleting {
-            // Listed only when it can be opened; each time, as the program that created it may have ended before.
+            // It is listed once it can be opened. This is repeated each time, because the program that created it may
+            // have ended before listing it.
             self.list_dataset(&name)?;
         }
         Ok(entry)
@@ -445,8 +447,8 @@ impl Backend for RedisBackend {
         if to.is_some() {
             return Ok(());
         }
-        // Last, so that it is found as long as something is left. Another program may have created and listed it
-        // meanwhile.
+        // Removed last, so that the dataset can be found while something is left. Another program may have created and
+        // listed it again meanwhile.
         self.unlist_dataset(&name)?;
         match self
             .entries("remove a dataset", std::slice::from_ref(&name))?
@@ -539,7 +541,7 @@ impl Backend for RedisBackend {
             n_events: n.saturating_sub(*own),
             is_own: *own > 0,
         };
-        // The names of removed products remain.
+        // The names of removed products remain stored.
         let counts = names.into_iter().zip(pairs).map(count);
         Ok(counts
             .filter(|count| count.n_events > 0 || count.is_own)
@@ -580,7 +582,7 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let products = keys.products(name);
         let events = self.events_with(&keys, &products)?;
-        // By their events, and not the hash as a whole: somebody may store a product of the parent itself just now.
+        // Removed by event, and not as a whole hash: another client may just be storing a product of the parent itself.
         let mut commands = Commands::default();
         for events in events.chunks(write::MOST_FIELDS) {
             commands.begin(keys.slot, 2 + events.len());
@@ -598,7 +600,8 @@ impl Backend for RedisBackend {
         let keys = self.keys(parent);
         let products = self.stored_names(&keys)?;
         let products = products.iter().map(|name| keys.products_named(name));
-        // Nobody finds an event without its products, and the names go last: an interrupted deletion finds them again.
+        // Nobody must find an event without its products, and the names go last: a repeated deletion finds the products
+        // by their names.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {
             let mut commands = Commands::default();

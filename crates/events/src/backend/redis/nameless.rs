@@ -1,4 +1,4 @@
-//! Data of datasets without a name, left by writes during a deletion.
+//! Removes data of datasets without a name, written during a deletion.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,7 +12,7 @@ use crate::{Backend, DataSetEntry, EventsError, Parent, Uuid};
 const DOING: &str = "remove remaining data of deleted datasets";
 
 impl RedisBackend {
-    /// Names are read before and after the keys: a dataset that is made meanwhile has its name before it has keys.
+    /// Names are read before and after the keys: a dataset created meanwhile has its name before it has keys.
     pub(super) fn remove_unnamed(&self) -> Result<BTreeSet<Uuid>, EventsError> {
         let named = self.named()?;
         let mut found: BTreeMap<Vec<u8>, Parent> = BTreeMap::new();
@@ -33,7 +33,7 @@ impl RedisBackend {
         Ok(found.values().map(|parent| parent.dataset).collect())
     }
 
-    /// The datasets that names lead to.
+    /// The UUIDs of all named datasets.
     fn named(&self) -> Result<HashSet<Uuid>, EventsError> {
         let key = self.datasets_key();
         let mut commands = Commands::default();
@@ -54,7 +54,7 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// Visits the keys of datasets that the master of a slot has.
+    /// Visits the keys of datasets on the master of a slot.
     fn keys_of_datasets(
         &self,
         slot: u16,
@@ -91,7 +91,7 @@ impl RedisBackend {
     }
 }
 
-/// Text as a pattern that matches nothing else.
+/// Escapes a string as a pattern that matches only itself.
 fn escaped(text: &[u8]) -> Vec<u8> {
     let escape = |byte: &u8| match byte {
         b'*' | b'?' | b'[' | b']' | b'\\' | b'^' => vec![b'\\', *byte],

@@ -1,14 +1,15 @@
-//! Queues between programs: each is one hash, which scripts change as a whole.
+//! Queues between programs: each is one hash, which scripts change atomically.
 //!
-//! One key, as a script with several could not run while its slot moves. Its fields: `m` creator, `t` number of the
-//! last value, `h` number of the last popped value, `v` and a number: values, `p` the producers with the end of their
-//! leases, `s` and a lane: its last push or return, `g` and a lane: the last value popped by it.
+//! There is one key, because a script with several keys could not run while its slot moves. Its fields are: `m` creator,
+//! `t` number of the last value, `h` number of the last popped value, `v` and a number: a value, `p` the producers with
+//! the ends of their leases, `s` and a lane: its last push or return, `g` and a lane: the last value that it popped.
 //!
-//! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command without an
-//! answer is sent again with its number, and gets the same answer: nothing is pushed twice, or taken and lost.
+//! A lane is used by one thread at a time, for one push or pop after another, each with a number. If a command has no
+//! answer, it is sent again with the same number, and gets the same answer. So nothing is pushed twice, and no popped
+//! value is lost.
 //!
-//! A full server takes no push. It takes all else: these scripts delete something first, and a script that has written is
-//! not stopped for a lack of memory.
+//! A full server refuses pushes, but accepts all other operations: their scripts first delete something, and a server
+//! does not stop a script that has written when memory runs out.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,7 +71,7 @@ redis.call('HDEL',KEYS[1],'p')
 redis.call('HSET',KEYS[1],'p',cmsgpack.pack(all))
 return 1";
 
-/// One after another, what this process does with queues.
+/// The sequence of queue operations of one thread at a time.
 #[derive(Debug)]
 pub struct Lane {
     id: String,
@@ -83,7 +84,7 @@ impl RedisBackend {
         (tagged.key("q"), tagged.slot)
     }
 
-    /// A lane that nobody uses at the moment. A process that was forked must not use those of the one it comes from.
+    /// Returns an unused lane. A forked process must not use the lanes of its parent.
     fn lane(&self) -> Lane {
         let mut lanes = lock(&self.lanes);
         let process = std::process::id();
@@ -108,7 +109,7 @@ impl RedisBackend {
         }
     }
 
-    /// Runs a script on a queue, until enough replicas have its effect.
+    /// Runs a script on a queue and waits until enough replicas have its effect.
     fn script<T>(
         &self,
         doing: &str,

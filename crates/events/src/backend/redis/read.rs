@@ -1,4 +1,4 @@
-//! Products and containers on their way from the store.
+//! Reads products and containers.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use super::{Flow, RedisBackend};
 use crate::forked::lock;
 use crate::{Backend, EventsError, Parent, ProductName, Scan, Visit, Wanted};
 
-/// How many bytes one answer should have.
+/// Target size of an answer in bytes.
 const ANSWER: usize = 1 << 20;
-/// How many products are asked for until it is known how large they are.
+/// Number of products per command until their size is known.
 const PROBE: usize = 64;
-/// How many commands are made before they are sent.
+/// Maximum number of commands that are sent at once.
 const AT_ONCE: usize = 1000;
-/// How many numbers are asked for at once.
+/// Maximum number of children per command.
 const PAGE: usize = 16 << 10;
-/// What a number or a missing value takes on the wire, about.
+/// Approximate size of a number or a missing value in an answer.
 const ENTRY: usize = 16;
 
 /// The requested products of one command.
@@ -93,7 +93,7 @@ impl RedisBackend {
         })
     }
 
-    /// Hands the values of one answer on; returns their size in bytes.
+    /// Passes the values of one answer on; returns their size in bytes.
     fn visit_part(
         &self,
         w: usize,
@@ -117,7 +117,7 @@ impl RedisBackend {
         }
     }
 
-    /// How large products of a name are, as far as was seen.
+    /// The size of products with a name, if it is known.
     fn size_of(&self, name: &ProductName) -> Option<usize> {
         lock(&self.sizes).get(name).copied()
     }
@@ -130,7 +130,7 @@ impl RedisBackend {
             return;
         }
         let mut sizes = lock(&self.sizes);
-        // Names come from users: there are few of them, unless something is odd.
+        // Names come from users: there are normally only a few.
         if sizes.len() > 10_000 {
             sizes.clear();
         }

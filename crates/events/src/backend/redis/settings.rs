@@ -1,7 +1,7 @@
-//! Settings in the URL of a Redis, and environment variables.
+//! Settings in a Redis URL and in environment variables.
 //!
-//! `redis://[user[:password]@]host[:port][,host[:port]…]/[?name=value&…]`, or `rediss://` for TLS. Each name is also a
-//! variable, `FEMTOBARN_STORE_` and the name in capitals, which the URL overrules.
+//! `redis://[user[:password]@]host[:port][,host[:port]…]/[?name=value&…]`, or `rediss://` for TLS. Each setting is also
+//! an environment variable, `FEMTOBARN_STORE_` and its name in capitals. The URL takes precedence.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use femtobarn_redis::{Address, Options, Secret};
 
 use crate::{EventsError, Mode};
 
-/// What can be set, and what it means.
+/// All settings, with their meaning.
 pub const NAMES: [&str; 13] = [
     "prefix",
     "user",
@@ -28,21 +28,21 @@ pub const NAMES: [&str; 13] = [
     "mode",
 ];
 
-/// How a Redis is asked, and what is expected of it.
+/// The settings of a Redis store.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How its servers are reached.
+    /// Options of the client.
     pub options: Options,
-    /// What all keys begin with.
+    /// Common prefix of all keys.
     pub prefix: String,
-    /// How many replicas must have what was written.
+    /// Number of replicas that must confirm a write.
     pub replicas: usize,
-    /// Whether it may be written.
+    /// Whether the store may be written.
     pub mode: Mode,
 }
 
 impl Settings {
-    /// Those of a URL and the environment.
+    /// Parses a URL and the environment.
     ///
     /// # Errors
     ///
@@ -64,11 +64,8 @@ impl Settings {
             why,
         };
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        settings.options.has_tls = match scheme {
-            "redis" | "valkey" => false,
-            "rediss" | "valkeys" => true,
-            _ => return Err(bad("the URL must begin with redis:// or rediss://".into())),
-        };
+        settings.options.has_tls = has_tls(scheme)
+            .ok_or_else(|| bad("the URL must begin with redis:// or rediss://".into()))?;
         for name in NAMES {
             if let Some(value) = variable(name) {
                 let said = settings.set(name, &value);
@@ -135,7 +132,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds servers, also to the URL; for a configuration, which has them in one list.
+    /// Adds servers, also to the URL; for a configuration with a list of servers.
     pub fn add_seeds(&mut self, seeds: Vec<Address>) {
         for seed in seeds {
             if !self.options.seeds.contains(&seed) {
@@ -156,7 +153,7 @@ impl Settings {
         self.options.url = format!("{scheme}://{user}{}/{prefix}", self.seeds().join(","));
     }
 
-    /// The servers that are asked first, as `host:port`.
+    /// The first servers to connect to, as `host:port`.
     pub fn seeds(&self) -> Vec<String> {
         self.options.seeds.iter().map(ToString::to_string).collect()
     }
@@ -202,15 +199,23 @@ pub fn unknown(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// A URL as messages show it: what stands between a user's name and the hosts is left out, and so is a password among the
-/// settings.
+/// Whether connections of a scheme use TLS; `None` if it is not a Redis scheme.
+pub fn has_tls(scheme: &str) -> Option<bool> {
+    match scheme {
+        "redis" | "valkey" => Some(false),
+        "rediss" | "valkeys" => Some(true),
+        _ => None,
+    }
+}
+
+/// A URL for messages. Removes the part between the user name and the hosts, and a password in the settings.
 pub fn shown(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),
     };
     let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // A password with a slash in it is not encoded as it must be, but it is a password.
+    // An unencoded slash is invalid in a password, but must not be shown either.
     let (who, hosts) = match before.rsplit_once('@') {
         Some((who, hosts)) => {
             let user = who.split(':').next().unwrap_or_default();
@@ -227,7 +232,7 @@ pub fn shown(url: &str) -> String {
     let query: Vec<&str> = query.split('&').filter(is_open).collect();
     let query = query.join("&");
     let mark = if query.is_empty() { "" } else { "?" };
-    // A slash or a question mark in a password: the rest cannot be parsed reliably.
+    // The password contains a slash or a question mark: the rest cannot be parsed reliably.
     let is_odd = query.contains('@') || who.contains('/');
     match is_odd {
         true => format!("{scheme}…"),

@@ -1,4 +1,4 @@
-//! Batches on their way to the store.
+//! Writes batches.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use crate::Refusal;
 use crate::batch::{Items, Products};
 use crate::{Backend, Batch, EventsError, Overwrite, Parent, ProductId, Written};
 
-/// No command has more fields or members.
+/// Maximum number of fields or members per command.
 pub const MOST_FIELDS: usize = 1000;
-/// No command has more bytes, unless one value does.
+/// Maximum bytes per command, except for one with a single larger value.
 const MOST_BYTES: usize = 1 << 20;
 /// Approximate overhead of an entry on the wire.
 const ENTRY: usize = 40;
@@ -23,14 +23,14 @@ const ENTRY: usize = 40;
 /// A batch as commands.
 struct Packed {
     products: Commands,
-    /// For each command that keeps existing values: which group it is of, and which entry.
+    /// For each command that keeps existing values: the indexes of its group and entry.
     kept_of: Vec<Option<(usize, usize)>>,
     items: Commands,
 }
 
 impl RedisBackend {
-    /// Writes until enough replicas have all of it: if a server was lost meanwhile, everything is written again, as its
-    /// replacement may not have the acknowledged writes.
+    /// Writes a batch until enough replicas have all of it. If a server was lost meanwhile, everything is written
+    /// again, because its replacement may lack acknowledged writes.
     pub(super) fn write_batch(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.check_sizes(batch)?;
         let packed = self.pack(batch);
@@ -42,8 +42,8 @@ impl RedisBackend {
             let kept = kept.map_err(|error| name_largest(batch, error))?;
             let patience = self.client.options().failover + self.client.options().timeout;
             let has_enough = match self.replicas {
-                // The products may be with a server whose place another took before the containers came: all is sent to
-                // that one, so that no event is there without them.
+                // The server with the products may have been replaced before the containers were written. Then
+                // everything is sent again, so that no event exists without its products.
                 0 => !flow.has_lost || started.elapsed() > patience,
                 wanted => match flow.wait_for_replicas(wanted)? {
                     Some(n) if n >= wanted => true,
@@ -137,7 +137,7 @@ impl RedisBackend {
         Ok(())
     }
 
-    /// Of the products that were there: excludes products of this batch, if a command was executed twice.
+    /// Filters the existing products: excludes products of this batch, in case a command was executed twice.
     fn really_kept(
         &self,
         batch: &Batch,
@@ -171,7 +171,7 @@ impl RedisBackend {
         }
     }
 
-    /// The error that too few replicas of these servers (or of unknown servers) have the write.
+    /// The error that too few replicas of these (or of unknown) servers have the write.
     pub(super) fn too_few(
         &self,
         wanted: usize,
@@ -221,7 +221,7 @@ impl RedisBackend {
     }
 }
 
-/// Names the product that a server did not take as it is too large.
+/// Names the product that is too large for a server.
 fn name_largest(batch: &Batch, error: EventsError) -> EventsError {
     let EventsError::Refused {
         url,

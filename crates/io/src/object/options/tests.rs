@@ -108,7 +108,7 @@ fn an_account_of_azure_is_named_or_missed() {
     asked("abfss://c@me.dfs.core.windows.net/key", &[], &[]).unwrap();
 }
 
-/// The crate `object_store` panicked with such endpoints.
+/// Regression: the crate `object_store` panicked with such endpoints.
 #[test]
 fn endpoints_that_are_no_urls_are_told() {
     for text in [

@@ -1,4 +1,4 @@
-//! The end of an upload: missing parts are sent, and the object appears.
+//! The end of an upload: the remaining parts are sent, and the object appears.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -45,7 +45,7 @@ impl ObjectSink {
         }
     }
 
-    /// What fits into one part is one request.
+    /// Sends an object that fits into one part with one request.
     fn put_whole(&self, mut held: BTreeMap<u64, Part>, size: u64) -> Result<(), IoError> {
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         let bytes = held.remove(&0).map(|part| part.into_bytes(length));
@@ -107,7 +107,7 @@ impl ObjectSink {
         let (Some(parts), Some(id)) = (parts, self.upload.get()) else {
             return Err(generic("a part of the upload is missing".to_owned()));
         };
-        // nothing keeps others from making it in between: stores have no condition here that all of them know
+        // no condition prevents another client from creating it in between: not all stores support conditions here
         self.check_free().await?;
         let key = &self.address.key;
         match self.store.parts.complete_multipart(key, id, parts).await {
@@ -116,11 +116,11 @@ impl ObjectSink {
         }
     }
 
-    /// Handles a failed request that may have been executed: an answer can be lost, and the retry then finds the object
-    /// that it has made itself.
+    /// Handles a failed request that may have been executed: its answer may be lost, and the retry then finds the
+    /// object that it has created itself.
     async fn settle(&self, error: Error) -> Result<(), Error> {
         let is_sure = match &error {
-            // a completed upload is unknown to the server
+            // a completed upload does not exist on the server any more
             Error::NotFound { .. } => self.upload.get().is_none(),
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => true,
             _ => false,
@@ -158,13 +158,13 @@ impl ObjectSink {
     async fn check_size(&self, size: u64) -> Result<(), Error> {
         match self.head().await {
             Ok(found) if found.meta.size == size => Ok(()),
-            // another client has replaced it since
+            // another client has replaced it meanwhile
             Ok(found) if self.is_own(&found) == Some(false) => Ok(()),
             Ok(found) => Err(generic(format!(
                 "expected an object of {size} bytes, found {}",
                 found.meta.size
             ))),
-            // a user who may only write gets the size from the store
+            // a user with only write permission relies on the store for the size
             Err(Error::PermissionDenied { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! The parsed head of an answer. Pure.
+//! Parses the head of an answer. Pure.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ impl Version {
         }
     }
 
-    /// Whether an answer may be of this version: false for other answers.
+    /// Whether an answer may belong to this version.
     pub fn agrees(&self, total: Option<u64>, headers: &HeaderMap) -> bool {
         let same = |known: &Option<String>, name| match (known, text(headers, name)) {
             (Some(known), Some(found)) => known == found,
@@ -37,7 +37,7 @@ impl Version {
             && same(&self.modified, LAST_MODIFIED)
     }
 
-    /// The tag by which a server can refuse to answer from another version. A weak one does not guarantee equal bytes.
+    /// The tag with which a server can refuse to send another version. A weak tag does not guarantee equal bytes.
     pub fn strong_etag(&self) -> Option<&str> {
         let etag = self.etag.as_deref()?;
         etag.starts_with('"').then_some(etag)
@@ -48,12 +48,12 @@ impl Version {
     }
 }
 
-/// A header's value, if it is a string.
+/// The value of a header, if it is a string.
 pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A parsed `Content-Range`: the range, or none; and the size of the file, where it is known.
+/// A parsed `Content-Range`: the range, if any, and the size of the file, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ContentRange {
     pub range: Option<Range<u64>>,
@@ -85,17 +85,17 @@ impl ContentRange {
     }
 }
 
-/// The number of bytes that follow, if given.
+/// The length of the body, if given.
 pub(super) fn length(headers: &HeaderMap) -> Option<u64> {
     text(headers, CONTENT_LENGTH)?.trim().parse().ok()
 }
 
-/// How the bytes are packed, if they are not as they are in the file.
+/// The content encoding, if the body is encoded.
 pub(super) fn packing(headers: &HeaderMap) -> Option<&str> {
     text(headers, CONTENT_ENCODING).filter(|name| !name.eq_ignore_ascii_case("identity"))
 }
 
-/// What stands between the parts of an answer of several ranges.
+/// The delimiter between the parts of an answer with several ranges.
 pub(super) fn boundary(headers: &HeaderMap) -> Option<String> {
     let mut parts = text(headers, CONTENT_TYPE)?.split(';').map(str::trim);
     if !parts.next()?.eq_ignore_ascii_case("multipart/byteranges") {
@@ -109,7 +109,7 @@ pub(super) fn boundary(headers: &HeaderMap) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// How long the server wants us to wait.
+/// The delay that the server requests.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let said = text(headers, RETRY_AFTER)?.trim();
     if let Ok(seconds) = said.parse() {
@@ -119,7 +119,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     Some(then.duration_since(now).unwrap_or_default())
 }
 
-/// Ranges as a request names them.
+/// Ranges in the form of a request header.
 pub(super) fn ranges(ranges: &[Range<u64>]) -> String {
     let one = |range: &Range<u64>| format!("{}-{}", range.start, range.end.saturating_sub(1));
     let all: Vec<String> = ranges.iter().map(one).collect();

@@ -1,4 +1,4 @@
-//! What a server is sent: all of a source, read while it is sent.
+//! Request bodies: a source that is read while it is sent.
 
 use std::future::Future;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::{ByteSource, IoError, pieces};
 const CHUNK: u64 = 4 << 20;
 const AHEAD: usize = 4;
 
-/// A source that is sent; one that must be sent again begins at its beginning.
+/// A source that is being sent; repeating the request starts at its beginning.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     source: Arc<dyn ByteSource>,
@@ -38,24 +38,24 @@ impl Body {
         }
     }
 
-    /// Bytes that were handed on.
+    /// Number of sent bytes.
     pub fn sent(&self) -> u64 {
         self.sent.bytes()
     }
 
-    /// Gives nothing more: abandoned data may still be on their way.
+    /// Stops the body: connections may still send an abandoned one.
     pub fn end(&self) {
         self.is_ended.store(true, Relaxed);
     }
 
-    /// Why the source could not be read, if it could not.
+    /// The error of reading the source, if any.
     pub fn failure(&self) -> Option<IoError> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
     }
 
-    /// Sends a request with it; none if nothing was sent and nothing came for so long, with the connection for `connecting`
-    /// more.
+    /// Sends a request with this body; `None` if nothing was sent or received for `patience`, with `connecting` added
+    /// for the connection.
     pub async fn send(
         &self,
         request: RequestBuilder,
@@ -86,7 +86,7 @@ impl Body {
         reqwest::Body::wrap_stream(counted)
     }
 
-    /// Reads a range, on a thread that may wait.
+    /// Reads a range on a blocking thread.
     fn read(
         &self,
         range: Range<u64>,

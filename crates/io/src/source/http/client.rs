@@ -1,4 +1,4 @@
-//! What all files of HTTP servers share in a process: connections, and knowledge about servers.
+//! Shared state of all HTTP sources of a process: connections, and knowledge about servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,22 +15,22 @@ use crate::runtime::PerSettings;
 use crate::{IoError, Settings};
 use femtobarn_xrootd::Rate;
 
-/// Requests at once to one server.
+/// Maximum number of concurrent requests per server.
 const CONCURRENCY: usize = 16;
 
-/// Time that an idle connection is kept. Servers keep them for 60 s or more, and it is cheaper to close one in time
-/// than to find it closed.
+/// Time that an idle connection is kept. Servers keep connections for 60 s or more; closing early is cheaper than
+/// finding a closed connection.
 const IDLE: Duration = Duration::from_secs(50);
 
-/// Windows of HTTP/2: one for an answer and one for all of a connection. 64 MiB fill a line of 5 Gbit/s with a round
-/// trip of 100 ms; the answer never has more than the requested bytes.
+/// HTTP/2 windows: for one answer, and for a whole connection. 64 MiB saturate 5 Gbit/s with a round trip of 100 ms.
+/// An answer never has more than the requested bytes.
 const STREAM_WINDOW: u32 = 8 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
-/// The clients of the process, one for all files that have the same limits.
+/// The clients of the process, one per set of limits.
 static CLIENTS: PerSettings<Limits, Arc<Client>> = PerSettings::new();
 
-/// What settings say of how servers are asked.
+/// The settings for requests to servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Limits {
     pub connect_timeout: Duration,
@@ -48,7 +48,7 @@ impl Limits {
     pub fn of(settings: &Settings, is_of_the_grid: bool) -> Result<Self, IoError> {
         let (limits, concurrency) = (settings.limits()?, settings.number("requests_at_once")?);
         let named = settings.text("authorities")?.map(PathBuf::from);
-        // the grid's certificates do not cover other servers
+        // the certificates of the grid do not cover other servers
         let grid = || std::env::var_os("X509_CERT_DIR").map(PathBuf::from);
         Ok(Self {
             connect_timeout: limits.connect_timeout,
@@ -65,7 +65,7 @@ impl Limits {
 }
 
 impl Limits {
-    /// How fast answers must come.
+    /// Minimum rate of answers.
     pub fn rate(&self) -> Rate {
         Rate {
             least: self.least_rate,
@@ -82,7 +82,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// The one of this process that has these limits.
+    /// The client of this process for these limits.
     pub fn shared(limits: &Limits, url: &str) -> Result<Arc<Self>, IoError> {
         CLIENTS.get(limits, || match Self::new(limits.clone()) {
             Ok(client) => Ok(Arc::new(client)),
@@ -96,14 +96,14 @@ impl Client {
     fn new(limits: Limits) -> Result<Self, String> {
         let mut tls = tls_config(limits.authorities.as_deref())?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // ranges are of the file as it is, and not of something that was compressed on the way
+        // ranges must refer to the file itself, not to a compressed form
         let plain = (ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             // each redirect is checked before it gets credentials
             .redirect(redirect::Policy::none())
             .referer(false)
-            // XRootD's server does not know "range" and "depth", only "Range" and "Depth"
+            // XRootD's server requires "Range" and "Depth" with capitals
             .http1_title_case_headers()
             .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
             .default_headers(HeaderMap::from_iter([plain]))
@@ -130,7 +130,7 @@ impl Client {
     }
 }
 
-/// The server of a URL, as errors name it.
+/// The server of a URL, for errors.
 pub(super) fn server(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -141,11 +141,11 @@ pub(super) fn server(url: &Url) -> String {
 
 /// A server.
 pub(super) struct Host {
-    /// One for each request at a time.
+    /// Limits concurrent requests.
     pub permits: Semaphore,
-    /// Whether it sends the end of a file of unknown size.
+    /// Whether it can send the end of a file of unknown size.
     pub suffixes: Learned,
-    /// Whether it answers a request of many ranges with these.
+    /// Whether it answers a request for many ranges with these ranges.
     pub many: Learned,
 }
 
@@ -159,12 +159,12 @@ impl Host {
     }
 }
 
-/// Something that a server can or cannot, which shows when it is first asked for it.
+/// A capability of a server, which is learned at its first use.
 #[derive(Debug, Default)]
 pub(super) struct Learned(AtomicU8);
 
 impl Learned {
-    /// None if it was not asked yet.
+    /// `None` if it was not used yet.
     pub fn get(&self) -> Option<bool> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,

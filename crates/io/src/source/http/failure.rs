@@ -1,4 +1,4 @@
-//! What went wrong when a server was asked, and whether it may go better the next time.
+//! Failures of requests, and whether to retry.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use femtobarn_xrootd::TooSlow;
 use super::client::Limits;
 use super::target::Target;
 
-/// One try that failed: the server, the request, and the failure.
+/// A failed attempt: the server, the request, and the reason.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub server: String,
     pub doing: String,
     pub why: Why,
-    /// How long the server wants us to wait.
+    /// The delay that the server requests.
     pub wait: Option<Duration>,
 }
 
-/// Why a try failed.
+/// The reason for a failed attempt.
 #[derive(Debug)]
 pub(super) enum Why {
-    /// The connection fails, for a permanent reason.
+    /// The connection failed permanently, as its certificate is not trusted.
     NoTrust(String),
-    /// The connection fails.
+    /// The connection failed.
     Unreachable(String),
-    /// Nothing came for too long.
+    /// Nothing was received for too long.
     Silent(Duration),
     /// The data rate is below the setting `least_rate`.
     Slow(TooSlow),
@@ -39,13 +39,13 @@ pub(super) enum Why {
     Status(StatusCode),
     /// The answer does not match the request.
     Lied(String),
-    /// It is another file now.
+    /// The file was replaced.
     Changed(String),
-    /// Servers send us from one to another.
+    /// Too many redirects.
     Redirects(usize),
-    /// It is a directory.
+    /// The path is a directory.
     Folder,
-    /// The name of the new file is taken.
+    /// The name of the new file exists.
     Taken,
     /// The server does not list directories.
     NoLists,
@@ -53,7 +53,7 @@ pub(super) enum Why {
     OnlyWhole(Option<u64>),
 }
 
-/// How often something is tried again that failed in a way.
+/// How often a kind of failure is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     Never,
@@ -64,7 +64,7 @@ enum Again {
 impl Why {
     fn again(&self) -> Again {
         match self {
-            // a server that refuses connections may be starting just now
+            // a server that refuses connections may be starting
             Self::Unreachable(_) => Again::Once,
             Self::Silent(_) | Self::Slow(_) | Self::Lost(_) => Again::AsOftenAsMayBe,
             Self::Status(status) => match status.as_u16() {
@@ -157,7 +157,7 @@ impl From<Failure> for HttpError {
 }
 
 impl HttpError {
-    /// The status that ended it, if it was one.
+    /// The HTTP status of the last failure, if it has one.
     pub(crate) fn status(&self) -> Option<u16> {
         match self.failures.last()?.why {
             Why::Status(status) => Some(status.as_u16()),
@@ -165,7 +165,7 @@ impl HttpError {
         }
     }
 
-    /// The error of a request to list a directory.
+    /// Adapts the error for listing a directory.
     pub(super) fn of_list(mut self) -> Self {
         if matches!(self.status(), Some(400 | 405 | 501))
             && let Some(last) = self.failures.last_mut()
@@ -175,7 +175,7 @@ impl HttpError {
         self
     }
 
-    /// Whether no answer came.
+    /// Whether no answer was received.
     pub(super) fn is_of_the_way(&self) -> bool {
         let last = self.failures.last().map(|failure| &failure.why);
         matches!(
@@ -184,7 +184,7 @@ impl HttpError {
         )
     }
 
-    /// The error of a sink.
+    /// Converts to an error of a sink.
     pub(super) fn of_sink(self, target: &Target) -> IoError {
         let url = target.url.clone();
         match self.failures.last().map(|failure| &failure.why) {
@@ -215,7 +215,7 @@ impl HttpError {
         IoError::Sending { url, source }
     }
 
-    /// The error of a source.
+    /// Converts to an error of a source.
     pub(super) fn of(self, target: &Target) -> IoError {
         let url = target.url.clone();
         match self.failures.last().map(|failure| &failure.why) {
@@ -239,13 +239,13 @@ impl HttpError {
     }
 }
 
-/// The failures of one request so far, and the time limit.
+/// The failures of one request so far, and its time limit.
 #[derive(Debug)]
 pub(super) struct Patience<'a> {
     limits: &'a Limits,
     failures: Vec<Failure>,
     waited: Duration,
-    /// Whether the server answered before: then one that cannot be reached may be starting again.
+    /// Whether the server has answered before: then an unreachable server may be restarting.
     is_known: bool,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// The same for a server that answered before.
+    /// For a server that has answered before.
     pub fn of_known_server(limits: &'a Limits) -> Self {
         Self {
             is_known: true,
@@ -267,17 +267,17 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// So many bytes have come in this time: if that is fast enough, what failed before is past.
+    /// Records progress: if the rate is sufficient, earlier failures do not count any more.
     pub fn progress(&mut self, bytes: usize, time: Duration) {
         if bytes > 0 && !self.limits.rate().is_missed(bytes as u64, time) {
             self.failures.clear();
         }
     }
 
-    /// Waits until it is time to try again.
+    /// Waits until the next attempt.
     ///
     /// # Errors
-    /// If it is not to be tried again; then with all failures.
+    /// If there must not be another attempt; the error has all failures.
     pub async fn after(&mut self, failure: Failure) -> Result<(), HttpError> {
         let pause = self.pause(&failure);
         self.failures.push(failure);
@@ -290,7 +290,7 @@ impl<'a> Patience<'a> {
         Ok(())
     }
 
-    /// How long to wait after a failure; none if it is the last.
+    /// The pause after a failure; `None` if it was the last attempt.
     fn pause(&self, failure: &Failure) -> Option<Duration> {
         let once = |failure: &Failure| failure.why.again() == Again::Once;
         let goes_on = match failure.why.again() {
@@ -301,7 +301,7 @@ impl<'a> Patience<'a> {
         if !goes_on || self.failures.len() >= self.limits.most_retries {
             return None;
         }
-        // to start takes longer than to be busy
+        // a restart takes longer than a busy period
         let tries = self.failures.len() + if once(failure) { 2 } else { 0 };
         let pause = failure.wait.unwrap_or_else(|| backoff(tries));
         (self.waited + pause <= self.limits.longest_wait).then_some(pause)

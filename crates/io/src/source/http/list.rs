@@ -9,7 +9,7 @@ use super::failure::{HttpError, Why};
 use super::propfind;
 use super::request::{Call, Question};
 
-/// What the list of several hundred thousand files takes; as of XRootD.
+/// Maximum size of a list, enough for several hundred thousand files; the same as for XRootD.
 const LARGEST_LIST: usize = 256 << 20;
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");

@@ -40,21 +40,21 @@ use read::Reading;
 use request::Call;
 use target::Target;
 
-/// What readers of ROOT files ask for first, so that opening one costs nothing more.
+/// The ranges that readers of ROOT files need first, so that they cost no extra request.
 const ENDS: Ends = Ends {
     head: 64 << 10,
     tail: 256 << 10,
 };
 
-/// A file of an HTTP server (`http://`, `https://`, `dav://`, `davs://`). The ranges of a vector read are read by requests at
-/// once, or, where there are many and the server does it well, by few that ask for many each.
+/// A file on an HTTP server (`http://`, `https://`, `dav://`, `davs://`). The ranges of a vector read are requested
+/// concurrently. If there are many and the server supports it, requests have many ranges each.
 #[derive(Debug)]
 pub struct HttpSource {
     target: Target,
     limits: Limits,
     version: Version,
     meta: SourceMeta,
-    /// Bytes received at opening, until they are taken.
+    /// Bytes received at opening, until they are used.
     held: Mutex<Vec<Held>>,
     opening: Opening,
     traffic: TrafficCounters,
@@ -64,8 +64,8 @@ impl HttpSource {
     /// Opens a file, with one round trip for servers that send the end of a file of unknown size.
     ///
     /// # Errors
-    /// If the URL is invalid, the file does not exist or may not be read, no server answers, or the server does not
-    /// support ranges and this file is large.
+    /// If the URL is invalid, the file does not exist or is not readable, no server answers, or a large file is on a
+    /// server without ranges.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         Self::open_ends(url, settings, ENDS)
     }
@@ -107,7 +107,8 @@ impl HttpSource {
         }))
     }
 
-    /// The bytes of a range, if they are held. An end is given up with its last reader: the request itself holds it.
+    /// The bytes of a range, if they are held. An end is released with its last reader, because the answer itself is
+    /// kept.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, found) = find_held(&held, range)?;
@@ -156,14 +157,14 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 impl ByteSource for HttpSource {
     fn info(&self) -> SourceInfo<'_> {
         let cost = SourceCost {
-            // A request takes some 300 bytes there and 400 back; many share a round trip. Larger gaps would save more requests
-            // and read too much: of a NanoAOD of 1000 events, 26 columns are read with 1.6 % more than what is needed and 38
-            // requests by 2 KiB, with 5 % and 35 by 4 KiB, with 25 % and 27 by 8 KiB.
+            // A request takes about 300 bytes and 400 for its answer, and many share a round trip. Larger gaps would
+            // save requests, but read too much. For 26 columns of a NanoAOD with 1000 events: 38 requests and 1.6 %
+            // excess with 2 KiB, 35 and 5 % with 4 KiB, 27 and 25 % with 8 KiB.
             largest_gap: 2 << 10,
-            // several connections share larger reads
+            // larger reads are split over several connections
             largest_request: plan::LARGEST,
             most_ranges: 1024,
-            // each of them makes many requests at once
+            // each vector read sends many requests
             concurrency: 4,
             ..SourceCost::default()
         };

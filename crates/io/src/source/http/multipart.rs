@@ -1,4 +1,4 @@
-//! Answers of several ranges (`multipart/byteranges`, RFC 9110, 14.6). Pure.
+//! Parses answers with several ranges (`multipart/byteranges`, RFC 9110, 14.6). Pure.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::answer::ContentRange;
 
-/// More than what any server puts before a part: a boundary of 70 characters, and some headers.
+/// Maximum size of what precedes a part: a boundary of 70 characters, and some headers.
 pub(super) const MOST_AROUND: u64 = 1024;
 
-/// A part: which bytes of the file these are, of how many.
+/// A part: its byte range, the file size if known, and the bytes.
 pub(super) type Part = (Range<u64>, Option<u64>, Bytes);
 
-/// The parts of a body, up to the first that is not complete or not understood. Nothing is copied.
+/// The parts of a body, up to the first that is incomplete or invalid. Nothing is copied.
 pub(super) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
     let delimiter = format!("--{boundary}");
     let mut out = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
 
 /// The first part, and the rest.
 fn next(body: &Bytes, delimiter: &[u8]) -> Option<(Part, Bytes)> {
-    // line ends may stand before a delimiter, and nothing else
+    // only line ends may precede a delimiter
     let begins = body.iter().position(|byte| !b"\r\n".contains(byte))?;
     let head = body.get(begins..)?.strip_prefix(delimiter)?;
     let head = head.get(..head.len().min(usize::try_from(MOST_AROUND).ok()?))?;

@@ -1,4 +1,4 @@
-//! Opening a file: its beginning and its end, by two requests at once, which say also how large it is and which version.
+//! Opens a file: two concurrent requests for its beginning and its end, which also return its size and version.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::layer::{Held, joined_ends};
 /// Without support for ranges, a file up to this size is read whole.
 const LARGEST_WHOLE: usize = 16 << 20;
 
-/// How many bytes of the beginning and of the end are read.
+/// Number of bytes to read at the beginning and at the end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
     pub head: u64,
@@ -28,7 +28,7 @@ pub(super) struct Ends {
 pub(super) struct Opened {
     pub version: Version,
     pub held: Vec<Held>,
-    /// What came of it, also twice.
+    /// The received ranges, with duplicates.
     pub read: Vec<Range<u64>>,
 }
 
@@ -43,12 +43,12 @@ impl Opened {
     }
 }
 
-/// Opens a file. No `HEAD` is sent, which not all servers know, and which would be a round trip more.
+/// Opens a file without `HEAD`, which not all servers support and which would cost a round trip.
 pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError> {
     let host = call.client.host(&call.target.place());
     let head = head(call, ends.head);
     let (head, tail) = match host.suffixes.get() {
-        // the end is requested when the size is known
+        // the end is requested after the size is known
         Some(false) => (head.await?, None),
         _ => try_join(head, async { Ok(tail(call, ends.tail).await) }).await?,
     };
@@ -57,7 +57,7 @@ pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError
         return Ok(opened);
     };
     opened.read.push(range.clone());
-    // another version came from another server, or in between: a later read will report it
+    // another version came from another server, or the file was replaced: a later read reports this
     if version == opened.version {
         opened.held = match opened.held.pop() {
             Some(head) => joined_ends(head, (range, bytes)),
@@ -105,7 +105,7 @@ fn shrunk(call: Call<'_>) -> Failure {
     }
 }
 
-/// The beginning of a file, or its size, by which to ask again.
+/// The beginning of a file, or its size for another request.
 enum Head {
     Opened(Opened),
     Shorter(u64),
@@ -121,7 +121,7 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
     let empty = |answer: &Answer| Opened::with(Version::of(0, answer.headers()), Vec::new());
     match (answer.status(), said) {
         (200, _) => whole(&mut answer).await.map(Head::Opened),
-        // nothing of a file of no bytes can be given
+        // an empty file has no range to send
         (416, None | Some(ContentRange { total: Some(0), .. })) => Ok(Head::Opened(empty(&answer))),
         (206, Some(ContentRange { total: Some(0), .. })) => Ok(Head::Opened(empty(&answer))),
         (
@@ -152,7 +152,7 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
     }
 }
 
-/// The size of a file, of a server that does not say it with its parts.
+/// Requests the size of a file from a server that does not send it with ranges.
 async fn size(call: Call<'_>) -> Result<u64, Failure> {
     let asked = Question::new(Method::HEAD, "reading the size (HEAD)".to_owned());
     let answer = call.ask(&asked).await?;
@@ -175,7 +175,7 @@ async fn whole(answer: &mut Answer) -> Result<Opened, Failure> {
     Ok(Opened::with(version, vec![(0..size, bytes)]))
 }
 
-/// The bytes of a range that is not longer than requested.
+/// The bytes of a range, which must not be longer than requested.
 async fn body(answer: &mut Answer, range: &Range<u64>) -> Result<Bytes, Failure> {
     let expected = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let mut bytes = BytesMut::with_capacity(expected);
@@ -183,7 +183,7 @@ async fn body(answer: &mut Answer, range: &Range<u64>) -> Result<Bytes, Failure>
     Ok(bytes.freeze())
 }
 
-/// The end of a file of unknown size, if the server sends it. If it does not, the end is read later.
+/// The end of a file of unknown size, if the server can send it. Otherwise it is read later.
 async fn tail(call: Call<'_>, length: u64) -> Option<(Version, Range<u64>, Bytes)> {
     let host = call.client.host(&call.target.place());
     let question = question(
@@ -206,7 +206,7 @@ async fn tail(call: Call<'_>, length: u64) -> Option<(Version, Range<u64>, Bytes
         }
         _ => None,
     };
-    // small files come whole from servers that could do otherwise
+    // some servers with ranges still send small files completely
     let small = answer::length(answer.headers()).filter(|size| *size <= length);
     if can.is_some() || small.is_none() {
         host.suffixes.set(can.is_some());

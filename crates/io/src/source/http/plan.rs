@@ -1,25 +1,25 @@
-//! Which requests are made for which ranges. Pure.
+//! Plans the requests for ranges. Pure.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// Ranges that are longer are read in pieces, by several connections.
+/// Longer ranges are split into pieces for several connections.
 pub(super) const LARGEST: u64 = 8 << 20;
 
-/// Pieces that are longer gain nothing by sharing a request.
+/// Longer pieces do not gain from sharing a request.
 const LARGEST_SHARED: u64 = 256 << 10;
 
-/// The most pieces of a request: their names are 3 KB then, and servers take 4 to 8 KB of a header.
+/// Maximum number of pieces per request: the header then has 3 KB, and servers accept 4 to 8 KB.
 const MOST_SHARED: usize = 128;
 
-/// The most bytes of a request of several pieces, so that several connections have something to do.
+/// Maximum bytes of a request with several pieces, so that several connections are used.
 const MOST_BYTES: u64 = 2 << 20;
 
-/// A range that one request is about.
+/// A range within one request.
 pub(super) type Piece = Range<u64>;
 
-/// The pieces to read for ranges, which may overlap: each byte once, nothing that was not asked for.
+/// The pieces to read for ranges, which may overlap: each byte once, and no other bytes.
 pub(super) fn pieces(ranges: &[Range<u64>]) -> Vec<Piece> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().filter(|range| !range.is_empty()).collect();
     sorted.sort_by_key(|range| (range.start, range.end));
@@ -38,7 +38,7 @@ fn cut(range: Range<u64>) -> impl Iterator<Item = Piece> {
     starts.map(move |start| start..range.end.min(start.saturating_add(LARGEST)))
 }
 
-/// The bytes of a range, from sorted pieces; none if these do not have them.
+/// The bytes of a range from sorted pieces; `None` if they are incomplete.
 pub(super) fn assembled(range: &Range<u64>, pieces: &[(Piece, Bytes)]) -> Option<Bytes> {
     if range.is_empty() {
         return Some(Bytes::new());
@@ -60,7 +60,7 @@ pub(super) fn assembled(range: &Range<u64>, pieces: &[(Piece, Bytes)]) -> Option
     (all.len() == expected).then(|| all.freeze())
 }
 
-/// Pieces with a request each, pieces that share one, and pieces that wait until the better way is known.
+/// Pieces with separate requests, pieces that share one, and pieces that wait for the result of the trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     pub single: Vec<Piece>,
@@ -69,7 +69,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Number of requests, if the server handles the attempt well.
+    /// Number of requests, assuming that the server supports shared requests.
     pub fn n_requests(&self, at_once: usize) -> usize {
         let later = match self.later.is_empty() {
             true => 0,
@@ -79,10 +79,10 @@ impl Plan {
     }
 }
 
-/// Which pieces share a request. A request of its own for each costs a round trip for every `at_once` of them; one for
-/// all costs one, and a server that does not do it well one that is in vain. So it is worth trying where there are more
-/// than that: first with one request, next to others of the same round trip, and with all others once the server is
-/// known to handle it well.
+/// Groups pieces into requests. Separate requests cost one round trip per `at_once` pieces; a shared request costs one,
+/// but is wasted on a server without support. So shared requests are tried if there are more pieces than `at_once`:
+/// first with one request, next to separate ones in the same round trip, and for all others once the server has
+/// answered it well.
 pub(super) fn groups(pieces: Vec<Piece>, at_once: usize, does_well: Option<bool>) -> Plan {
     let is_small = |piece: &Piece| piece.end - piece.start <= LARGEST_SHARED;
     let (small, mut single): (Vec<_>, Vec<_>) = pieces.into_iter().partition(is_small);

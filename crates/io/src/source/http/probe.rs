@@ -1,4 +1,4 @@
-//! The answers of a server to requests for a file's first byte, and for two ranges: for diagnosis.
+//! Diagnosis: requests the first byte of a file, and two ranges.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use crate::runtime::wait_for;
 use crate::url::public;
 use crate::{IoError, Settings};
 
-/// Where asking begins.
+/// The first server of a URL.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HttpStart {
-    /// As people see it.
+    /// The URL for messages.
     pub url: String,
     pub host: String,
     pub port: u16,
@@ -26,14 +26,14 @@ pub(crate) struct HttpStart {
     pub authorities: Option<PathBuf>,
 }
 
-/// The answers of a server.
+/// The properties of a server, from its answers.
 #[derive(Debug)]
 pub(crate) struct HttpProbe {
-    /// The version of HTTP, and the name of the program.
+    /// The HTTP version, and the name of the server software.
     pub protocol: String,
     /// The credentials that were sent.
     pub credentials: &'static str,
-    /// Where redirects have led to.
+    /// The target of redirects.
     pub moved_to: Option<String>,
     pub gives_ranges: bool,
     /// Whether it supports several ranges per request.
@@ -54,7 +54,7 @@ pub(crate) fn start(url: &str, settings: &Settings) -> Result<HttpStart, IoError
     })
 }
 
-/// Asks for a file's first byte, and for two of its bytes.
+/// Requests a file's first byte, and two ranges of one byte.
 pub(crate) fn probe(
     url: &str,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! The listing of a directory by a WebDAV server (RFC 4918, 9.1). Pure.
+//! Parses the listing of a directory by a WebDAV server (RFC 4918, 9.1). Pure.
 
 use std::time::SystemTime;
 
@@ -17,14 +17,14 @@ struct Resource {
     modified: Option<SystemTime>,
 }
 
-/// The entries of the directory of a path.
+/// The entries of a directory with the given path.
 ///
 /// # Errors
-/// If it is not a directory, or the answer is invalid, as a message.
+/// If it is not a directory, or the answer is invalid; the error is a message.
 pub(super) fn entries(body: &str, folder: &str) -> Result<Vec<RemoteEntry>, String> {
     let all = resources(body)?;
     let asked = segments(folder);
-    // behind a proxy, paths may begin differently; the directory comes first then
+    // behind a proxy, paths may have another prefix; then the directory comes first
     let itself = all.iter().find(|found| found.path == asked).or(all.first());
     let itself = itself.ok_or("an empty list without the directory itself")?;
     if !itself.is_folder {
@@ -84,7 +84,7 @@ fn character(name: &BytesRef<'_>) -> Option<char> {
     resolve_xml_entity(&name.decode().ok()?)?.chars().next()
 }
 
-/// The names in a path, or in that of a URL.
+/// The decoded parts of a path, or of a URL's path.
 pub(super) fn segments(path: &str) -> Vec<String> {
     let path = match path.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),

@@ -1,4 +1,4 @@
-//! Reading ranges: one request for each, many at once, or one for many where the server does that well.
+//! Reads ranges: one request per range, concurrently, or one for many if the server supports it.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::multipart;
 use super::plan::{Piece, Plan, groups};
 use super::request::{Answer, Call, Question};
 
-/// A file that is read.
+/// A file that is being read.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub call: Call<'a>,
@@ -23,13 +23,13 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads pieces that are not empty and do not overlap.
+    /// Reads non-empty disjoint pieces.
     pub async fn pieces(self, pieces: Vec<Piece>) -> Result<Vec<(Piece, Bytes)>, HttpError> {
         let host = self.call.client.host(&self.call.target.place());
         let at_once = self.call.client.limits.concurrency;
         let mut left = pieces;
         let mut found = Vec::new();
-        // Requests that depend on the first answer follow it.
+        // Requests that depend on the answer to the first shared one follow it.
         while !left.is_empty() {
             let mut plan = groups(left, at_once, host.many.get());
             left = std::mem::take(&mut plan.later);
@@ -104,14 +104,14 @@ impl<'a> Reading<'a> {
         bytes.reserve(expected);
         let all = bytes.len().saturating_add(expected);
         answer.fill(bytes, all).await?;
-        // without a length, only now it is seen whether that was all
+        // without a length, the end of the body shows whether it has the right size
         if !is_sized && answer.next().await?.is_some() {
             return Err(answer.lied(format!("more than {expected} bytes")));
         }
         Ok(())
     }
 
-    /// Whether an answer has a range and nothing else; returns whether its length is given.
+    /// Checks that an answer has exactly a range; returns whether its length is given.
     fn check_range(self, answer: &Answer, range: &Range<u64>) -> Result<bool, Failure> {
         let said = ContentRange::of(answer.headers());
         let total = said.as_ref().and_then(|said| said.total);
@@ -121,7 +121,7 @@ impl<'a> Reading<'a> {
             (206, Some(found)) => {
                 return Err(answer.lied(format!("bytes {found:?} instead of {range:?}")));
             }
-            // the range is inside of the file that was opened: only an equal size shows that it was not truncated
+            // the range is inside the opened file: only an equal size shows that it was not truncated
             (416, _) if total.is_none() => {
                 let what = "it does not have these bytes".to_owned();
                 return Err(answer.failure(Why::Changed(what)));
@@ -136,7 +136,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether an answer is of the version that was opened. An error page has its own tag and time.
+    /// Checks that an answer belongs to the opened version. An error page has its own tag and time.
     fn check_version(self, answer: &Answer, total: Option<u64>) -> Result<(), Failure> {
         let is_same = match answer.status() {
             416 => total.is_none_or(|total| total == self.version.size),
@@ -151,12 +151,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads several pieces by one request; the ranges that it does not send are requested separately.
+    /// Reads several pieces with one request; missing ranges are requested separately.
     async fn group(self, host: &Host, group: Vec<Piece>) -> Result<Vec<(Piece, Bytes)>, HttpError> {
         let parts = match self.try_group(host, &group).await {
             Ok(parts) => parts,
             Err(failure) if matches!(failure.why, Why::Changed(_)) => return Err(failure.into()),
-            // each of the others has its own tries
+            // the separate requests have their own retries
             Err(_) => Vec::new(),
         };
         let mut found = Vec::with_capacity(group.len());
@@ -184,7 +184,7 @@ impl<'a> Reading<'a> {
         self.check_version(&answer, said)?;
         let boundary = answer::boundary(answer.headers());
         let Some(boundary) = boundary.filter(|_| answer.status() == 206) else {
-            // the whole file, or one range that covers all: it is dropped before its body comes
+            // the whole file, or one range that covers all: dropped before its body arrives
             host.many.set(false);
             return Ok(Vec::new());
         };
@@ -194,14 +194,14 @@ impl<'a> Reading<'a> {
         if parts.iter().any(is_other) {
             return Err(answer.failure(Why::Changed("another size".to_owned())));
         }
-        // a truncated body tells nothing about the server's support
+        // a truncated body says nothing about the server's support
         if is_whole {
             host.many.set(parts.len() == group.len());
         }
         Ok(parts)
     }
 
-    /// The parts of an answer, and whether it came whole; none if it is longer than possible for the request.
+    /// The parts of an answer, and whether it is complete; `None` if it is longer than possible for the request.
     async fn parts(
         self,
         answer: &mut Answer,
@@ -219,7 +219,7 @@ impl<'a> Reading<'a> {
                     return Ok((Vec::new(), true));
                 }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                // of a body that was cut, the parts that are complete are used
+                // the complete parts of a truncated body are used
                 Ok(None) => return Ok((multipart::parts(&body.freeze(), boundary), true)),
                 Err(_) => return Ok((multipart::parts(&body.freeze(), boundary), false)),
             }

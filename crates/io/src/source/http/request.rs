@@ -1,4 +1,4 @@
-//! Asking a server once: redirects, credentials, and what its answer is.
+//! Sends one request to a server: redirects, credentials, and checks of the answer.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,9 +20,9 @@ use femtobarn_xrootd::Pace;
 pub(super) struct Question {
     pub method: Method,
     pub headers: HeaderMap,
-    /// In words, for errors.
+    /// A description for errors.
     pub doing: String,
-    /// Its body.
+    /// The body of the request.
     pub body: Option<Body>,
 }
 
@@ -38,7 +38,7 @@ impl Question {
     }
 
     pub fn with(mut self, name: HeaderName, value: &str) -> Self {
-        // names may have any letters
+        // header names may have any case
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             self.headers.insert(name, value);
         }
@@ -46,7 +46,7 @@ impl Question {
     }
 }
 
-/// An answer whose head was received, and whose body follows.
+/// An answer with a received head; its body follows.
 pub(super) struct Answer {
     response: Response,
     server: String,
@@ -69,7 +69,7 @@ impl Answer {
         self.response.headers()
     }
 
-    /// Where it came from.
+    /// The URL of the answer, after redirects.
     pub fn place(&self) -> &Url {
         self.response.url()
     }
@@ -87,7 +87,7 @@ impl Answer {
         self.failure(Why::Lied(what.into()))
     }
 
-    /// An answer that does not match the request.
+    /// The error for an answer that does not match the request.
     pub fn unexpected(&self) -> Failure {
         let range = answer::text(self.headers(), CONTENT_RANGE).map(|range| format!(" ({range})"));
         let status = self.response.status();
@@ -107,7 +107,8 @@ impl Answer {
         }
     }
 
-    /// Adds bytes of the body to `buffer`, until there are `expected` in it. If less comes, what came is in it.
+    /// Appends bytes of the body to `buffer`, up to `expected` bytes in total. On an error, `buffer` has the received
+    /// bytes.
     pub async fn fill(&mut self, buffer: &mut BytesMut, expected: usize) -> Result<(), Failure> {
         while buffer.len() < expected {
             let Some(chunk) = self.next().await? else {
@@ -123,7 +124,7 @@ impl Answer {
         Ok(())
     }
 
-    /// The whole body, if it is not longer than `most`.
+    /// The whole body, if it has at most `most` bytes.
     pub async fn whole(&mut self, most: usize) -> Result<Option<Bytes>, Failure> {
         let mut out = BytesMut::new();
         while let Some(chunk) = self.next().await? {
@@ -136,7 +137,7 @@ impl Answer {
     }
 }
 
-/// A file on a server, with a pending request.
+/// The context of a request: a file on a server.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub client: &'a Client,
@@ -149,12 +150,12 @@ impl<'a> Call<'a> {
         Patience::new(&self.client.limits)
     }
 
-    /// The same for a server that answered before.
+    /// The retry state for a server that has answered before.
     pub fn patience_with_known(&self) -> Patience<'a> {
         Patience::of_known_server(&self.client.limits)
     }
 
-    /// Asks until there is an answer.
+    /// Sends a request with retries.
     pub async fn insist(&self, question: &Question) -> Result<Answer, HttpError> {
         let mut patience = self.patience();
         loop {
@@ -168,8 +169,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Asks once. If the target of earlier redirects fails now, the URL itself is used again; and if a server requires
-    /// a token, the request is repeated with one.
+    /// Sends a request once. If the remembered redirect target fails, the URL itself is used again. If a server
+    /// requires a token, the request is repeated with one.
     pub async fn ask(&self, question: &Question) -> Result<Answer, Failure> {
         let mut place = self.target.place();
         loop {
@@ -198,7 +199,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sends a request, starting at this URL, and follows redirects; returns the final URL, too.
+    /// Sends a request to a URL and follows redirects; also returns the final URL.
     async fn follow(&self, start: Url, question: &Question) -> (Url, Result<Answer, Failure>) {
         let mut place = start;
         for _ in 0..=self.client.limits.most_redirects {
@@ -240,7 +241,7 @@ impl<'a> Call<'a> {
         let limits = &self.client.limits;
         self.traffic.ask();
         let sent = match &question.body {
-            // making the connection has a limit of its own
+            // connecting has its own time limit
             None => {
                 let patience = limits.request_timeout + limits.connect_timeout;
                 timeout(patience, request.send()).await.ok()
@@ -280,7 +281,7 @@ fn failure(place: &Url, question: &Question, why: Why) -> Failure {
     }
 }
 
-/// Whether an answer matches the request, or the reason why not.
+/// Checks that an answer matches the request.
 fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     let status = answer.response.status();
     let insists = question.headers.contains_key(IF_MATCH);
@@ -303,7 +304,7 @@ fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     }
 }
 
-/// Why no answer came.
+/// The reason why there is no answer.
 fn unsent(error: reqwest::Error) -> Why {
     let is_connect = error.is_connect();
     if is_connect && is_of_tls(&error) {
@@ -317,7 +318,7 @@ fn unsent(error: reqwest::Error) -> Why {
 }
 
 fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    // an error of the system hides its parts from its own source
+    // the source of a system error hides its details
     let io = error.downcast_ref::<std::io::Error>();
     let inner = io.and_then(std::io::Error::get_ref);
     error.is::<rustls::Error>()
@@ -325,7 +326,7 @@ fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
         || error.source().is_some_and(is_of_tls)
 }
 
-/// The root cause of an error: the errors above it repeat the URL and that it failed.
+/// The root cause of an error; the errors above it only repeat the URL and the failure.
 fn cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut last: &dyn std::error::Error = &error;

@@ -19,21 +19,21 @@ pub(super) const NOWHERE: &str = "a redirect without a valid target";
 const ADVICE: &str = "give a token (setting bearer_token, or variable BEARER_TOKEN; only sent with TLS), or user and \
                       password in the URL";
 
-/// Time that a redirect is reused: signed URLs are often valid for some minutes only, and the server may know a better
-/// target later.
+/// Time that a redirect target is reused: signed URLs are often valid for only some minutes, and the server may prefer
+/// another target later.
 const REDIRECT_LASTS: Duration = Duration::from_secs(120);
 
-/// Where tokens come from if none is given.
+/// The source of tokens if none is given.
 pub(super) trait FindToken: Send + Sync {
-    /// The token in a variable, or in the file of a variable.
+    /// The token in an environment variable, or in the file that one names.
     fn named(&self) -> Option<Token>;
     /// The token found by the rules of WLCG's profile.
     fn any(&self) -> Option<Token>;
-    /// Which of them was found, or why none was, in words.
+    /// A description of the found token, or of the reason why there is none.
     fn described(&self, is_dav: bool) -> String;
 }
 
-/// The variables and files of this process.
+/// The environment variables and files of this process.
 pub(super) struct Discover;
 
 impl FindToken for Discover {
@@ -68,13 +68,13 @@ impl FindToken for Discover {
 
 /// A URL of a server.
 pub(super) struct Target {
-    /// As people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     pub url: String,
     start: Url,
     is_dav: bool,
     given: Option<Token>,
     find: Box<dyn FindToken>,
-    /// Whether the server has refused to answer without a token.
+    /// Whether the server has required a token.
     wants_token: AtomicBool,
     moved: Mutex<Option<(Url, Instant)>>,
 }
@@ -108,7 +108,7 @@ impl Target {
         })
     }
 
-    /// Another path of its server, with the knowledge about the server.
+    /// Another path on the same server, sharing the knowledge about it.
     pub fn with_path(&self, path: &str) -> Self {
         let mut start = self.start.clone();
         start.set_path(path);
@@ -125,26 +125,26 @@ impl Target {
         }
     }
 
-    /// Its path, as servers get it.
+    /// The path in requests.
     pub fn path(&self) -> &str {
         self.start.path()
     }
 
-    /// The URL as a target (`Destination`): without the part for authentication.
+    /// The URL for a `Destination` header, without credentials.
     pub fn destination(&self) -> String {
         let mut out = self.start.clone();
         out.set_query(None);
-        // both are possible for every URL with a host
+        // both succeed for every URL with a host
         let _ = out.set_username("").and(out.set_password(None));
         out.into()
     }
 
-    /// Whether it is a directory.
+    /// Whether the URL is a directory.
     pub fn is_folder(&self) -> bool {
         self.start.path().ends_with('/')
     }
 
-    /// Makes it a directory.
+    /// Makes the URL a directory.
     pub fn into_folder(mut self) -> Self {
         if !self.is_folder() {
             let path = format!("{}/", self.start.path());
@@ -153,7 +153,7 @@ impl Target {
         self
     }
 
-    /// Where to ask: where redirects have led to, if that was not long ago.
+    /// The URL to request: the target of recent redirects, or the URL itself.
     pub fn place(&self) -> Url {
         let moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         match &*moved {
@@ -162,7 +162,7 @@ impl Target {
         }
     }
 
-    /// Says where redirects have led to.
+    /// Remembers the target of redirects.
     pub fn remember(&self, place: &Url) {
         let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *moved {
@@ -172,17 +172,17 @@ impl Target {
         }
     }
 
-    /// Goes back to where it begins; false if it exists.
+    /// Forgets the redirect target; returns whether the failed URL was one.
     pub fn forget(&self, place: &Url) -> bool {
         *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *place != self.start
     }
 
-    /// Where a redirect leads to. The user and password of the URL stay with its server.
+    /// The target of a redirect. The user and password of the URL stay with its server.
     ///
     /// # Errors
-    /// If it leads nowhere, or out of TLS, also for doors of the grid (`davs`): an attacker on the way could replace
-    /// the bytes.
+    /// If the target is invalid, or the redirect leaves TLS, even for doors of the grid (`davs`): an attacker on the
+    /// network could replace the bytes.
     pub fn next(&self, place: &Url, location: &str) -> Result<Url, &'static str> {
         let mut next = redirected(place, location).map_err(|refused| match refused {
             Refused::Nowhere => NOWHERE,
@@ -198,9 +198,9 @@ impl Target {
         Ok(next)
     }
 
-    /// The token for a server: only for the server of the URL, only over private connections, and only after the server
-    /// has asked for it, unless it was given explicitly or the URL has a scheme of the grid. So a variable for one site
-    /// is not sent to every server.
+    /// The token for a server. It is only sent to the server of the URL, and only over private connections. Unless it
+    /// was given explicitly or the URL has a scheme of the grid, it is only sent after the server has required it. So a
+    /// token for one site is not sent to every server.
     pub fn token(&self, place: &Url) -> Option<Token> {
         let has_login = !self.start.username().is_empty() || self.start.password().is_some();
         if has_login || place.origin() != self.start.origin() || !is_private(place) {
@@ -214,7 +214,7 @@ impl Target {
         self.given.clone().or_else(found)
     }
 
-    /// The credentials that were used, for a refused request.
+    /// The credentials of a refused request, for messages.
     fn asker(&self) -> String {
         if !self.start.username().is_empty() || self.start.password().is_some() {
             return "user and password of the URL were refused".to_owned();
@@ -229,10 +229,10 @@ impl Target {
         }
     }
 
-    /// The attempts and advice, for a refused request.
+    /// Advice for a refused request, with the credentials that were tried.
     pub fn advice(&self) -> String {
         let mut out = format!("{}: {ADVICE}", self.asker());
-        // what follows may be a part of a signature: it is not shown
+        // the rest may be a part of a signature and is not shown
         let (_, name) = self
             .start
             .query()
@@ -249,7 +249,7 @@ impl Target {
         out
     }
 
-    /// Says that the server has refused to answer without a token; true if there is one for it.
+    /// Records that the server requires a token; returns whether there is one for it.
     pub fn refused(&self, place: &Url) -> bool {
         self.wants_token.store(true, Ordering::Relaxed);
         self.token(place).is_some()
@@ -261,11 +261,11 @@ pub(super) fn is_dav(url: &str) -> bool {
     scheme(url).is_some_and(|scheme| scheme.starts_with("dav"))
 }
 
-/// A URL in its parts; else the error.
+/// Parses a URL; the error is a message.
 fn parsed(url: &str) -> Result<Url, String> {
     let with_http = with_http(url).ok_or("the scheme is not supported")?;
     let rest = with_http.split_once("://").map_or("", |(_, rest)| rest);
-    // what parses URLs takes the next name for the server's
+    // the URL parser would take the next name for the server
     if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
         return Err("the server is missing".to_owned());
     }
@@ -279,7 +279,7 @@ fn parsed(url: &str) -> Result<Url, String> {
     Ok(found)
 }
 
-/// A URL with its scheme as servers know it.
+/// A URL with the scheme http or https.
 fn with_http(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let scheme = match scheme(url)?.as_str() {
@@ -290,7 +290,7 @@ fn with_http(url: &str) -> Option<String> {
     Some(format!("{scheme}://{rest}"))
 }
 
-/// Whether the connection is private: by TLS, or because it does not leave this machine.
+/// Whether the connection is private: by TLS, or because it stays on this machine.
 fn is_private(place: &Url) -> bool {
     let host = place.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn tokens_go_only_where_they_may() {
-        // the URL, what is given, where to ask, what is sent at once, and what after it was refused
+        // the URL, the given token, the requested server, whether a token is sent at once, and whether after a refusal
         for (url, given, place, at_once, refused) in [
             ("davs://h/f", None, "https://h/f", Some("any"), Some("any")),
             ("https://h/f", None, "https://h/f", None, Some("named")),
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    /// Doors of `davs` could hand over to places without TLS.
+    /// Doors of `davs` could redirect to servers without TLS.
     #[test]
     fn no_redirect_leads_out_of_tls() {
         for url in ["davs://h/f", "https://h/f"] {
@@ -395,7 +395,7 @@ mod tests {
             ("http://", "the server is missing"),
             ("http:///x", "the server is missing"),
             ("https://h:abc/x", "port"),
-            // what is behind it was dropped: another file was read
+            // regression: the part after `#` was dropped, and another file was read
             ("http://h/a#b.root", "%23"),
         ] {
             let error = Target::parse(url, &settings).unwrap_err();

@@ -1,5 +1,5 @@
-//! Files of HTTP servers that are made: next to their names, then renamed, by servers with WebDAV (RFC 4918); directly
-//! by others.
+//! Creates files on HTTP servers: with a temporary name, and then renamed, on servers with WebDAV (RFC 4918); directly
+//! on others.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,42 +29,42 @@ const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 /// Interval of progress reports.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// Number of attempts to remove an unwanted file.
+/// Number of attempts to remove an incomplete file.
 const REMOVALS: usize = 20;
 
-/// What a server makes of `MOVE`.
+/// The server's support for `MOVE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moving {
-    /// Nothing.
+    /// Not supported.
     Unknown,
-    /// WebDAV status codes.
+    /// Supported, with WebDAV status codes.
     Known,
-    /// The same, but names are taken as they stand in `Destination`, percent signs and all: XRootD's server, which speaks
-    /// WebDAV and does not say that it moves.
+    /// Supported, but names in `Destination` are not decoded: XRootD's server, which supports WebDAV without listing
+    /// `MOVE`.
     ToPlainNames,
 }
 
-/// A file of a server that is to be made.
+/// A new file on a server.
 #[derive(Debug)]
 pub(crate) struct HttpUpload {
     target: Target,
-    /// Where it stands until it is complete, on servers that can move it.
+    /// The temporary name, on servers that can rename it.
     sibling: Option<Target>,
     moving: Moving,
     limits: Limits,
     replaces: bool,
-    /// Whether anything was sent.
+    /// Whether sending has started.
     is_begun: AtomicBool,
-    /// Whether the result of sending is unknown: the server may create the file even without a waiting client.
+    /// Whether the result of sending is unknown: the server may still create the file when no client waits.
     is_uncertain: AtomicBool,
     traffic: TrafficCounters,
 }
 
 impl HttpUpload {
-    /// Insists that the name is free, or may be taken; nothing is made yet.
+    /// Checks that the name is free or may be replaced; creates nothing yet.
     ///
     /// # Errors
-    /// If the URL is none, there is something of that name which is not to be replaced, or no server answers.
+    /// If the URL is invalid, the file exists and must not be replaced, or no server answers.
     pub fn begin(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
         let is_dav = target::is_dav(url);
         let target = Target::parse(url, settings)?;
@@ -93,15 +93,15 @@ impl HttpUpload {
         Ok(upload)
     }
 
-    /// As people see it, without what may be secret.
+    /// The URL for messages, without secrets.
     pub fn url(&self) -> &str {
         &self.target.url
     }
 
-    /// Sends all of a source. Where the server moves no files, it has its name then.
+    /// Sends a complete source. If the server cannot rename files, the file then has its final name.
     ///
     /// # Errors
-    /// If the source cannot be read, the server refuses, or `tick` has ended it.
+    /// If the source cannot be read, the server refuses it, or `tick` has stopped it.
     pub fn put(&self, source: &Arc<dyn ByteSource>, tick: OnBytes<'_>) -> Result<(), IoError> {
         let body = Body::new(source.clone());
         let is_done = self.wait(async |upload, client| {
@@ -109,7 +109,7 @@ impl HttpUpload {
             let mut pulse = interval(PULSE);
             loop {
                 tokio::select! {
-                    // where it has its name already, it is too late to end it
+                    // with a final name, it is too late to stop
                     sent = &mut work => return sent.map(|()| {
                         tick(body.sent()) || upload.sibling.is_none()
                     }),
@@ -133,7 +133,7 @@ impl HttpUpload {
     /// Checks that the server has all bytes, and renames the file.
     ///
     /// # Errors
-    /// If it has not, something else has the name, or the server refuses.
+    /// If bytes are missing, another file has the name, or the server refuses.
     pub fn appear(&self, size: u64) -> Result<(), IoError> {
         let there = self.sibling.as_ref().unwrap_or(&self.target);
         let found = self.wait(async |upload, client| upload.size(client, there).await)?;
@@ -159,7 +159,7 @@ impl HttpUpload {
                 .with(DESTINATION, &destination)
                 .with(OVERWRITE, overwrite);
             upload.call(client, sibling).insist(&question).await?;
-            // whatever the server took for its name
+            // in case the server has used another name
             upload.head(client, &upload.target).await.map(drop)
         })
     }
@@ -216,7 +216,7 @@ impl HttpUpload {
         self.call(client, target).insist(&question).await
     }
 
-    /// Insists that nothing has the name, if it is not to be replaced. A user who may replace it need not be able to
+    /// Checks that the name is free if it must not be replaced. A user who may replace the file need not be able to
     /// read it.
     async fn check_free(&self, client: &Client) -> Result<(), HttpError> {
         match self.head(client, &self.target).await {
@@ -230,7 +230,7 @@ impl HttpUpload {
         }
     }
 
-    /// What the server makes of `MOVE`.
+    /// The server's support for `MOVE`.
     async fn moving(&self, client: &Client, is_dav: bool) -> Moving {
         let question = question("OPTIONS", "asking for supported methods (OPTIONS)");
         let asked = self.call(client, &self.target).ask(&question).await;
@@ -243,7 +243,7 @@ impl HttpUpload {
         match (is_allowed, has_dav, is_dav) {
             (false, true, _) => Moving::ToPlainNames,
             (true, ..) | (.., true) => Moving::Known,
-            // one that does not say can only be sent the file
+            // without an answer, only plain sending is possible
             _ => Moving::Unknown,
         }
     }
@@ -278,8 +278,8 @@ impl HttpUpload {
         sent.map(drop)
     }
 
-    /// Creates the parent directories, if they do not exist. A server that does not report them would not give details
-    /// for sent data either.
+    /// Creates missing parent directories. A server that does not report missing ones would not explain a failure of
+    /// the upload either.
     async fn make_folders(&self, client: &Client) -> Result<(), HttpError> {
         let path = self.target.path();
         let folders: Vec<&str> = path
@@ -298,7 +298,7 @@ impl HttpUpload {
         for folder in folders {
             let folder = self.target.with_path(folder);
             let question = question("MKCOL", "creating its directory (MKCOL)");
-            // creating an existing one fails; what matters is whether the file can be sent then
+            // creating an existing directory fails; only the upload shows whether the directory can be used
             let _ = self.call(client, &folder).ask(&question).await;
         }
         Ok(())
@@ -306,12 +306,12 @@ impl HttpUpload {
 }
 
 fn question(method: &'static str, doing: &str) -> Question {
-    // all names that are used are ones of methods
+    // all method names in use are valid
     let method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
     Question::new(method, doing.to_owned())
 }
 
-/// The path of a file that is not complete.
+/// The temporary path of a file.
 fn beside(path: &str, number: u32) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     format!("{folder}/.{name}.partial-{}-{number}", process())

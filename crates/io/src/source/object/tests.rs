@@ -40,7 +40,7 @@ fn opening_costs_two_requests_at_once_and_the_ends_are_read_then() {
     let server = Servers::start("minio");
     let own = settings(&server, &[]);
     for (size, requests) in [
-        (0, 3), // the range of no byte is an error, and the size is requested
+        (0, 3), // a range without bytes is an error, so the size is requested
         (1, 2),
         (65_535, 2),
         (256 << 10, 2),
@@ -198,7 +198,7 @@ fn servers_with_tls_are_asked_if_their_authority_is_known() {
     );
 }
 
-/// The credentials in a profile are sufficient, and missing credentials are reported without waiting.
+/// A profile's credentials are sufficient, and missing credentials are reported without waiting.
 #[test]
 fn credentials_come_from_profiles_or_are_missed() {
     if !can_store("minio") {
@@ -240,7 +240,7 @@ fn credentials_come_from_profiles_or_are_missed() {
     assert!(error.to_string().contains("anonymous=true"), "{error}");
 }
 
-/// Relays a server, but closes each of the first connections after some bytes; returns the port.
+/// A proxy that closes each of the first connections after some bytes; returns its port.
 fn cutting(server: u16, cuts: usize, limit: u64) -> u16 {
     relay(server, move |passing| {
         if passing.is_answer && passing.connection < cuts {
@@ -265,7 +265,7 @@ fn what_is_missing_of_a_body_that_breaks_is_asked_for_again() {
     // the first one belongs to opening, whose two requests are sent at once
     let port = cutting(server.port, 8, 1_000_000);
     let place = format!("http://127.0.0.1:{port}");
-    // each with its own connection, as it is closed
+    // each with its own connection, because it is closed
     let own = settings(&server, &[("endpoint", &place), ("most_retries", "3")]);
     let source = ObjectSource::open("s3://private/f", &own).unwrap();
     let before = n_requests(&source);

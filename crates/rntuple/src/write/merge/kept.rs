@@ -15,7 +15,7 @@ use super::stored::read_pages;
 use super::writer::{Adding, NTupleMerger};
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::spec::{Locator, Page, PageAddress, WrittenColumn};
+use crate::spec::{Page, PageAddress, StoredRange, WrittenColumn};
 
 /// Stored size of pages that are remade at a time.
 const BATCH: u64 = 64 << 20;
@@ -243,14 +243,14 @@ fn levels_of(done: Transferred) -> Levels {
 
 /// A kept page at its new location.
 fn moved_page(reader: &Reader, page: &Page, moved: &Moved) -> Result<Page, RNTupleError> {
-    let at = page.locator.address;
+    let at = page.body.address;
     let Some(offset) = moved.offset(at.offset()) else {
         return Err(reader.inconsistent("page", "a place in the file", at));
     };
     Ok(Page {
-        locator: Locator {
+        body: StoredRange {
             address: PageAddress::File(offset),
-            ..page.locator
+            ..page.body
         },
         ..*page
     })

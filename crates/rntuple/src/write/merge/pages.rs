@@ -62,7 +62,7 @@ impl Remaker {
             return Err(RNTupleError::internal("a page of no column"));
         };
         let body = check_page(reader, from, (column, cluster), &page, stored)?;
-        let failed = |error| page_error(reader, from, cluster, page.locator.address, error);
+        let failed = |error| page_error(reader, from, cluster, page.body.address, error);
         let n = page.n_elements as usize;
         if let Some(Encoding { dtype, limits }) = encoding {
             let target = element_target(from, dtype);

@@ -69,7 +69,7 @@ struct Pages<'r> {
 
 impl<'r> Pages<'r> {
     fn new(reader: &'r Reader, source: &'r dyn ByteSource, kept: &[KeptPage]) -> Self {
-        let place = |kept: &KeptPage| (kept.page.locator.address.offset(), kept.page.stored_size());
+        let place = |kept: &KeptPage| (kept.page.body.address.offset(), kept.page.stored_size());
         // small items are sorted in a third of the time
         let mut order: Vec<(u64, usize)> = kept.iter().map(|it| place(it).0).zip(0..).collect();
         order.sort_unstable();
@@ -86,7 +86,7 @@ impl<'r> Pages<'r> {
     /// The pages that begin in a range.
     fn within(&self, range: &Range<u64>) -> &[KeptPage] {
         let place = |at: u64| {
-            let is_before = |kept: &KeptPage| kept.page.locator.address.offset() < at;
+            let is_before = |kept: &KeptPage| kept.page.body.address.offset() < at;
             self.pages.partition_point(is_before)
         };
         let (first, last) = (place(range.start), place(range.end));

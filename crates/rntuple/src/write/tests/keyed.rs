@@ -198,7 +198,7 @@ fn a_value_that_is_damaged_cut_or_missing_is_named() {
     let keyed = stored(&batch(1000));
     let reader = keyed.open("Events").unwrap();
     let (_, list) = reader.page_lists(0..1).unwrap().remove(0);
-    let PageAddress::Object { id, .. } = list.all_pages()[7].locator.address else {
+    let PageAddress::Object { id, .. } = list.all_pages()[7].body.address else {
         panic!("not an object");
     };
     let good = keyed.values()[&id].clone();

@@ -1,4 +1,4 @@
-//! A cluster in use, in which slots move, and servers fail or stop: no acknowledged data are lost.
+//! A cluster in use, in which slots move and servers fail or stop: no acknowledged data is lost.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ fn value(parent: &Parent, event: u64) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Writes batches of some parents until it is told to end or a write fails. Returns the acknowledged containers.
+/// Writes batches to some parents until it is told to stop or a write fails. Returns the acknowledged containers.
 fn write_until(
     store: &RedisBackend,
     thread: u64,
@@ -57,7 +57,7 @@ fn write_until(
     acknowledged
 }
 
-/// Checks that everything that can be found has its product.
+/// Checks that every container has its product; returns their number.
 fn check_all(store: &RedisBackend) -> usize {
     let mut n = 0;
     for parent in parents() {
@@ -105,7 +105,7 @@ fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
     let topology = store.client.topology();
     let slot = store.keys(parent).slot;
     let masters = &topology.masters;
-    // the owner according to the servers: others may have moved it since
+    // the owner according to the servers: another thread may have moved the slot
     let fresh = Client::connect(store.client.options().clone(), Arc::new(())).unwrap();
     let from = fresh.topology().master(slot).unwrap().clone();
     let others: Vec<_> = masters.iter().filter(|at| **at != from).collect();
@@ -221,7 +221,7 @@ fn a_master(servers: &Servers) -> usize {
     servers.servers.iter().position(is_master).unwrap()
 }
 
-/// Writes with replicas that must acknowledge, while something happens to a master.
+/// Writes with a write concern while something happens to a master.
 fn acknowledged_while(
     servers: &mut Servers,
     store: &RedisBackend,
@@ -347,9 +347,9 @@ fn an_orphaned_slot_is_an_error_that_says_so() {
     assert!(started.elapsed() < Duration::from_secs(15));
 }
 
-/// A master is cut off from all other servers, while its clients reach it. It accepts writes until it notices, and
-/// discards them when it comes back as a replica. With a write concern, none of those were acknowledged; without one,
-/// this test fails, as half of some subruns is lost.
+/// A master is cut off from all other servers, while its clients still reach it. It accepts writes until it notices,
+/// and discards them when it returns as a replica. With a write concern, none of these writes were acknowledged.
+/// Without one, this test fails: half of some subruns is lost.
 #[test]
 fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged() {
     if !can_start_redis() || !femtobarn_testkit::can_cut() {
@@ -393,7 +393,7 @@ fn a_master_that_is_cut_off_from_the_others_loses_nothing_that_was_acknowledged(
     assert!(!all.is_empty());
 }
 
-/// Writers stopped for a minute or two without a message.
+/// Regression: writers waited for a minute or two without a message.
 #[test]
 fn a_new_master_without_a_replica_is_told_at_once() {
     let Some(servers) = start("redis-cluster") else {

@@ -14,7 +14,8 @@ fn restart_empty(servers: &mut Servers, numbers: &[usize]) {
     numbers.iter().for_each(|number| servers.start_one(*number));
 }
 
-/// A batch whose Redis was restarted without its data reported success, in a dataset that was gone.
+/// Regression: a batch to a Redis that was restarted without its data reported success, in a
+/// dataset that did not exist any more.
 #[test]
 fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     let Some(mut servers) = start("redis") else {
@@ -46,7 +47,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     };
     is_told();
     assert_eq!(tell(servers.port, &["DBSIZE"]), "0");
-    // a store that others create there is another one
+    // a store that others create there is a different one
     let other = RedisBackend::connect(&url).unwrap();
     other.write(&batch(0..1, b"y")).unwrap();
     is_told();
@@ -54,7 +55,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     assert_eq!(found, [true, false]);
 }
 
-/// Without a log, flushing asked no server, and reported success after the written data were lost.
+/// Regression: without a log, flushing asked no server, and reported success after data were lost.
 #[test]
 fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
     let Some(mut servers) = start("redis-no-log") else {

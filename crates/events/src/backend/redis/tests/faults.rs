@@ -171,7 +171,7 @@ fn a_server_that_was_started_again_is_used_again() {
     assert_eq!(unseal(&found).unwrap().0, b"value");
 }
 
-/// Takes the port of a server that has ended, and closes each connection to it; returns how often `asks` connects.
+/// Listens on the port of a stopped server and closes each connection; returns how often `asks` connects.
 fn tries(port: u16, asks: impl FnOnce()) -> usize {
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let is_over = AtomicBool::new(false);
@@ -255,7 +255,8 @@ fn fill(store: &DataStore, path: &str) -> (u64, EventsError) {
     }
 }
 
-/// A full server could be neither connected to nor emptied, although the message advised to remove datasets.
+/// Regression: clients could not connect to a full server or remove datasets, although the message advised to remove
+/// datasets.
 #[test]
 fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
     let Some(servers) = start("redis") else {
@@ -331,7 +332,7 @@ fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
     assert!(more > n / 2, "{more} of {n}");
 }
 
-/// A Redis with eviction, as for caches, deleted products when it was full, without a message.
+/// Regression: a Redis with eviction, as for caches, deleted products without a message when it was full.
 #[test]
 fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
     let Some(servers) = start("redis") else {
@@ -374,8 +375,8 @@ fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
     RedisBackend::connect(&url.replace("127.", "me:x@127.")).unwrap();
 }
 
-/// The ID and the layout of a failed store stayed in the server, so that the next attempt without a location for objects
-/// took it for a store without one.
+/// Regression: the ID and the layout of a store that could not be created stayed on the server. The next attempt,
+/// without a location for objects, took them for an existing store.
 #[test]
 fn nothing_is_left_of_a_store_that_is_not_made() {
     let Some(servers) = start("redis") else {
@@ -573,7 +574,7 @@ fn only_stores_of_the_second_layout_have_compressed_products() {
     assert!(bytes_of("2") < 1_000);
 }
 
-/// A damaged name of a product prevented a dataset from being deleted.
+/// Regression: a damaged name of a product prevented the deletion of a dataset.
 #[test]
 fn a_dataset_with_damaged_names_is_deleted() {
     let Some(servers) = start("redis") else {
@@ -597,7 +598,7 @@ fn a_dataset_with_damaged_names_is_deleted() {
     assert!(!left.contains("}n") && !left.contains("}p"), "{left}");
 }
 
-/// A deletion removes the names of products last, so another writer may store a name before that and its product after
+/// A deletion removes the names of products last. So another writer may store a name before that and its product after
 /// it.
 #[test]
 fn a_product_whose_name_is_gone_is_removed_with_what_has_no_dataset() {
@@ -635,7 +636,7 @@ fn what_is_there_is_kept_and_named_also_with_replicas() {
     assert_eq!(kept, [id]);
 }
 
-/// Loads events of 1000 bytes each; fails if one comes twice, or differs from what was stored.
+/// Loads events of 1000 bytes each; fails if an event comes twice, or differs from the stored one.
 fn load_each_once(store: &RedisBackend, n: u64) -> Result<(), EventsError> {
     let (name, events) = (name(), (0..n).collect::<Vec<_>>());
     let wanted = [Wanted {

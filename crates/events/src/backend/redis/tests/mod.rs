@@ -142,7 +142,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
         .position(|port| *port == master)
         .unwrap();
     servers.kill_one(killed);
-    // its replica has no replica itself: everything is written, and an error says that it is not
+    // its replica has no replica itself: everything is written, and an error reports that it is not
     // safe
     let error = write(2).unwrap_err();
     assert_eq!(error.kind(), "too-few-replicas", "{error}");

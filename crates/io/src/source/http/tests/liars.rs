@@ -1,4 +1,4 @@
-//! Servers that return wrong data, break off or stall, which real ones do not do on command.
+//! Fake servers that send wrong data, break off or stall, which real ones do not do on command.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -46,7 +46,7 @@ pub(super) fn range(head: &str, size: usize) -> Range<usize> {
     }
 }
 
-/// Whether a request is not one of those that open a file.
+/// Whether a request is a read after opening.
 pub(super) fn is_read(head: &str) -> bool {
     let range = range(head, 10_000);
     range != (0..16) && range != (9984..10_000)
@@ -72,7 +72,7 @@ pub(super) fn honest(head: &str, stream: &mut TcpStream) {
     answer(stream, &said, &file[range]);
 }
 
-/// A server that redirects to another place.
+/// A server that redirects to another URL.
 pub(super) fn redirecting(place: &str) -> Liar {
     let place = place.to_owned();
     Liar::start(move |_, _, stream| answer(stream, &format!("302 Found\r\nLocation: {place}"), b""))
@@ -420,7 +420,8 @@ fn sizes_that_are_said_are_not_believed() {
     }
 }
 
-/// After a truncated answer with many ranges, each range was requested separately for the lifetime of the process.
+/// Regression: after a truncated answer with many ranges, each range was requested separately for the lifetime of
+/// the process.
 #[test]
 fn an_answer_of_many_ranges_that_is_cut_teaches_nothing() {
     fn parts(head: &str) -> Vec<u8> {

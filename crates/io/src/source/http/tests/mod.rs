@@ -1,4 +1,4 @@
-//! Tests with real servers, and with fake ones for cases that real servers cannot be made to show.
+//! Tests with real servers, and with fake ones for cases that real servers cannot produce.
 
 use super::*;
 
@@ -6,7 +6,7 @@ mod liars;
 mod servers;
 mod slow;
 
-/// So small that everything else is read by separate requests.
+/// So small that everything else needs separate requests.
 const SMALL: Ends = Ends { head: 16, tail: 16 };
 
 /// The bytes of a range.

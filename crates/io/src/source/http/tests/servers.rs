@@ -128,7 +128,7 @@ fn many_ranges_share_requests_where_servers_do_that() {
     let content = content(1 << 20);
     server.put("f", &content);
     let ranges: Vec<Range<u64>> = (0..300).map(|i| i * 3000..i * 3000 + 100).collect();
-    // the number of requests of the first read, and of the second
+    // the numbers of requests of the first and the second read
     for (folder, first, second) in [("", 1 + 15 + 2, 3), ("few/", 1 + 300, 300)] {
         let url = server.http_url(&format!("{folder}f"));
         // knowledge about the server is shared by sources with the same settings

@@ -40,7 +40,7 @@ fn a_server_that_trickles_is_given_up() {
     assert!(text.contains("least_rate=100 bytes per second"), "{text}");
     assert_eq!(liar.asked().len(), 3, "{text}");
 
-    // a slow answer that is allowed ends by the limit of the whole read
+    // the limit of the whole read ends a slow answer whose rate is allowed
     let given = [
         ("request_timeout", "0.3"),
         ("least_rate", "0"),

@@ -173,7 +173,7 @@ impl Pages<'_> {
         }
         let failed = |error| {
             let given = self.given;
-            let at = page.locator.address;
+            let at = page.body.address;
             page_error(given.reader, given.record, given.cluster, at, error)
         };
         let out = self.worker.scratch.bytes(n_bytes).map_err(failed)?;

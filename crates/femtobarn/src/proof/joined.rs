@@ -1,7 +1,7 @@
-//! The proof of a join: the entries of its inputs are side by side, by their numbers or by their keys.
+//! The proof of a join: the entries of its inputs are side by side, by number or by key.
 //!
-//! Which entries of the inputs belong together is found again, from the inputs alone, so that entries which the output lacks
-//! or has in another order are found, too.
+//! Matching entries are determined again from the inputs alone. So the proof also finds entries that are missing in the
+//! output or in the wrong order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::inputs::{Entries, Input, JoinOptions, check_joined, chosen, matched, 
 /// Compares an ntuple with the joined ntuples.
 ///
 /// # Errors
-/// If something cannot be opened, the entries of the inputs do not belong together, or one of the other options is given.
+/// If an input cannot be opened, entries of the inputs do not match, or other selection options are given.
 pub(super) fn prove(
     output: &Input,
     inputs: &[Input],
@@ -52,7 +52,7 @@ pub(super) fn prove(
     })
 }
 
-/// Checks that no two ntuples have a selected field with the same name, of which one would be missing in the output.
+/// Checks that no two ntuples have a selected field with the same name: one of them would be missing in the output.
 fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), RNTupleError> {
     let mut known: HashMap<&str, &Reader> = HashMap::new();
     for (reader, fields) in readers.iter().zip(fields) {
@@ -79,7 +79,7 @@ fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), R
     Ok(())
 }
 
-/// The ntuple of the output, which is the only one if it is not named.
+/// The ntuple of the output, which must be the only one if it is not named.
 fn only(output: &Input) -> Result<(String, Arc<Reader>), RNTupleError> {
     let mut ntuples = open(output)?;
     match (ntuples.pop(), ntuples.as_slice()) {
@@ -100,7 +100,7 @@ fn only(output: &Input) -> Result<(String, Arc<Reader>), RNTupleError> {
 }
 
 impl Job<'_> {
-    /// Compares fields of an input with the whole output: with these of its entries, or all in their order.
+    /// Compares fields of an input with the whole output: with the given entries of the input, or with all in order.
     fn add_beside(
         &mut self,
         input: &Arc<Reader>,
@@ -120,12 +120,12 @@ impl Job<'_> {
         self.compare(input, (&theirs, &runs), (&pairs, &[]), 0, tick)
     }
 
-    /// Fields of an input, all of which the output must have.
+    /// Pairs fields of an input with fields of the output, which must have all of them.
     fn pair_beside(&mut self, input: &Reader, name: &str, fields: &[FieldId]) -> Vec<FieldPair> {
         let (ours, theirs) = (self.output.descriptor(), input.descriptor());
         let (own, known) = (by_name(ours), by_name(theirs));
         let mut pairs = Vec::new();
-        // hidden sources may have another name, and are compared through their projected fields
+        // hidden sources may have other names, and are compared through their projected fields
         for &id in fields.iter().filter(|&&id| !theirs.is_hidden_source(id)) {
             let field = theirs.field_name(id).to_owned();
             let found = own.get(field.as_str());
@@ -148,7 +148,7 @@ impl Job<'_> {
         pairs
     }
 
-    /// The report, with the fields of the output that are of no input.
+    /// The report, including the fields of the output that come from no input.
     fn finish_beside(
         mut self,
         inputs: &[Arc<Reader>],

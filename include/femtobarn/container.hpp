@@ -10,7 +10,7 @@
 
 namespace fb {
 
-class Item;
+class Container;
 
 namespace detail {
 
@@ -120,12 +120,12 @@ private:
     std::uint64_t m_end;
 };
 
-/// A run, subrun or event of a store. A DataSet is an Item as well.
-class Item {
+/// A run, subrun or event of a store. A DataSet is a Container as well.
+class Container {
 public:
-    Item() = default;
+    Container() = default;
     /// The container with this descriptor. It need not exist.
-    Item(Store store, const Descriptor &descriptor) : m_store(std::move(store)), m_descriptor(descriptor) {}
+    Container(Store store, const Descriptor &descriptor) : m_store(std::move(store)), m_descriptor(descriptor) {}
 
     const Store &store() const { return m_store; }
     const Descriptor &descriptor() const { return m_descriptor; }
@@ -146,7 +146,7 @@ public:
     }
 
     /// Creates the child with this number if it does not exist.
-    Item create(std::uint64_t number) const {
+    Container create(std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);
         detail::Outcome outcome;
         outcome.check(fb_container_create(m_store.handle(), &child, outcome));
@@ -154,7 +154,7 @@ public:
     }
 
     /// The child with this number; throws if it does not exist.
-    Item operator[](std::uint64_t number) const {
+    Container operator[](std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);
         detail::Outcome outcome;
         outcome.check(fb_container_require(m_store.handle(), &child, outcome));
@@ -162,9 +162,9 @@ public:
     }
 
     /// The child with this number, if it exists.
-    std::optional<Item> find(std::uint64_t number) const {
-        Item child{m_store, m_descriptor.child(number)};
-        return child.exists() ? std::optional<Item>(child) : std::nullopt;
+    std::optional<Container> find(std::uint64_t number) const {
+        Container child{m_store, m_descriptor.child(number)};
+        return child.exists() ? std::optional<Container>(child) : std::nullopt;
     }
 
     /// The children with numbers from `from` up to, but not including, `end`.
@@ -201,7 +201,7 @@ public:
         return counts;
     }
 
-    /// Removes the container with all its products and children. Throws for a dataset held as an Item, which
+    /// Removes the container with all its products and children. Throws for a dataset held as a Container, which
     /// does not know its name.
     void remove() const {
         detail::Outcome outcome;
@@ -256,10 +256,10 @@ public:
         return remove_event_products(label, std::string_view(type_name<T>()));
     }
 
-    friend bool operator==(const Item &a, const Item &b) {
+    friend bool operator==(const Container &a, const Container &b) {
         return a.m_descriptor == b.m_descriptor && a.m_store == b.m_store;
     }
-    friend bool operator!=(const Item &a, const Item &b) { return !(a == b); }
+    friend bool operator!=(const Container &a, const Container &b) { return !(a == b); }
 
 protected:
     Store m_store;
@@ -278,8 +278,8 @@ private:
 /// Iterates over the children of a container. An input iterator: its copies share their position.
 class Children::iterator {
 public:
-    using value_type = Item;
-    using reference = Item;
+    using value_type = Container;
+    using reference = Container;
     using pointer = void;
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
@@ -291,7 +291,7 @@ public:
         ++*this;
     }
 
-    Item operator*() const { return {m_store, m_container.child(m_number)}; }
+    Container operator*() const { return {m_store, m_container.child(m_number)}; }
 
     iterator &operator++() {
         if (!m_numbers->next(m_number) || m_number >= m_end) {
@@ -315,15 +315,15 @@ private:
 
 inline Children::iterator Children::begin() const { return iterator(*this); }
 inline Children::iterator Children::end() const { return {}; }
-inline Children::iterator Item::begin() const { return children().begin(); }
-inline Children::iterator Item::end() const { return {}; }
+inline Children::iterator Container::begin() const { return children().begin(); }
+inline Children::iterator Container::end() const { return {}; }
 
 /// A dataset of a store.
-class DataSet : public Item {
+class DataSet : public Container {
 public:
     DataSet() = default;
     DataSet(Store store, std::string path, const Descriptor &descriptor)
-        : Item(std::move(store), descriptor), m_path(std::move(path)) {}
+        : Container(std::move(store), descriptor), m_path(std::move(path)) {}
 
     /// The full path from the root: fermilab/nova.
     const std::string &path() const { return m_path; }
@@ -334,10 +334,10 @@ public:
     template <class T>
     bool load(std::uint64_t run, std::uint64_t subrun, std::uint64_t event, std::string_view label,
               T &value) const {
-        const Item item{m_store, m_descriptor.child(run).child(subrun).child(event)};
+        const Container item{m_store, m_descriptor.child(run).child(subrun).child(event)};
         return item.load(label, value) || ((*this)[run][subrun][event], false);
     }
-    using Item::load;
+    using Container::load;
 
     /// Whether the dataset exists, and no new dataset has its name.
     bool exists() const {
@@ -360,17 +360,17 @@ public:
     }
     DataSet dataset(std::string_view name) const { return m_store.dataset(below(name)); }
 
-    /// The runs in the dataset, as for an Item. Throws if the dataset was deleted, which looks up its name.
+    /// The runs in the dataset, as for a Container. Throws if the dataset was deleted, which looks up its name.
     Children children(std::uint64_t from = 0, std::uint64_t end = ABSENT) const {
         check_there();
-        return Item::children(from, end);
+        return Container::children(from, end);
     }
     Children::iterator begin() const { return children().begin(); }
 
     /// All events in the dataset. Throws if the dataset was deleted.
     EventChunks events() const {
         check_there();
-        return Item::events();
+        return Container::events();
     }
 
     /// The datasets in this one, sorted by name. Throws if this dataset was deleted.
