@@ -2,11 +2,11 @@
 
     python benchmarks/prefetch.py [--runs N] [--steps N] [--step N] [--rtt MS] [--coffea PYTHON] [--json FILE]
 
-A NanoAOD file of 1479 columns, events of `../shared/data/ttree/nanoaod_v5_1000.root` drawn at random, is read as RNTuple from an
-XRootD server on this machine, through a Toxiproxy that adds latency. An analysis touches 15 columns in each step, one
-by one, and 3 more in every third step. Readers are separate processes, which run in turn: the columns named
-beforehand; virtual arrays; one read for each column, as without learning; and coffea's virtual arrays over uproot, with
-the interpreter of --coffea. Prints a Markdown report; the exit code is always 0.
+A NanoAOD file of 1479 columns is read from an XRootD server on this machine, through a Toxiproxy that adds latency. Its
+events are drawn at random from `../shared/data/ttree/nanoaod_v5_1000.root` and stored as RNTuple. An analysis touches
+15 columns in each step, one by one, and 3 more in every third step. Readers are separate processes, which run in turn:
+the columns named beforehand; virtual arrays; one read for each column, as without learning; and coffea's virtual arrays
+over uproot, with the interpreter of --coffea. Prints a Markdown report; the exit code is always 0.
 """
 
 from __future__ import annotations
@@ -128,9 +128,8 @@ def main() -> None:
 
 def report(found: dict[str, list[dict[str, Any]]], options: argparse.Namespace, size: int) -> None:
     print(f"# Columns that are touched lazily, {options.rtt} ms\n")
-    print(
-        f"`{' '.join(sys.argv)}`; {size / 1e6:.1f} MB, {options.steps} steps of {options.step} events, load average {os.getloadavg()[0]:.1f}\n"
-    )
+    print(f"`{' '.join(sys.argv)}`; load average {os.getloadavg()[0]:.1f}\n")
+    print(f"{size / 1e6:.1f} MB, {options.steps} steps of {options.step} events\n")
     print("| reader | round trips of each step | MB | MB unused | seconds: median (min to max) | ÷ named |")
     print("|---|---|---:|---:|---|---:|")
     named = [run["seconds"] for run in found["named"] if "seconds" in run]

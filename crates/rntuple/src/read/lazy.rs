@@ -186,13 +186,15 @@ impl LazyArrays {
         }
         let slots = state.touched.iter().enumerate();
         let touched = slots.filter(|(_, touched)| **touched);
-        let touched = touched.map(|(id, _)| self.columns.name(id));
+        let touched: Vec<SlotId> = touched.map(|(id, _)| id).collect();
         let slots = state.fetched.iter().zip(&state.touched);
         let unused = slots.filter(|(_, touched)| !**touched);
         let unused = unused.filter_map(|(bytes, _)| *bytes);
-        self.accesses
-            .learn(touched, unused.fold(0, u64::saturating_add));
+        let unused = unused.fold(0, u64::saturating_add);
         state.drop_untouched();
+        drop(state);
+        let touched = touched.into_iter().map(|id| self.columns.name(id));
+        self.accesses.learn(touched, unused);
         if let Some(cache) = &self.options.cache {
             cache.next_generation();
         }
@@ -213,11 +215,13 @@ impl LazyArrays {
         loop {
             if state.is_busy {
                 let waited = self.changed.wait_timeout(state, PATIENCE);
-                let waited = waited.unwrap_or_else(PoisonError::into_inner);
-                if waited.1.timed_out() && tick.is_some_and(|tick| !tick(0, 0)) {
+                let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
+                // a tick may wait for a thread that waits for this lock
+                drop(waited);
+                if time.timed_out() && tick.is_some_and(|tick| !tick(0, 0)) {
                     return Err(RNTupleError::Interrupted);
                 }
-                state = waited.0;
+                state = self.lock();
                 continue;
             }
             let data = state.read.as_ref().and_then(|read| read.data(slot));
@@ -336,6 +340,9 @@ impl Drop for Fetch<'_> {
 impl Fetch<'_> {
     fn run(&mut self, why: &Why<'_>, options: &ReadOptions<'_>) -> Result<(), RNTupleError> {
         let marks = self.marks(why)?;
+        if !marks.contains(&true) {
+            return Ok(());
+        }
         let error = match self.read(&marks, options) {
             Ok(()) => return Ok(()),
             Err(error) => error,
