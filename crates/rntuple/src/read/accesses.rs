@@ -25,7 +25,9 @@ pub struct Accesses {
 }
 
 /// Receives the number of steps, and the columns, whenever sets have changed.
-struct Keep(Box<dyn Fn(u64, &[AccessedColumn]) + Send + Sync>);
+struct Keep(Box<KeepFunction>);
+
+type KeepFunction = dyn Fn(u64, &[AccessedColumn]) + Send + Sync;
 
 impl fmt::Debug for Keep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -249,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_column_leaves_the_main_set_after_five_steps_without_it_and_is_forgotten_after_64() {
-        let accesses = learned(&[&["a", "b"]; 20]);
+        let accesses = learned(&[&["a", "b"][..]; 20]);
         for _ in 0..4 {
             accesses.learn(["a"], 0);
         }
