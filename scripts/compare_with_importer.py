@@ -9,6 +9,7 @@ and counted. The exit code is 1 if a tree that the importer supports differs.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from pathlib import Path
 import awkward as ak
 
 import femtobarn as fb
-from femtobarn import _core
 
 IMPORT = """
 import os, sys
@@ -37,7 +37,8 @@ SECONDS = 120
 
 def trees(file: str) -> list[str]:
     """Return the paths of the trees in a file."""
-    objects = _core.list_objects(file)
+    command = [str(Path(sys.executable).with_name("fb")), "ls", "--json", file]
+    objects = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["objects"]
     return sorted({item["path"] for item in objects if item["class"] in ("TTree", "TNtuple", "TNtupleD")})
 
 

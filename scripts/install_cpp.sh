@@ -6,7 +6,7 @@
 # The library is built if it does not exist or is older than the sources.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-prefix=$1
+prefix=${1:?"usage: scripts/install_cpp.sh PREFIX"}
 target=${CARGO_TARGET_DIR:-target}
 # The version of HEPnOS with the same interface as the headers.
 hepnos_version=0.7.2

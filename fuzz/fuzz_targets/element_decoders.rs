@@ -1,4 +1,8 @@
 //! Decoders of column elements.
 #![no_main]
+#![allow(dead_code, reason = "bodies of other targets")]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| femtobarn_codec::fuzz::element_decoders(data));
+#[path = "../bodies/codec.rs"]
+mod codec;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| codec::element_decoders(data));

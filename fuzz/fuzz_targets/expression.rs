@@ -1,4 +1,7 @@
 //! Strings parsed and evaluated as expressions.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| femtobarn::expression::fuzz::expression(data));
+#[path = "../bodies/expression.rs"]
+mod expression;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| expression::expression(data));

@@ -1,4 +1,7 @@
 //! Whole files with histograms and other objects.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| femtobarn_histogram::fuzz::histogram(data));
+#[path = "../bodies/histogram.rs"]
+mod histogram;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| histogram::histogram(data));

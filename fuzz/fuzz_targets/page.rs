@@ -1,4 +1,8 @@
 //! Pages of every column type.
 #![no_main]
+#![allow(dead_code, reason = "bodies of other targets")]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| femtobarn_rntuple::fuzz::page(data));
+#[path = "../bodies/rntuple.rs"]
+mod rntuple;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| rntuple::page(data));

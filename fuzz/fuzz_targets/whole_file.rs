@@ -1,4 +1,8 @@
 //! A whole file, opened and read.
 #![no_main]
+#![allow(dead_code, reason = "bodies of other targets")]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| femtobarn_rntuple::fuzz::whole_file(data));
+#[path = "../bodies/rntuple.rs"]
+mod rntuple;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| rntuple::whole_file(data));

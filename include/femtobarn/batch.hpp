@@ -34,15 +34,13 @@ public:
     explicit WriteBatch(const Store &store, const BatchOptions &options = {}) : m_store(store) {
         const fb_batch_options given{options.max_items, options.max_bytes, options.threads,
                                      static_cast<std::uint32_t>(options.if_there)};
-        detail::Outcome outcome;
-        m_batch.reset(outcome.check(fb_write_batch_new(store.handle(), &given, outcome)));
+        m_batch.reset(detail::call(fb_write_batch_new, store.handle(), &given));
     }
 
     /// Adds a container.
     void create(const fb_descriptor &container) {
         m_store.check_lost();
-        detail::Outcome outcome;
-        outcome.check(fb_write_batch_create(m_batch.get(), &container, outcome));
+        detail::call(fb_write_batch_create, m_batch.get(), &container);
     }
 
     /// Adds the child of a container with this number. The container must be in the same store.
@@ -56,9 +54,8 @@ public:
     /// Adds a product as bytes. Its name is label#type.
     void store_bytes(const fb_descriptor &container, std::string_view name, std::string_view value) {
         m_store.check_lost();
-        detail::Outcome outcome;
-        outcome.check(fb_write_batch_store(m_batch.get(), &container, detail::c_text(name),
-                                           detail::c_bytes(value), outcome));
+        detail::call(fb_write_batch_store, m_batch.get(), &container, detail::c_text(name),
+                     detail::c_bytes(value));
     }
 
     /// Adds a product of a container, which must be in the same store.
@@ -72,8 +69,7 @@ public:
     /// Writes everything collected, and returns when it is as durable as the store makes it.
     void flush() {
         m_store.check_lost();
-        detail::Outcome outcome;
-        outcome.check(fb_write_batch_flush(m_batch.get(), outcome));
+        detail::call(fb_write_batch_flush, m_batch.get());
     }
 
     /// The number of collected containers and products that are not being written yet.

@@ -36,14 +36,11 @@ private:
         }
         std::size_t n = 0;
         m_page.resize(m_limit);
-        Outcome outcome;
-        outcome.check(fb_container_numbers(m_store.handle(), &m_container, m_from, m_limit, m_page.data(), &n,
-                                           outcome));
+        call(fb_container_numbers, m_store.handle(), &m_container, m_from, m_limit, m_page.data(), &n);
         m_is_last = n < m_limit;
         m_page.resize(n);
         m_at = 0;
-        m_limit =
-            std::min<std::size_t>(4 * m_limit, 4096); // pages start small and grow
+        m_limit = std::min<std::size_t>(4 * m_limit, 4096); // pages start small and grow
         m_from = n ? m_page.back() + 1 : m_from;
         return n > 0;
     }
@@ -74,16 +71,14 @@ class EventChunks {
 public:
     EventChunks(const Store &store, const Descriptor &container, std::int64_t target = -1,
                 const Descriptor *after = nullptr) {
-        detail::Outcome outcome;
-        m_events.reset(outcome.check(fb_events_start(store.handle(), &container, target, after, outcome)));
+        m_events.reset(detail::call(fb_events_start, store.handle(), &container, target, after));
     }
 
     std::optional<EventChunk> next() {
         EventChunk chunk;
         const std::uint64_t *numbers = nullptr;
         std::size_t n = 0;
-        detail::Outcome outcome;
-        outcome.check(fb_events_next(m_events.get(), &chunk.subrun, &numbers, &n, outcome));
+        detail::call(fb_events_next, m_events.get(), &chunk.subrun, &numbers, &n);
         if (n == 0) {
             return std::nullopt;
         }
@@ -93,10 +88,7 @@ public:
 
     /// Throws if the container was deleted, or a run or subrun in it that was listed so far. Call this after
     /// processing the events if that took longer than listing them.
-    void check_left() const {
-        detail::Outcome outcome;
-        outcome.check(fb_events_check_left(m_events.get(), outcome));
-    }
+    void check_left() const { detail::call(fb_events_check_left, m_events.get()); }
 
 private:
     detail::Handle<fb_events, fb_events_free> m_events;
@@ -134,30 +126,24 @@ public:
 
     bool exists() const {
         bool is_there = false;
-        detail::Outcome outcome;
-        outcome.check(fb_container_exists(m_store.handle(), &m_descriptor, &is_there, outcome));
+        detail::call(fb_container_exists, m_store.handle(), &m_descriptor, &is_there);
         return is_there;
     }
 
     /// Throws if the container was deleted. Call this after iterating over its children.
-    void check_left() const {
-        detail::Outcome outcome;
-        outcome.check(fb_container_check_left(m_store.handle(), &m_descriptor, outcome));
-    }
+    void check_left() const { detail::call(fb_container_check_left, m_store.handle(), &m_descriptor); }
 
     /// Creates the child with this number if it does not exist.
     Container create(std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);
-        detail::Outcome outcome;
-        outcome.check(fb_container_create(m_store.handle(), &child, outcome));
+        detail::call(fb_container_create, m_store.handle(), &child);
         return {m_store, child};
     }
 
     /// The child with this number; throws if it does not exist.
     Container operator[](std::uint64_t number) const {
         const Descriptor child = m_descriptor.child(number);
-        detail::Outcome outcome;
-        outcome.check(fb_container_require(m_store.handle(), &child, outcome));
+        detail::call(fb_container_require, m_store.handle(), &child);
         return {m_store, child};
     }
 
@@ -174,8 +160,8 @@ public:
     Children::iterator begin() const;
     Children::iterator end() const;
 
-    /// All events in the container. At the end, their next() throws if the container was deleted meanwhile, or a run or
-    /// subrun in it.
+    /// All events in the container. At the end, their next() throws if the container was deleted meanwhile,
+    /// or a run or subrun in it.
     EventChunks events() const { return {m_store, m_descriptor}; }
 
     /// The number of events in the container.
@@ -190,9 +176,8 @@ public:
     /// The products of the events in a dataset, run or subrun: their names, label#type, and how many events
     /// have a product of each name.
     std::map<std::string, std::uint64_t> event_products() const {
-        detail::Outcome outcome;
         const detail::Handle<fb_event_products, fb_event_products_free> list(
-            outcome.check(fb_event_products_list(m_store.handle(), &m_descriptor, outcome)));
+            detail::call(fb_event_products_list, m_store.handle(), &m_descriptor));
         std::map<std::string, std::uint64_t> counts;
         for (std::size_t i = 0; i < fb_event_products_len(list.get()); ++i) {
             const fb_text name = fb_event_products_name(list.get(), i);
@@ -203,10 +188,7 @@ public:
 
     /// Removes the container with all its products and children. Throws for a dataset held as a Container, which
     /// does not know its name.
-    void remove() const {
-        detail::Outcome outcome;
-        outcome.check(fb_container_remove(m_store.handle(), &m_descriptor, outcome));
-    }
+    void remove() const { detail::call(fb_container_remove, m_store.handle(), &m_descriptor); }
 
     /// Stores a product.
     template <class T>
@@ -239,8 +221,7 @@ public:
     template <class T>
     void remove_product(std::string_view label) const {
         const std::string name = product_name<T>(label);
-        detail::Outcome outcome;
-        outcome.check(fb_products_remove(m_store.handle(), &m_descriptor, detail::c_text(name), outcome));
+        detail::call(fb_products_remove, m_store.handle(), &m_descriptor, detail::c_text(name));
     }
 
     /// Removes the products with this label, of any type, from all events in the container; returns how many
@@ -268,9 +249,8 @@ protected:
 private:
     std::uint64_t remove_event_products(std::string_view label, std::string_view type) const {
         std::uint64_t n = 0;
-        detail::Outcome outcome;
-        outcome.check(fb_products_remove_of_events(m_store.handle(), &m_descriptor, detail::c_text(label),
-                                                   detail::c_text(type), &n, outcome));
+        detail::call(fb_products_remove_of_events, m_store.handle(), &m_descriptor, detail::c_text(label),
+                     detail::c_text(type), &n);
         return n;
     }
 };
@@ -343,9 +323,7 @@ public:
     bool exists() const {
         Descriptor found;
         bool is_there = false;
-        detail::Outcome outcome;
-        outcome.check(
-            fb_dataset_find(m_store.handle(), detail::c_text(m_path), &found, &is_there, outcome));
+        detail::call(fb_dataset_find, m_store.handle(), detail::c_text(m_path), &found, &is_there);
         return is_there && found == m_descriptor;
     }
 
@@ -353,9 +331,8 @@ public:
     /// dataset was deleted.
     DataSet create_dataset(std::string_view name) const {
         Descriptor made;
-        detail::Outcome outcome;
-        outcome.check(fb_dataset_create_in(m_store.handle(), detail::c_text(m_path), &m_descriptor,
-                                           detail::c_text(name), &made, outcome));
+        detail::call(fb_dataset_create_in, m_store.handle(), detail::c_text(m_path), &m_descriptor,
+                     detail::c_text(name), &made);
         return {m_store, below(name), made};
     }
     DataSet dataset(std::string_view name) const { return m_store.dataset(below(name)); }
@@ -380,9 +357,8 @@ public:
         std::vector<DataSet> all;
         std::string after;
         for (std::size_t n = limit; n == limit;) {
-            detail::Outcome outcome;
-            const detail::Handle<fb_datasets, fb_datasets_free> list(outcome.check(fb_datasets_list(
-                m_store.handle(), detail::c_text(m_path), detail::c_text(after), limit, outcome)));
+            const detail::Handle<fb_datasets, fb_datasets_free> list(detail::call(
+                fb_datasets_list, m_store.handle(), detail::c_text(m_path), detail::c_text(after), limit));
             n = fb_datasets_len(list.get());
             for (std::size_t i = 0; i < n; ++i) {
                 const fb_text name = fb_datasets_name(list.get(), i);
@@ -396,15 +372,12 @@ public:
     /// Removes the dataset with everything in it. Throws if it was removed, also if a new dataset has its
     /// name.
     void remove() const {
-        detail::Outcome outcome;
-        outcome.check(
-            fb_dataset_remove(m_store.handle(), detail::c_text(m_path), &m_descriptor, outcome));
+        detail::call(fb_dataset_remove, m_store.handle(), detail::c_text(m_path), &m_descriptor);
     }
 
 private:
     void check_there() const {
-        detail::Outcome outcome;
-        outcome.check(fb_dataset_require(m_store.handle(), detail::c_text(m_path), &m_descriptor, outcome));
+        detail::call(fb_dataset_require, m_store.handle(), detail::c_text(m_path), &m_descriptor);
     }
 
     std::string below(std::string_view name) const {
@@ -416,15 +389,13 @@ private:
 
 inline DataSet Store::dataset(std::string_view name) const {
     Descriptor found;
-    detail::Outcome outcome;
-    outcome.check(fb_dataset_open(handle(), detail::c_text(name), &found, outcome));
+    detail::call(fb_dataset_open, handle(), detail::c_text(name), &found);
     return {*this, std::string(name), found};
 }
 
 inline DataSet Store::create_dataset(std::string_view name) const {
     Descriptor made;
-    detail::Outcome outcome;
-    outcome.check(fb_dataset_create(handle(), detail::c_text(name), &made, outcome));
+    detail::call(fb_dataset_create, handle(), detail::c_text(name), &made);
     return {*this, std::string(name), made};
 }
 

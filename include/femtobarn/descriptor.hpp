@@ -48,8 +48,7 @@ struct Descriptor : fb_descriptor {
     /// The descriptor of a child with this number. The child need not exist.
     Descriptor child(std::uint64_t number) const {
         Descriptor made;
-        detail::Outcome outcome;
-        outcome.check(fb_descriptor_child(this, number, &made, outcome));
+        detail::call(fb_descriptor_child, this, number, &made);
         return made;
     }
 

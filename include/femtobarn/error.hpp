@@ -60,6 +60,13 @@ private:
     fb_error *m_error = nullptr;
 };
 
+/// Calls a function of the C interface, and throws if it fails. Returns a handle, if the function returns one.
+template <class F, class... A>
+auto call(F function, A &&...arguments) {
+    Outcome outcome;
+    return outcome.check(function(std::forward<A>(arguments)..., outcome));
+}
+
 } // namespace detail
 } // namespace fb
 

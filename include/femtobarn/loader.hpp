@@ -28,9 +28,8 @@ public:
     static Loaded of(const Store &store, const fb_descriptor *containers, std::size_t n,
                      const std::vector<std::string> &products) {
         const std::vector<fb_text> names = texts(products);
-        detail::Outcome outcome;
         fb_loaded *loaded =
-            outcome.check(fb_loaded_of(store.handle(), containers, n, names.data(), names.size(), outcome));
+            detail::call(fb_loaded_of, store.handle(), containers, n, names.data(), names.size());
         return Loaded(store, std::make_shared<const std::vector<std::string>>(products), loaded);
     }
 
@@ -56,7 +55,7 @@ public:
         const std::string &name = check_place(product, i);
         if (!ends_with(name, type_name<T>())) {
             throw Error("class-differs", "product " + std::to_string(product) + " has type " + name +
-                                            ", not " + type_name<T>());
+                                             ", not " + type_name<T>());
         }
         const fb_bytes bytes = values(product)[i];
         if (!bytes.data) {
@@ -73,10 +72,10 @@ private:
     const std::string &check_place(std::size_t product, std::size_t i) const {
         const std::size_t n_products = m_products ? m_products->size() : 0;
         if (product >= n_products || i >= size()) {
-            throw Error("usage", "load(product, container, value): no product " +
-                                     std::to_string(product) + " or no container " + std::to_string(i) +
-                                     "; there are " + std::to_string(n_products) + " products and " +
-                                     std::to_string(size()) + " containers, counted from 0");
+            throw Error("usage", "load(product, container, value): no product " + std::to_string(product) +
+                                     " or no container " + std::to_string(i) + "; there are " +
+                                     std::to_string(n_products) + " products and " + std::to_string(size()) +
+                                     " containers, counted from 0");
         }
         return (*m_products)[product];
     }
@@ -91,24 +90,21 @@ private:
     detail::Handle<fb_loaded, fb_loaded_free> m_loaded;
 };
 
-/// Iterates over the events of a container with some of their products. At the end, next() returns nothing; it
-/// throws if the container was deleted meanwhile, or a run or subrun in it.
+/// Iterates over the events of a container with some of their products. At the end, next() returns nothing;
+/// it throws if the container was deleted meanwhile, or a run or subrun in it.
 class Loader {
 public:
     Loader(const Store &store, const Descriptor &container, const std::vector<std::string> &products,
            const LoadOptions &options = {}, const Descriptor *after = nullptr)
         : m_store(store), m_products(std::make_shared<const std::vector<std::string>>(products)) {
         const std::vector<fb_text> names = Loaded::texts(products);
-        detail::Outcome outcome;
-        m_loader.reset(
-            outcome.check(fb_loader_start(store.handle(), &container, options.target, after, names.data(),
-                                          names.size(), options.n_events, options.ahead, outcome)));
+        m_loader.reset(detail::call(fb_loader_start, store.handle(), &container, options.target, after,
+                                    names.data(), names.size(), options.n_events, options.ahead));
     }
 
     std::optional<Loaded> next() {
         fb_loaded *loaded = nullptr;
-        detail::Outcome outcome;
-        outcome.check(fb_loader_next(m_loader.get(), &loaded, outcome));
+        detail::call(fb_loader_next, m_loader.get(), &loaded);
         return loaded ? std::optional<Loaded>(Loaded(m_store, m_products, loaded)) : std::nullopt;
     }
 

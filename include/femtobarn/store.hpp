@@ -222,10 +222,9 @@ public:
 
     /// Opens a store by its URL (memory:, dir:PATH, redis://…) or by a JSON configuration.
     static Store connect(std::string_view url, Mode mode = Mode::append) {
-        detail::Outcome outcome;
         Store store;
         fb_store *opened =
-            outcome.check(fb_store_connect(detail::c_text(url), static_cast<std::uint32_t>(mode), outcome));
+            detail::call(fb_store_connect, detail::c_text(url), static_cast<std::uint32_t>(mode));
         store.m_state = std::make_shared<detail::StoreState>(opened);
         return store;
     }
@@ -261,16 +260,12 @@ public:
     /// The shard that has the products and children of a container.
     std::size_t target(const Descriptor &container) const {
         std::size_t target = 0;
-        detail::Outcome outcome;
-        outcome.check(fb_store_target(handle(), &container, &target, outcome));
+        detail::call(fb_store_target, handle(), &container, &target);
         return target;
     }
 
     /// Returns when all written data is as durable as the store makes it.
-    void flush() const {
-        detail::Outcome outcome;
-        outcome.check(fb_store_flush(handle(), outcome));
-    }
+    void flush() const { detail::call(fb_store_flush, handle()); }
 
     /// The root dataset, which holds all others.
     DataSet root() const;
@@ -283,16 +278,14 @@ public:
     /// the store has now.
     std::string note(std::string_view key, std::string_view value) const {
         fb_value *noted = nullptr;
-        detail::Outcome outcome;
-        outcome.check(fb_store_note(handle(), detail::c_text(key), detail::c_bytes(value), &noted, outcome));
+        detail::call(fb_store_note, handle(), detail::c_text(key), detail::c_bytes(value), &noted);
         return detail::taken(noted).value_or("");
     }
 
     /// Returns a note about the store.
     std::optional<std::string> noted(std::string_view key) const {
         fb_value *noted = nullptr;
-        detail::Outcome outcome;
-        outcome.check(fb_store_noted(handle(), detail::c_text(key), &noted, outcome));
+        detail::call(fb_store_noted, handle(), detail::c_text(key), &noted);
         return detail::taken(noted);
     }
 
@@ -384,16 +377,14 @@ public:
     /// How many bytes a value of a class has, from the members noted in the store; 0 if the size varies.
     std::size_t class_size(std::string_view name) const {
         std::size_t size = 0;
-        detail::Outcome outcome;
-        outcome.check(fb_store_class_size(handle(), detail::c_text(name), &size, outcome));
+        detail::call(fb_store_class_size, handle(), detail::c_text(name), &size);
         return size;
     }
 
     /// Forgets the members of a class that no product has any more, so that the class can be noted with other
     /// members. Takes some seconds, until other programs have dropped the old members from their caches.
     void forget_class(std::string_view name) const {
-        detail::Outcome outcome;
-        outcome.check(fb_store_forget_class(handle(), detail::c_text(name), outcome));
+        detail::call(fb_store_forget_class, handle(), detail::c_text(name));
         m_state->described.clear();
         m_state->checked.clear();
     }
@@ -401,9 +392,8 @@ public:
     /// Stores a product as bytes. Its name is label#type.
     void store(const Descriptor &container, std::string_view name, std::string_view value,
                IfThere if_there = IfThere::replace) const {
-        detail::Outcome outcome;
-        outcome.check(fb_product_store(handle(), &container, detail::c_text(name), detail::c_bytes(value),
-                                       static_cast<std::uint32_t>(if_there), outcome));
+        detail::call(fb_product_store, handle(), &container, detail::c_text(name), detail::c_bytes(value),
+                     static_cast<std::uint32_t>(if_there));
     }
 
     /// Calls `read` with the bytes of a product as a std::string_view; returns whether the product exists.
@@ -427,8 +417,7 @@ public:
             }
         };
         const fb_text text = detail::c_text(name);
-        detail::Outcome outcome;
-        outcome.check(fb_products_load(handle(), &container, 1, &text, 1, visit, &context, outcome));
+        detail::call(fb_products_load, handle(), &container, 1, &text, 1, visit, &context);
         if (context.thrown) {
             std::rethrow_exception(context.thrown);
         }
@@ -444,9 +433,8 @@ public:
 
     /// The names of the products of a container: label#type.
     std::vector<std::string> products(const Descriptor &container) const {
-        detail::Outcome outcome;
         const detail::Handle<fb_products, fb_products_free> list(
-            outcome.check(fb_products_list(handle(), &container, outcome)));
+            detail::call(fb_products_list, handle(), &container));
         std::vector<std::string> names;
         for (std::size_t i = 0; i < fb_products_len(list.get()); ++i) {
             const fb_text name = fb_products_name(list.get(), i);
@@ -485,10 +473,9 @@ private:
         }
         const std::string type = key.substr(key.find('/') + 1);
         if (there.rfind("forgetting ", 0) == 0) {
-            throw Error("usage",
-                        url() + ": class " + type +
-                            " is being forgotten, which takes some seconds: try again; if that was "
-                            "interrupted, forget it again (forget_class, `fb store forget-class`)");
+            throw Error("usage", url() + ": class " + type +
+                                     " is being forgotten, which takes some seconds: try again; if that was "
+                                     "interrupted, forget it again (forget_class, `fb store forget-class`)");
         }
         const auto noted = detail::members(there), own = detail::members(here);
         if (noted != own) {

@@ -162,9 +162,9 @@ private:
                           const std::string &name) {
         return detail::guarded([&] {
             const std::string path = without_slash(container);
-            fb::detail::Outcome outcome;
-            const fb::detail::Handle<fb_datasets, fb_datasets_free> list(outcome.check(fb_datasets_list(
-                store->store.handle(), fb::detail::c_text(path), fb::detail::c_text(name), 1, outcome)));
+            const fb::detail::Handle<fb_datasets, fb_datasets_free> list(
+                fb::detail::call(fb_datasets_list, store->store.handle(), fb::detail::c_text(path),
+                                 fb::detail::c_text(name), 1));
             if (fb_datasets_len(list.get()) == 0) {
                 return DataSet();
             }
@@ -182,9 +182,8 @@ private:
         fb_descriptor descriptor;
         bool is_there = false;
         detail::guarded([&] {
-            fb::detail::Outcome outcome;
-            outcome.check(fb_dataset_find(m_store->store.handle(), fb::detail::c_text(name), &descriptor,
-                                          &is_there, outcome));
+            fb::detail::call(fb_dataset_find, m_store->store.handle(), fb::detail::c_text(name), &descriptor,
+                             &is_there);
         });
         return is_there && !name.empty() ? make(m_store, whole, descriptor) : DataSet();
     }

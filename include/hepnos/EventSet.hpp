@@ -9,30 +9,18 @@
 #include <hepnos/Prefetcher.hpp>
 #include <hepnos/RunNumber.hpp>
 #include <hepnos/SubRunNumber.hpp>
+#include <hepnos/detail/children.hpp>
 #include <hepnos/detail/pages.hpp>
 
 namespace hepnos {
 
-class EventSet {
+class EventSet : public detail::Iterable<EventSet, Event> {
 public:
-    typedef Event value_type;
-    typedef detail::ConstIterator<Event> const_iterator;
-    typedef detail::Iterator<Event> iterator;
-
     DataStore datastore() const { return m_datastore; }
-
-    iterator begin() { return first(nullptr); }
-    iterator begin(const Prefetcher &prefetcher) { return first(&prefetcher); }
-    iterator end() { return {}; }
-    const_iterator begin() const { return first(nullptr); }
-    const_iterator begin(const Prefetcher &prefetcher) const { return first(&prefetcher); }
-    const_iterator end() const { return {}; }
-    const_iterator cbegin() const { return first(nullptr); }
-    const_iterator cbegin(const Prefetcher &prefetcher) const { return first(&prefetcher); }
-    const_iterator cend() const { return {}; }
 
 private:
     friend class DataSet;
+    friend class detail::Iterable<EventSet, Event>;
 
     EventSet(const DataStore &datastore, const ItemDescriptor &dataset, int target)
         : m_datastore(datastore), m_dataset(dataset), m_target(target) {}

@@ -16,12 +16,8 @@ namespace hepnos {
 class AsyncEngine;
 class WriteBatch;
 
-class Run : public KeyValueContainer {
+class Run : public KeyValueContainer, public detail::Numbered<Run, SubRun> {
 public:
-    typedef SubRun value_type;
-    typedef detail::ConstIterator<SubRun> const_iterator;
-    typedef detail::Iterator<SubRun> iterator;
-
     Run() = default;
 
     RunNumber number() const {
@@ -39,54 +35,12 @@ public:
     bool operator==(const Run &other) const { return is_same(other); }
     bool operator!=(const Run &other) const { return !is_same(other); }
 
-    /// The subrun with this number; throws if it does not exist.
-    SubRun operator[](const SubRunNumber &number) const { return children().at(number); }
-
     SubRun createSubRun(const SubRunNumber &number) { return children().create(number); }
     SubRun createSubRun(WriteBatch &batch, const SubRunNumber &number) {
         return children().create(batch, number);
     }
     SubRun createSubRun(AsyncEngine &async, const SubRunNumber &number) {
         return children().create(async, number);
-    }
-
-    iterator find(const SubRunNumber &number) { return children().find(number); }
-    iterator find(const SubRunNumber &number, const Prefetcher &prefetcher) {
-        return children().find(number, &prefetcher);
-    }
-    const_iterator find(const SubRunNumber &number) const { return children().find(number); }
-    const_iterator find(const SubRunNumber &number, const Prefetcher &prefetcher) const {
-        return children().find(number, &prefetcher);
-    }
-
-    iterator begin() { return children().from(0); }
-    iterator begin(const Prefetcher &prefetcher) { return children().from(0, &prefetcher); }
-    iterator end() { return {}; }
-    const_iterator begin() const { return cbegin(); }
-    const_iterator begin(const Prefetcher &prefetcher) const { return cbegin(prefetcher); }
-    const_iterator end() const { return {}; }
-    const_iterator cbegin() const { return children().from(0); }
-    const_iterator cbegin(const Prefetcher &prefetcher) const { return children().from(0, &prefetcher); }
-    const_iterator cend() const { return {}; }
-
-    /// The first subrun with this number or a higher one.
-    iterator lower_bound(const SubRunNumber &number) { return children().from(number); }
-    iterator lower_bound(const SubRunNumber &number, const Prefetcher &prefetcher) {
-        return children().from(number, &prefetcher);
-    }
-    const_iterator lower_bound(const SubRunNumber &number) const { return children().from(number); }
-    const_iterator lower_bound(const SubRunNumber &number, const Prefetcher &prefetcher) const {
-        return children().from(number, &prefetcher);
-    }
-
-    /// The first subrun with a higher number.
-    iterator upper_bound(const SubRunNumber &number) { return children().behind(number); }
-    iterator upper_bound(const SubRunNumber &number, const Prefetcher &prefetcher) {
-        return children().behind(number, &prefetcher);
-    }
-    const_iterator upper_bound(const SubRunNumber &number) const { return children().behind(number); }
-    const_iterator upper_bound(const SubRunNumber &number, const Prefetcher &prefetcher) const {
-        return children().behind(number, &prefetcher);
     }
 
     void toDescriptor(RunDescriptor &descriptor) const {
@@ -100,7 +54,11 @@ public:
     }
 
 private:
+    friend class detail::Iterable<Run, SubRun>;
+    friend class detail::Numbered<Run, SubRun>;
+
     detail::Children<SubRun> children() const { return {m_store, m_descriptor}; }
+    iterator first(const Prefetcher *prefetcher) const { return children().from(0, prefetcher); }
 };
 
 inline Run SubRun::run() const {

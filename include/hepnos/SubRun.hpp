@@ -17,12 +17,8 @@ class AsyncEngine;
 class WriteBatch;
 class Run;
 
-class SubRun : public KeyValueContainer {
+class SubRun : public KeyValueContainer, public detail::Numbered<SubRun, Event> {
 public:
-    typedef Event value_type;
-    typedef detail::ConstIterator<Event> const_iterator;
-    typedef detail::Iterator<Event> iterator;
-
     SubRun() = default;
 
     SubRunNumber number() const {
@@ -42,54 +38,12 @@ public:
     bool operator==(const SubRun &other) const { return is_same(other); }
     bool operator!=(const SubRun &other) const { return !is_same(other); }
 
-    /// The event with this number; throws if it does not exist.
-    Event operator[](const EventNumber &number) const { return children().at(number); }
-
     Event createEvent(const EventNumber &number) { return children().create(number); }
     Event createEvent(WriteBatch &batch, const EventNumber &number) {
         return children().create(batch, number);
     }
     Event createEvent(AsyncEngine &async, const EventNumber &number) {
         return children().create(async, number);
-    }
-
-    iterator find(const EventNumber &number) { return children().find(number); }
-    iterator find(const EventNumber &number, const Prefetcher &prefetcher) {
-        return children().find(number, &prefetcher);
-    }
-    const_iterator find(const EventNumber &number) const { return children().find(number); }
-    const_iterator find(const EventNumber &number, const Prefetcher &prefetcher) const {
-        return children().find(number, &prefetcher);
-    }
-
-    iterator begin() { return children().from(0); }
-    iterator begin(const Prefetcher &prefetcher) { return children().from(0, &prefetcher); }
-    iterator end() { return {}; }
-    const_iterator begin() const { return cbegin(); }
-    const_iterator begin(const Prefetcher &prefetcher) const { return cbegin(prefetcher); }
-    const_iterator end() const { return {}; }
-    const_iterator cbegin() const { return children().from(0); }
-    const_iterator cbegin(const Prefetcher &prefetcher) const { return children().from(0, &prefetcher); }
-    const_iterator cend() const { return {}; }
-
-    /// The first event with this number or a higher one.
-    iterator lower_bound(const EventNumber &number) { return children().from(number); }
-    iterator lower_bound(const EventNumber &number, const Prefetcher &prefetcher) {
-        return children().from(number, &prefetcher);
-    }
-    const_iterator lower_bound(const EventNumber &number) const { return children().from(number); }
-    const_iterator lower_bound(const EventNumber &number, const Prefetcher &prefetcher) const {
-        return children().from(number, &prefetcher);
-    }
-
-    /// The first event with a higher number.
-    iterator upper_bound(const EventNumber &number) { return children().behind(number); }
-    iterator upper_bound(const EventNumber &number, const Prefetcher &prefetcher) {
-        return children().behind(number, &prefetcher);
-    }
-    const_iterator upper_bound(const EventNumber &number) const { return children().behind(number); }
-    const_iterator upper_bound(const EventNumber &number, const Prefetcher &prefetcher) const {
-        return children().behind(number, &prefetcher);
     }
 
     void toDescriptor(SubRunDescriptor &descriptor) const {
@@ -103,7 +57,11 @@ public:
     }
 
 private:
+    friend class detail::Iterable<SubRun, Event>;
+    friend class detail::Numbered<SubRun, Event>;
+
     detail::Children<Event> children() const { return {m_store, m_descriptor}; }
+    iterator first(const Prefetcher *prefetcher) const { return children().from(0, prefetcher); }
 };
 
 inline SubRun Event::subrun() const {

@@ -1,5 +1,10 @@
 """Comparing values of any type, with NaN equal to NaN and -0.0 different from 0.0."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import awkward as ak
 
 
@@ -30,6 +35,12 @@ def same_bytes(left, right):
     if (one, n, parts.keys()) != (other, m, others.keys()):
         return False
     return all(part.tobytes() == others[key].tobytes() for key, part in parts.items())
+
+
+def objects_of(path):
+    """Return the objects of a file, as `fb ls` lists them."""
+    command = [Path(sys.executable).with_name("fb"), "ls", "--json", str(path)]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["objects"]
 
 
 def left_behind(report):

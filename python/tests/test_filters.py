@@ -3,10 +3,10 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
+from compare import objects_of
 from hypothesis import given
 
 import femtobarn as fb
-from femtobarn import _core
 from femtobarn._files.filters import compile_filter, is_pattern, name_matches
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,6 +134,6 @@ READABLE = sorted(path for path in (ROOT / "testdata" / "rntuple").glob("*.root"
 @pytest.mark.parametrize("path", READABLE, ids=lambda path: path.name)
 def test_all_keys_are_those_that_any_filter_sees(path):
     """Without filters the core returns the keys; with filters they come from the schema in Python."""
-    for name in {entry["path"].split(";")[0] for entry in _core.list_objects(str(path)) if "RNTuple" in entry["class"]}:
+    for name in {entry["path"].split(";")[0] for entry in objects_of(path) if "RNTuple" in entry["class"]}:
         nt = fb.open({path: name})
         assert nt.keys() == nt.keys(filter_name=lambda _: True)

@@ -623,7 +623,7 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
     assert (none.returncode, none.stderr) == (3, f"fb: no file matches {tmp_path}/none*.root\n")
     assert not (tmp_path / "store").exists()
     assert fb_program("ingest", tmp_path / "a.root", "--into", "mystore", "--dataset", "a").stderr == (
-        "fb: mystore is not an event store: did you mean \"dir:mystore\"?\n"
+        'fb: mystore is not an event store: did you mean "dir:mystore"?\n'
     )
     numbers = ["--run", "1", "--subrun", "2", "--event", "0"]
     into_file = fb_program("ingest", tmp_path / "a.root", "--into", tmp_path / "a.root", "--dataset", "a", *numbers)

@@ -237,19 +237,40 @@ def test_a_part_of_a_field_is_not_taken_alone(tmp_path):
         fb.merge(path, tmp_path / "out.root", fields="_collection0.Jet_mass")
 
 
+def test_a_report_names_levels_that_were_used(tmp_path, dimuon):
+    text = repr(fb.merge(dimuon, tmp_path / "out.root", level="L1"))
+    assert "; bytes by level L1: " in text
+    assert "refused" not in text
+    assert "bytes by level" not in repr(fb.skim(dimuon, tmp_path / "none.root", "nMuon < 0"))
+
+
 def test_misuse_is_an_error_that_says_what_to_do(tmp_path, dimuon, testdata):
     output = tmp_path / "o.root"
     output.write_text("something of mine")
-    with pytest.raises(fb.UsageError, match=r"already exists.*overwrite=True"):
+    with pytest.raises(fb.UsageError, match=r"already exists.*overwrite=True.*append=True"):
         fb.merge(dimuon, output)
+    # only what the function has is recommended, by its name in Python
+    for copy in (
+        fb.clone,
+        lambda *files: fb.reshape(*files, compression="lz4"),
+        lambda *files: fb.skim(*files, "nMuon > 2"),
+    ):
+        with pytest.raises(fb.UsageError, match=r"already exists.*\(overwrite=True\)$"):
+            copy(dimuon, output)
+    # the name of an output is checked as in the shell
+    for name in ("b", "b.txt", "*.root"):
+        with pytest.raises(fb.UsageError, match="invalid output"):
+            fb.merge(dimuon, tmp_path / name)
+        with pytest.raises(fb.UsageError, match="invalid output"):
+            fb.skim(dimuon, tmp_path / name, "nMuon > 2")
     fb.merge(dimuon, output, overwrite=True)
     with pytest.raises(fb.UsageError):
         fb.merge([dimuon, output], output, overwrite=True)
     for options, message in [
         ({"level": "L1", "compression": "zstd"}, r"leave out compression"),
         ({"level": "L2"}, r"give a compression"),
-        ({"level": "L7"}, r'level must be one of "auto", "L0", .*, not "L7"'),
-        ({"mode": "all"}, r'mode must be one of "filter", "union", "strict", not "all"'),
+        ({"level": "L7"}, "level must be 'auto', 'L0', .* or 'L4', not 'L7'"),
+        ({"mode": "all"}, "mode must be 'filter', 'union' or 'strict', not 'all'"),
     ]:
         with pytest.raises(fb.UsageError, match=message):
             fb.merge(dimuon, tmp_path / "p.root", **options)

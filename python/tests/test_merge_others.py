@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import uproot
-from compare import left_behind
+from compare import left_behind, objects_of
 
 import femtobarn as fb
 
@@ -392,7 +392,7 @@ def test_what_an_output_has_already_is_as_it_is(run_root, tmp_path):
     fb.write(tmp_path / "below.root", {"x": [1]}, name="a/T")
     fb.merge(tmp_path / "nt.root", output, append=True)
     fb.merge(tmp_path / "below.root", output, append=True)
-    assert [item["path"] for item in fb._core.list_objects(str(output))] == ["a", "a", "a/b", "a/T", "Events"]
+    assert [item["path"] for item in objects_of(output)] == ["a", "a", "a/b", "a/T", "Events"]
     fb.write(tmp_path / "inside.root", {"x": [1]}, name="Events/T")
     with pytest.raises(fb.UsageError):
         fb.merge(tmp_path / "inside.root", output, append=True)
@@ -407,4 +407,4 @@ def test_an_append_of_what_is_there_changes_nothing(tmp_path):
     for _ in range(2):
         report = fb.merge(tmp_path / "s.root", output, append=True, others="first")
     assert report.left_behind
-    assert sorted(item["path"] for item in fb._core.list_objects(str(output))) == ["Events", "note"]
+    assert sorted(item["path"] for item in objects_of(output)) == ["Events", "note"]

@@ -85,7 +85,7 @@ def test_the_tests_of_cpp_say_the_same() -> None:
         ("int>", "brackets do not match"),
         (" ", "it is empty"),
         ("unsigned float", "no such number"),
-        ("std::vector<long char>", "invalid product type 'long char': .*no such number"),
+        ("std::vector<long char>", 'invalid product type "long char": .*no such number'),
         ("std::vector<int23_t>", "did you mean int32_t"),
         ("Int32_t", "did you mean int32_t"),
     ],

@@ -341,7 +341,7 @@ def test_options_are_what_stands_in_the_file(path):
         ("clusters_per_group", 0, "at least 1"),
         ("compression", "gzip", "compression"),
         ("compression", "zstd:10", "compression"),
-        ("memory_limit", "1 MB", "memory_limit"),
+        ("memory_limit", "50 MiB", "memory_limit is 50 MiB, but writing needs at least 102 MiB"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(path, option, value, message):

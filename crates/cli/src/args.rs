@@ -1,16 +1,26 @@
 //! Command-line arguments.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
+use femtobarn::choice::Choice;
+use femtobarn::convert::Format;
+use femtobarn::export::Missing;
+use femtobarn::ingest::OnConflict;
+use femtobarn::merge::{Level, OtherObjects, Unmatched};
+use femtobarn::write::Mode;
 
 use crate::failure::{Failure, code};
 use crate::units::parse_bytes;
+
+/// Heads the options that all subcommands have.
+const GLOBAL: &str = "Global options";
 
 /// Printed below `fb --help`.
 const AFTER_HELP: &str = "\
 An ntuple is named FILE:NAME. NAME is its path in the file, optionally with a cycle: data.root:dir/Events;2. \
 If the file holds only one ntuple, NAME can be left out.
 
-ls, info and verify take any number of files and patterns (* ? [] **), also in quotes. Where files are combined, @LIST reads file names from a text file, one per line. \
+Subcommands that take several files also take patterns (* ? [] **), also in quotes, and @LIST, which reads file names from a text file, one per line. \
 If one file fails, fb reports it and continues with the others; the exit code is then 1 if any file is damaged, else the highest code. \
 --json prints one document per file, also for errors.
 
@@ -34,14 +44,14 @@ Errors go to standard error: `fb: message`, or with --json {\"error\": {\"kind\"
 )]
 pub struct Cli {
     /// Print JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1000)]
     pub json: bool,
     /// Print I/O statistics on standard error: bytes, requests, times, rates
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1001)]
     pub stats: bool,
     /// Setting for remote access, e.g. request_timeout=20; overrides environment variables and the settings file; may
     /// be repeated. Read tokens and keys from a file with bearer_token=@FILE
-    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    #[arg(long, global = true, value_name = "NAME=VALUE", help_heading = GLOBAL, display_order = 1002)]
     pub set: Vec<String>,
     #[command(subcommand)]
     pub verb: Verb,
@@ -92,6 +102,12 @@ pub enum Verb {
     /// Print the completion script for a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
+}
+
+/// An option with named values.
+fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+    let names = T::ALL.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).try_map(|name| T::of(&name).ok_or("unknown name"))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
@@ -268,8 +284,8 @@ pub struct IngestArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
     /// Action if a product already exists with another value
-    #[arg(long, value_name = "WHAT", default_value = "raise", value_parser = ["raise", "keep", "replace"])]
-    pub on_conflict: String,
+    #[arg(long, value_name = "WHAT", default_value = "raise", value_parser = choice::<OnConflict>())]
+    pub on_conflict: OnConflict,
     /// Read files again that are already complete in the dataset
     #[arg(long)]
     pub again: bool,
@@ -315,13 +331,15 @@ pub struct Hdf5SchemaArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb export [OPTIONS] --dataset <PATH> <STORE> -o <OUTPUT>\n       fb export [OPTIONS] --dataset <PATH> <STORE> <OUTPUT>"
+)]
 pub struct ExportArgs {
-    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file
-    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
-    pub store: String,
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration file. Without --output, the output follows
+    #[arg(value_name = "STORE", required = true, num_args = 1..=2, value_hint = ValueHint::AnyPath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// The dataset in the store, e.g. fermilab/nova
     #[arg(long, value_name = "PATH")]
     pub dataset: String,
@@ -339,8 +357,8 @@ pub struct ExportArgs {
     pub runs: Vec<u64>,
     /// Type of columns for products that some events lack: optional, or list (with one value or none), which RDataFrame
     /// can read
-    #[arg(long, default_value = "optional", value_parser = ["optional", "list"])]
-    pub missing: String,
+    #[arg(long, default_value = "optional", value_parser = choice::<Missing>())]
+    pub missing: Missing,
     /// Compression: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
     pub compression: String,
@@ -389,13 +407,16 @@ pub struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb cp [OPTIONS] <FILE>... -o <DESTINATION>\n       fb cp [OPTIONS] <FILE>... <DESTINATION>"
+)]
 pub struct CopyArgs {
-    /// The files
-    #[arg(value_name = "FILE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
-    pub sources: Vec<String>,
+    /// The files. Without --output, the last name is the destination
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
     /// The copy, or a directory for copies (a URL of a directory ends with a slash)
-    #[arg(value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
-    pub destination: String,
+    #[arg(short = 'o', long, value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
+    pub output: Option<String>,
     /// Replace an existing file
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -481,8 +502,8 @@ pub struct VerifyArgs {
     pub on: Vec<String>,
     /// With --beside: treatment of entries of the first input that have no match in another input: error, or drop
     /// [default: error]
-    #[arg(long, value_name = "WHAT", requires = "beside", value_parser = ["error", "drop"])]
-    pub unmatched: Option<String>,
+    #[arg(long, value_name = "WHAT", requires = "beside", value_parser = choice::<Unmatched>())]
+    pub unmatched: Option<Unmatched>,
     /// First entry to compare; after an append, the number of entries before it [default: 0]
     #[arg(long, value_name = "ENTRY")]
     pub since: Option<u64>,
@@ -511,13 +532,18 @@ pub struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>")]
+#[command(
+    override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... -o <OUTPUT>\n       fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>"
+)]
 pub struct ConvertArgs {
     /// The files, and the ntuples or trees in them; * ? [] and ** (in URLs * [] and **) are wildcards, also in quotes.
-    /// The last name is the output: a file whose ending selects the format (.root, .parquet, .arrow), or a directory (a
-    /// name without an ending), which gets one file per input
-    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
+    /// @LIST reads file names from a text file, one per line. Without --output, the last name is the output
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
+    /// The output: a file whose ending selects the format (.root, .parquet, .arrow), or a directory (a name without an
+    /// ending), which gets one file per input
+    #[arg(short = 'o', long, value_name = "OUTPUT", value_hint = ValueHint::AnyPath)]
+    pub output: Option<String>,
     /// Replace existing outputs
     #[arg(short = 'f', long, conflicts_with = "resume")]
     pub force: bool,
@@ -543,8 +569,8 @@ pub struct ConvertArgs {
     #[arg(long)]
     pub no_verify: bool,
     /// Format of the files in an output directory
-    #[arg(long, value_name = "KIND", default_value = "root", value_parser = ["root", "parquet", "arrow"])]
-    pub format: String,
+    #[arg(long, value_name = "KIND", default_value = "root", value_parser = choice::<Format>())]
+    pub format: Format,
     /// Number of files to convert at the same time; they share the threads
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
@@ -559,14 +585,17 @@ pub struct ConvertArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb merge [OPTIONS] -o <OUTPUT> <FILE[:NAME]>...\n       fb merge [OPTIONS] <OUTPUT> <FILE[:NAME]>..."
+)]
 pub struct MergeArgs {
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
     /// The files: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are wildcards,
-    /// also in quotes. @LIST reads file names from a text file, one per line
+    /// also in quotes. @LIST reads file names from a text file, one per line. Without --output, the first name is the
+    /// output
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
-    pub inputs: Vec<String>,
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -575,11 +604,11 @@ pub struct MergeArgs {
     pub append: bool,
     /// Treatment of pages: L0 shares the disk blocks of the inputs (blocks below 1 MiB are copied), L1 copies, L2
     /// recompresses, L3 re-encodes, L4 rebuilds pages and clusters; auto uses the cheapest level
-    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
-    pub level: String,
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = choice::<Level>())]
+    pub level: Level,
     /// Fields that each file must have: all fields of the first (filter), any (union), or the same fields (strict)
-    #[arg(long, value_name = "MODE", default_value = "filter", value_parser = ["filter", "union", "strict"])]
-    pub mode: String,
+    #[arg(long, value_name = "MODE", default_value = "filter", value_parser = choice::<Mode>())]
+    pub mode: Mode,
     /// Take only these top-level fields, separated by commas; * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
@@ -591,8 +620,8 @@ pub struct MergeArgs {
     pub sizes: Sizes,
     /// Treatment of objects that are neither ntuples nor histograms (histograms are added): raise an error, take the
     /// first of each name, or drop them
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
-    pub others: String,
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<OtherObjects>())]
+    pub others: OtherObjects,
     /// Keep pages of different encodings as additional column representations; ROOT before 6.42 and uproot cannot read
     /// these
     #[arg(long)]
@@ -605,32 +634,36 @@ pub struct MergeArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb clone [OPTIONS] <FILE[:NAME]> -o <OUTPUT>\n       fb clone [OPTIONS] <FILE[:NAME]> <OUTPUT>"
+)]
 pub struct CloneArgs {
-    /// The file to copy: all ntuples in it, or with a name only this one
-    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
-    pub source: String,
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
+    /// The file to copy: all ntuples in it, or with a name only this one. Without --output, the output follows
+    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1..=2, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Range of entries to take from each ntuple; the end is exclusive, negative numbers count from the end, and either
     /// may be left out [default: all]
     #[arg(long, value_name = "FIRST:END", allow_hyphen_values = true)]
     pub entries: Option<String>,
     /// Treatment of pages, as in fb merge; clusters that --entries cuts are rebuilt
-    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
-    pub level: String,
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = choice::<Level>())]
+    pub level: Level,
     #[command(flatten)]
     pub copying: Copying,
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb join [OPTIONS] -o <OUTPUT> <FILE[:NAME]>...\n       fb join [OPTIONS] <OUTPUT> <FILE[:NAME]>..."
+)]
 pub struct JoinArgs {
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
-    /// The ntuples, two or more
-    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
-    pub inputs: Vec<String>,
+    /// The ntuples, two or more. Without --output, the first name is the output
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -638,16 +671,16 @@ pub struct JoinArgs {
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub on: Vec<String>,
     /// Treatment of entries of the first ntuple that have no match in another ntuple: raise an error, or drop them
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "drop"])]
-    pub unmatched: String,
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<Unmatched>())]
+    pub unmatched: Unmatched,
     /// Take only these top-level fields of the first ntuple; repeat the option for the second and each further ntuple.
     /// * and ? are wildcards
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
     /// Treatment of attribute sets that two ntuples have, and of objects in files given without an ntuple: raise an
     /// error, take the first of each name, or drop them (and all attribute sets)
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
-    pub others: String,
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<OtherObjects>())]
+    pub others: OtherObjects,
     /// Name of the new ntuple [default: name of the first]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -663,13 +696,15 @@ pub struct JoinArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb reshape [OPTIONS] <FILE[:NAME]> -o <OUTPUT>\n       fb reshape [OPTIONS] <FILE[:NAME]> <OUTPUT>"
+)]
 pub struct ReshapeArgs {
-    /// The file to copy: all ntuples in it, or with a name only this one
-    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
-    pub source: String,
-    /// The output file
-    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
-    pub output: String,
+    /// The file to copy: all ntuples in it, or with a name only this one. Without --output, the output follows
+    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1..=2, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
     /// [default: unchanged]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
@@ -694,12 +729,17 @@ pub struct ReshapeArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>")]
+#[command(
+    override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... -o <OUTPUT>\n       fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>"
+)]
 pub struct SkimArgs {
     /// The files: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are wildcards,
-    /// also in quotes. @LIST reads file names from a text file, one per line. The last name is the output
-    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
+    /// also in quotes. @LIST reads file names from a text file, one per line. Without --output, the last name is the
+    /// output
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArg,
     /// Entries to take, as a condition in C++ or Python syntax: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)';
     /// @FILE reads it from a text file
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
@@ -712,6 +752,14 @@ pub struct SkimArgs {
     pub sizes: Sizes,
     #[command(flatten)]
     pub copying: Copying,
+}
+
+/// Says which name is the output, whatever its position.
+#[derive(Debug, Args)]
+pub struct OutputArg {
+    /// The output file
+    #[arg(short = 'o', long = "output", value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub path: Option<String>,
 }
 
 /// Options that clone, reshape and skim share.
@@ -727,8 +775,8 @@ pub struct Copying {
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Treatment of objects that are neither ntuples nor histograms: copy them (first), drop them, or raise an error
-    #[arg(long, value_name = "WHAT", default_value = "first", value_parser = ["error", "first", "drop"])]
-    pub others: String,
+    #[arg(long, value_name = "WHAT", default_value = "first", value_parser = choice::<OtherObjects>())]
+    pub others: OtherObjects,
     #[command(flatten)]
     pub threads: Threads,
 }
@@ -747,7 +795,7 @@ pub struct Sizes {
 #[derive(Debug, Args)]
 pub struct SweepArgs {
     /// The directories; subdirectories are not searched
-    #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::DirPath)]
+    #[arg(value_name = "DIRECTORY", required = true, value_hint = ValueHint::DirPath)]
     pub folders: Vec<String>,
 }
 

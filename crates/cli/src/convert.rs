@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
+    Batch, ConvertOptions, Converted, FileReport, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
+use femtobarn::documents::extended;
 use femtobarn::io::{is_remote, public};
 use femtobarn::is_pattern;
 use femtobarn::rootfile::without_cycle;
@@ -18,6 +19,7 @@ use crate::failure::{Failure, code};
 use crate::merge::sent;
 use crate::options::{compression, size};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
 use crate::units;
@@ -30,28 +32,22 @@ pub const AS_LIST: &str = "give several fields as one argument: --fields 'a,b_*'
 /// Checks the names of converted files.
 const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
 
-pub fn run(
-    args: &ConvertArgs,
-    json: bool,
-    out: &mut Output<'_>,
-    err: &mut Output<'_>,
-) -> Result<i32, Failure> {
-    let Some((output, names @ [_, ..])) = args.names.split_last() else {
-        let given = args.names.first().map_or("", String::as_str);
-        return Err(usage(&format!(
-            "output missing: the last argument is the output, and only {given:?} is given"
-        )));
-    };
+pub fn run(args: &ConvertArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
+    let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
+    let output = named.output;
     let options = options(args)?;
     // the query of a URL is not part of the name
     let shown = public(output);
     let path = Path::new(&shown);
-    check_output(&shown)?;
+    check_output(&shown, &named)?;
     if let Some(report) = &args.skip_bad_files {
         check_report(report)?;
     }
     let is_choosing = !args.fields.is_empty() || !args.drop.is_empty();
-    let inputs = inputs(names, is_choosing)?;
+    let inputs = inputs(named.inputs, is_choosing)?;
+    if args.force {
+        named.check_order(&inputs)?;
+    }
     end_gently();
     let is_folder = shown.ends_with('/') || path.is_dir() || path.extension().is_none();
     if is_folder && is_remote(output) && !shown.ends_with('/') {
@@ -65,7 +61,7 @@ pub fn run(
                 "--resume and --skip-bad-files need an output directory: end its name with /";
             return Err(usage(message));
         }
-        let show = Show::new(1, json);
+        let show = Show::new(1, out.is_json);
         let done = convert(&inputs, Path::new(output), &options, &|progress| {
             show.tick(0, progress)
         });
@@ -74,7 +70,7 @@ pub fn run(
             ..error.into()
         })?;
         show.end();
-        if json {
+        if out.is_json {
             out.json(&document(&inputs, &done))?;
         } else {
             print(&done, inputs.len(), out)?;
@@ -85,7 +81,7 @@ pub fn run(
         }
         return Ok(code::FINE);
     }
-    many(&inputs, output, args, &options, json, out, err)
+    many(&inputs, output, args, &options, out, err)
 }
 
 fn many(
@@ -93,7 +89,6 @@ fn many(
     folder: &str,
     args: &ConvertArgs,
     options: &ConvertOptions,
-    json: bool,
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
@@ -101,9 +96,9 @@ fn many(
         jobs: usize::from(args.jobs),
         resume: args.resume,
         skip_bad_files: args.skip_bad_files.is_some(),
-        format: format(&args.format),
+        format: args.format,
     };
-    let show = Show::new(inputs.len(), json);
+    let show = Show::new(inputs.len(), out.is_json);
     let tick = |at, progress| show.tick(at, progress);
     let reports = convert_many(inputs, Path::new(folder), options, batch, &tick)?;
     show.end();
@@ -119,12 +114,12 @@ fn many(
     }
     let mut worst = code::FINE;
     for (report, document) in reports.iter().zip(&documents) {
-        if json {
+        if out.is_json {
             out.json(document)?;
         }
         match &report.outcome {
-            Outcome::Converted(done) if !json => print(done, 1, out)?,
-            Outcome::Kept if !json => {
+            Outcome::Converted(done) if !out.is_json => print(done, 1, out)?,
+            Outcome::Kept if !out.is_json => {
                 writeln!(
                     out,
                     "{}: already exists",
@@ -137,7 +132,7 @@ fn many(
                 } else if worst == code::FINE {
                     worst = exit_code(error);
                 }
-                if !json {
+                if !out.is_json {
                     let why = document
                         .get("error")
                         .and_then(Value::as_str)
@@ -150,7 +145,7 @@ fn many(
                     }
                 }
             }
-            Outcome::Interrupted if !json && is_interrupted() => {
+            Outcome::Interrupted if !out.is_json && is_interrupted() => {
                 let name = report.input.shown();
                 let name = printable(&name);
                 writeln!(err, "fb: not converted: interrupted at {name}")?;
@@ -158,7 +153,7 @@ fn many(
             _ => {}
         }
     }
-    if !json && (reports.len() > 1 || n_left_out(&reports) > 0) {
+    if !out.is_json && (reports.len() > 1 || n_left_out(&reports) > 0) {
         writeln!(out, "{}", summary_text(&reports))?;
     }
     let is_done =
@@ -167,7 +162,7 @@ fn many(
         if is_interrupted() {
             return Ok(code::INTERRUPTED);
         }
-        if !json {
+        if !out.is_json {
             let next =
                 "use --skip-bad-files REPORT to convert the other files and get a report of each";
             writeln!(err, "fb: {next}")?;
@@ -177,7 +172,7 @@ fn many(
 }
 
 /// An output is a path: not the name of an object in a file, not a stream, not a device.
-fn check_output(output: &str) -> Result<(), Failure> {
+fn check_output(output: &str, named: &Named<'_>) -> Result<(), Failure> {
     let path = Path::new(output);
     if output == "-" {
         return Err(usage(
@@ -191,7 +186,8 @@ fn check_output(output: &str) -> Result<(), Failure> {
     }
     if is_pattern(output) {
         let message = format!(
-            "invalid output {output:?}: an output cannot be a pattern; the last argument is the output"
+            "invalid output {output:?}: an output cannot be a pattern{}",
+            named.told()
         );
         return Err(Failure {
             next: Some(AS_LIST.to_owned()),
@@ -275,14 +271,6 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
     })
 }
 
-fn format(name: &str) -> Format {
-    match name {
-        "parquet" => Format::Parquet,
-        "arrow" => Format::ArrowIpc,
-        _ => Format::Root,
-    }
-}
-
 /// Expands names and patterns to files; `is_choosing` says whether fields are selected elsewhere.
 pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
@@ -307,7 +295,7 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
 
 /// Expands lists in the names: `@FILE` stands for the names in a text file, one per line, as in hadd; lines that begin
 /// with # are comments.
-fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
+pub fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::with_capacity(names.len());
     for name in names {
         match name.strip_prefix('@') {
@@ -339,11 +327,7 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
 
 fn document(inputs: &[Input], done: &Converted) -> Value {
     let inputs: Vec<String> = inputs.iter().map(Input::shown).collect();
-    let mut out = json!({"inputs": inputs});
-    if let (Some(out), Value::Object(done)) = (out.as_object_mut(), done.to_json()) {
-        out.extend(done);
-    }
-    out
+    extended(json!({"inputs": inputs}), done.to_json())
 }
 
 fn print(done: &Converted, n_inputs: usize, out: &mut Output<'_>) -> Result<(), Failure> {

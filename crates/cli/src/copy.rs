@@ -11,34 +11,32 @@ use serde_json::json;
 use crate::args::CopyArgs;
 use crate::failure::{Failure, code};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently};
 use crate::table::printable;
 use crate::units;
 use femtobarn::Target;
 
-pub fn run(
-    args: &CopyArgs,
-    json: bool,
-    out: &mut Output<'_>,
-    err: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(args: &CopyArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
+    let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
+    let place = named.output;
     let mut files = Vec::new();
-    for source in &args.sources {
+    for source in named.inputs {
         files.extend(Target::find(source, None)?);
     }
-    make_folder(&args.destination)?;
-    let is_folder = destination("x", &args.destination) != args.destination;
+    make_folder(place)?;
+    let is_folder = destination("x", place) != place;
     if files.len() > 1 && !is_folder {
         let message = format!(
             "cannot copy {} files to {}: not a directory; end a directory's URL with a slash",
             files.len(),
-            public(&args.destination)
+            public(place)
         );
         return Err(Failure::new(code::USAGE, "usage", message));
     }
-    check_apart(&files, &args.destination)?;
+    check_apart(&files, place)?;
     end_gently();
-    let show = Show::new(files.len(), json);
+    let show = Show::new(files.len(), out.is_json);
     let options = CopyOptions {
         overwrite: args.force,
         verify: args.verify,
@@ -47,7 +45,7 @@ pub fn run(
     let mut worst = code::FINE;
     for target in &files {
         let from = &target.whole();
-        let (to, start) = (destination(from, &args.destination), Instant::now());
+        let (to, start) = (destination(from, place), Instant::now());
         let tick = |done, total| show.tick_share(&public(from), done, total);
         let copied = copy(from, &to, &options, &tick);
         show.end();
@@ -59,7 +57,7 @@ pub fn run(
             Err(failure) => {
                 // the other files may exist
                 out.flush()?;
-                failure.write(json, err)?;
+                failure.write(err)?;
                 worst = failure.code;
                 continue;
             }
@@ -67,7 +65,7 @@ pub fn run(
         if copied.differs_at.is_some() && worst == code::FINE {
             worst = code::DAMAGED;
         }
-        if json {
+        if out.is_json {
             out.json(&document(from, &to, &copied, start.elapsed().as_secs_f64()))?;
         } else {
             writeln!(out, "{}", printable(&line(from, &to, &copied, args.verify)))?;

@@ -11,17 +11,12 @@ use crate::output::Output;
 use crate::table::printable;
 use femtobarn::Target;
 
-pub fn run(
-    target: &Target,
-    n_bytes: u64,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(target: &Target, n_bytes: u64, out: &mut Output<'_>) -> Result<i32, Failure> {
     // the name of an ntuple belongs to the file's contents
     let file = &target.file;
     let checks = examine(file, &Settings::of(file), n_bytes);
     let is_fine = checks.iter().all(|check| check.outcome == Outcome::Fine);
-    if json {
+    if out.is_json {
         let checks: Vec<Value> = checks.iter().map(document).collect();
         out.json(&json!({"url": target.shown(), "ok": is_fine, "checks": checks}))?;
     } else {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use femtobarn::Plan;
+use femtobarn::documents::{self, extended};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
@@ -16,7 +17,7 @@ use crate::table::{Table, printable};
 use crate::units::{bytes, plural};
 use femtobarn::Target;
 
-pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &ExplainArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     with_ntuple(&Target::parse(&args.target)?, |opened| {
         let paths = select(&opened.reader, &args.fields)?;
         let selection = opened.ntuple.select(paths.as_deref())?;
@@ -26,7 +27,7 @@ pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
             .map_or(n_entries, |stop| entry(stop, n_entries));
         let entries = entry(args.entry_start, n_entries)..stop;
         let plan = opened.ntuple.explain(&selection, entries.clone())?;
-        if json {
+        if out.is_json {
             out.json(&document(opened, &plan, entries))?;
         } else {
             write(opened, &plan, entries, out)?;
@@ -44,36 +45,13 @@ fn entry(number: i64, n_entries: u64) -> u64 {
 }
 
 fn document(opened: &Opened, plan: &Plan, entries: std::ops::Range<u64>) -> Value {
-    let columns = plan.columns.iter().map(|column| {
-        json!({
-            "field": column.field,
-            "typename": column.type_name,
-            "column_types": column.column_types,
-            "pages": column.pages,
-            "bytes_on_disk": column.bytes_on_disk,
-            "bytes_decoded": column.bytes_decoded,
-        })
-    });
-    json!({
+    let request = json!({
         "file": opened.reader.url(),
         "ntuple": opened.reader.path(),
         "entry_start": entries.start,
         "entry_stop": entries.end,
-        "num_entries": plan.n_entries,
-        "clusters": plan.clusters,
-        "pages": plan.pages,
-        "ranges": plan.ranges,
-        "vectors": plan.vectors,
-        "requests": plan.requests,
-        "bytes_needed": plan.bytes_needed,
-        "bytes_read": plan.bytes_read,
-        "bytes_decoded": plan.bytes_decoded,
-        "rounds": plan.rounds,
-        "exact": plan.exact,
-        "fetched_by": plan.cutting(),
-        "per_column": columns.collect::<Vec<_>>(),
-        "notes": plan.notes(),
-    })
+    });
+    extended(request, documents::plan(plan))
 }
 
 fn write(

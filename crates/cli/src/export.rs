@@ -1,7 +1,5 @@
 //! `fb export`: writes the events of a dataset to a file.
 
-use std::io::Write;
-
 use femtobarn::events::{DataStore, ObjectOptions};
 use femtobarn::export::{ExportOptions, Exported, Wanted, export};
 use femtobarn::products::Types;
@@ -13,21 +11,23 @@ use crate::failure::{Failure, code};
 use crate::ingest::interrupted;
 use crate::options::compression;
 use crate::output::Output;
+use crate::outputs::Named;
 use crate::progress::{Show, end_gently};
-use crate::table::printable;
 
-pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &ExportArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let (store, named) = Named::of_one(&args.names, args.output.path.as_deref())?;
+    let output = named.output;
     let options = options(args)?;
     // a directory is opened even while another process writes to it, and no store is created
-    let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
+    let store = DataStore::connect_to_read(store, ObjectOptions::default())?;
     let dataset = store.root().dataset(&args.dataset)?;
     end_gently();
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let types = Types::new(&store);
     let report = export(
         Exported::DataSet(&dataset),
         &types,
-        &args.output,
+        output,
         &options,
         &|done, total| show.tick_share("exporting", done, total),
     );
@@ -35,16 +35,14 @@ pub fn run(args: &ExportArgs, json: bool, out: &mut Output<'_>) -> Result<i32, F
     let report = report.map_err(|error| match error.kind() {
         "interrupted" => interrupted(&format!(
             "{} was not written",
-            femtobarn::io::public(&args.output)
+            femtobarn::io::public(output)
         )),
         _ => error.into(),
     })?;
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
-        for line in report.to_string().lines() {
-            writeln!(out, "{}", printable(line))?;
-        }
+        out.lines(&report.to_string())?;
     }
     Ok(code::FINE)
 }
@@ -59,7 +57,7 @@ fn options(args: &ExportArgs) -> Result<ExportOptions, Failure> {
         products: (!args.products.is_empty()).then_some(products),
         runs: (!args.runs.is_empty()).then(|| args.runs.clone()),
         name: args.name.clone(),
-        missing: args.missing.parse()?,
+        missing: args.missing,
         write: WriteOptions {
             compression: compression(&args.compression)?,
             threads: Threads::default().number()?,

@@ -59,8 +59,8 @@ impl Failure {
     }
 
     /// Writes the error for people, or for programs.
-    pub fn write(&self, json: bool, err: &mut Output<'_>) -> std::io::Result<()> {
-        if json {
+    pub fn write(&self, err: &mut Output<'_>) -> std::io::Result<()> {
+        if err.is_json {
             return writeln!(err, "{}", self.document(None));
         }
         for (i, line) in self.message.lines().enumerate() {
@@ -76,6 +76,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let next = match &error {
+            Error::NoSuchField { name, .. } if name.contains(',') => by_spaces(name),
             Error::NoSuchField { url, ntuple, .. } if !ntuple.is_empty() => {
                 Some(format!("`fb info {url}:{ntuple}` lists the fields"))
             }
@@ -98,6 +99,17 @@ impl From<std::io::Error> for Failure {
         let message = format!("cannot write to standard output: {error}");
         Self::new(code::NOT_THERE, "output", message)
     }
+}
+
+/// Advice for several fields in one argument, of subcommands that take each as its own.
+pub fn by_spaces(fields: &str) -> Option<String> {
+    let spaced = || {
+        format!(
+            "separate fields by spaces here: {}",
+            fields.replace(',', " ")
+        )
+    };
+    fields.contains(',').then(spaced)
 }
 
 /// The next step after an error of this kind in a file.

@@ -13,9 +13,9 @@ use crate::output::Output;
 use crate::table::Table;
 use crate::units;
 
-pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(url: &str, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = list_folder(url, &settings(url)?).map_err(Error::from)?;
-    print(url, &entries, json, out)
+    print(url, &entries, out)
 }
 
 /// For listings, a warning about missing entries is better than an error.
@@ -25,22 +25,18 @@ fn settings(url: &str) -> Result<Settings, Failure> {
 }
 
 /// Lists a directory on a server whose URL lacks the slash; none if it is not a directory, or is empty.
-pub fn run_without_slash(
-    url: &str,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Option<Result<i32, Failure>> {
+pub fn run_without_slash(url: &str, out: &mut Output<'_>) -> Option<Result<i32, Failure>> {
     if !is_remote(url) {
         return None;
     }
     let (path, query) = url.split_at(url.find('?').unwrap_or(url.len()));
     let url = format!("{path}/{query}");
     let entries = list_folder(&url, &settings(&url).ok()?).ok()?;
-    (!entries.is_empty()).then(|| print(&url, &entries, json, out))
+    (!entries.is_empty()).then(|| print(&url, &entries, out))
 }
 
 /// Lists a local directory; none if it is something else.
-pub fn run_local(path: &str, json: bool, out: &mut Output<'_>) -> Option<Result<i32, Failure>> {
+pub fn run_local(path: &str, out: &mut Output<'_>) -> Option<Result<i32, Failure>> {
     let folder = local_path(path);
     let folder = Path::new(&*folder);
     if is_remote(path) || !folder.is_dir() {
@@ -50,7 +46,7 @@ pub fn run_local(path: &str, json: bool, out: &mut Output<'_>) -> Option<Result<
         let message = format!("{path}: {error}");
         Failure::new(code::NOT_THERE, "read-failed", message)
     });
-    Some(listed.and_then(|entries| print(path, &entries, json, out)))
+    Some(listed.and_then(|entries| print(path, &entries, out)))
 }
 
 fn entries_of(folder: &Path) -> std::io::Result<Vec<RemoteEntry>> {
@@ -70,13 +66,8 @@ fn entries_of(folder: &Path) -> std::io::Result<Vec<RemoteEntry>> {
     Ok(entries)
 }
 
-fn print(
-    url: &str,
-    entries: &[RemoteEntry],
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
-    if json {
+fn print(url: &str, entries: &[RemoteEntry], out: &mut Output<'_>) -> Result<i32, Failure> {
+    if out.is_json {
         let entries: Vec<Value> = entries.iter().map(entry_json).collect();
         out.json(&json!({"folder": public(url), "entries": entries}))?;
         return Ok(code::FINE);

@@ -22,14 +22,9 @@ const STEP: u64 = 1000;
 /// A table with narrower columns than this is transposed: one line per value.
 const NARROWEST: usize = 20;
 
-pub fn run(
-    args: &HeadArgs,
-    json: bool,
-    out: &mut Output<'_>,
-    err: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(args: &HeadArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
     with_ntuple(&Target::parse(&args.target)?, |opened| {
-        let code = head(opened, args, json, out)?;
+        let code = head(opened, args, out)?;
         // print warnings about skipped fields after the output
         out.flush()?;
         for (name, reason) in opened.ntuple.left_out().unreadable() {
@@ -40,15 +35,10 @@ pub fn run(
     })
 }
 
-fn head(
-    opened: &Opened,
-    args: &HeadArgs,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+fn head(opened: &Opened, args: &HeadArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let paths = select(&opened.reader, &args.fields)?;
     let n = args.entries.min(opened.ntuple.n_entries());
-    if json {
+    if out.is_json {
         write_json(opened, paths.as_deref(), n, args.threads.number()?, out)?;
         return Ok(code::FINE);
     }

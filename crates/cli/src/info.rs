@@ -45,12 +45,7 @@ pub struct Info<'a> {
     pub attribute_sets: Vec<AttributeSet>,
 }
 
-pub fn run(
-    target: &Target,
-    args: &InfoArgs,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(target: &Target, args: &InfoArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     with_ntuple(target, |opened| {
         let info = Info {
             opened,
@@ -58,7 +53,7 @@ pub fn run(
             clusters: clusters(&opened.reader)?,
             attribute_sets: attribute_sets(opened),
         };
-        if json {
+        if out.is_json {
             out.json(&info_json::document(&info))?;
         } else {
             write(&info, args, out)?;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use femtobarn::Target;
 use femtobarn::events::{DataSet, DataStore, EventsError, ObjectOptions, check_url};
-use femtobarn::ingest::{self, FileKind, Ingest, IngestOptions, OnConflict};
+use femtobarn::ingest::{self, FileKind, Ingest, IngestOptions};
 use femtobarn::products::Types;
 use femtobarn::transfer::{TransferError, Words};
 
@@ -21,7 +21,6 @@ type File = (String, Option<String>);
 pub fn run(
     args: &IngestArgs,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
@@ -30,7 +29,7 @@ pub fn run(
     let files = files(args)?;
     let options = options(args)?;
     if ingest::check(&files, options.clone())?.contains(&FileKind::Hdf5) {
-        return python::ingest(args, python, json, out);
+        return python::ingest(args, python, out);
     }
     end_gently();
     let store = DataStore::connect(url, ObjectOptions::default())?;
@@ -44,7 +43,7 @@ pub fn run(
     let root = store.root();
     let new = missing(&root, &args.dataset)?;
     let dataset = root.create_dataset(&args.dataset)?;
-    let done = bring(&dataset, &files, options, json, out, err);
+    let done = bring(&dataset, &files, options, out, err);
     if done.is_err() {
         // as after files that could not be read
         new.iter()
@@ -57,13 +56,12 @@ fn bring(
     dataset: &DataSet,
     files: &[File],
     options: IngestOptions,
-    json: bool,
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let types = Types::new(dataset.datastore()).into();
     let mut own = Ingest::new(dataset, &types, files, options)?;
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let todo = own.files().1.to_vec();
     let read = own.read(&todo, &|done, total| {
         show.tick_share("ingesting", done, total)
@@ -79,15 +77,11 @@ fn bring(
     match (read, report) {
         (Err(error), _) if error.kind() == "interrupted" => Err(interrupted(&own.state())),
         (Err(error), _) => Err(error.into()),
-        (Ok(()), Some(report)) if json => Ok(out.json(&report.to_json()).map(|()| code::FINE)?),
+        (Ok(()), Some(report)) if out.is_json => {
+            Ok(out.json(&report.to_json()).map(|()| code::FINE)?)
+        }
         (Ok(()), report) => {
-            for line in report
-                .map(|report| report.to_string())
-                .unwrap_or_default()
-                .lines()
-            {
-                writeln!(out, "{}", printable(line))?;
-            }
+            out.lines(&report.map_or_else(String::new, |report| report.to_string()))?;
             Ok(code::FINE)
         }
     }
@@ -120,7 +114,7 @@ fn options(args: &IngestArgs) -> Result<IngestOptions, Failure> {
         tree: args.tree.clone(),
         numbers: [args.run.clone(), args.subrun.clone(), args.event.clone()],
         collections: args.collections,
-        on_conflict: OnConflict::of(&args.on_conflict).unwrap_or_default(),
+        on_conflict: args.on_conflict,
         again: args.again,
         workers: args.workers.map(usize::from),
         threads: Threads::default().number()?,

@@ -3,19 +3,25 @@
 use std::path::Path;
 
 use femtobarn::merge::{JoinOptions, join};
+use femtobarn::transfer::Words;
 use femtobarn::write::WriteOptions;
 
 use crate::args::JoinArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
 use crate::merge::{advised, check_output, print};
-use crate::options::{compression, others, patterns_of_each, unmatched};
+use crate::options::{compression, patterns_of_each};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently};
 
-pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    check_output(&args.output, "first")?;
-    let inputs = inputs(&args.inputs, !args.fields.is_empty())?;
+pub fn run(args: &JoinArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let named = Named::new(&args.names, args.output.path.as_deref(), Position::First)?;
+    check_output(&named)?;
+    let inputs = inputs(named.inputs, !args.fields.is_empty())?;
+    if args.force {
+        named.check_order(&inputs)?;
+    }
     let compression = args.compression.as_deref().map(compression).transpose()?;
     let mut write = WriteOptions {
         threads: args.threads.number()?,
@@ -25,23 +31,24 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     let options = JoinOptions {
         name: args.name.clone(),
         on: args.on.clone(),
-        unmatched: unmatched(&args.unmatched),
+        unmatched: args.unmatched,
         fields: patterns_of_each(&args.fields),
-        others: others(&args.others),
+        others: args.others,
         compression,
         overwrite: args.force,
         verify: args.verify,
+        words: Words::Shell,
         write,
         ..JoinOptions::default()
     };
     end_gently();
-    let show = Show::new(1, json);
-    let report = join(&inputs, Path::new(&args.output), &options, &|progress| {
+    let show = Show::new(1, out.is_json);
+    let report = join(&inputs, Path::new(named.output), &options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;
     show.end();
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
         print(&report, out)?;

@@ -28,6 +28,7 @@ mod merge;
 mod open;
 mod options;
 mod output;
+mod outputs;
 mod progress;
 mod proof;
 mod python;
@@ -94,7 +95,8 @@ fn run_with(
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> i32 {
-    let json = args.iter().any(|arg| arg == "--json");
+    out.is_json = args.iter().any(|arg| arg == "--json");
+    err.is_json = out.is_json;
     let chooses_fields = args.iter().any(|arg| arg == "--fields");
     // clap takes the second of several fields for a further file
     let advice = match args.first().map(String::as_str) {
@@ -106,17 +108,20 @@ fn run_with(
     let is_told_otherwise = |arg: &&String| shown(arg) != **arg;
     let others: Vec<String> = args.iter().filter(is_told_otherwise).cloned().collect();
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
-        Ok(cli) => options::set_all(&cli.set).and_then(|()| match cli.stats {
-            true => stats::run(&cli, python, out, err),
-            false => dispatch(&cli, python, out, err),
-        }),
-        Err(error) => usage(&error, &others, (json, advice), out),
+        Ok(cli) => {
+            (out.is_json, err.is_json) = (cli.json, cli.json);
+            options::set_all(&cli.set).and_then(|()| match cli.stats {
+                true => stats::run(&cli, python, out, err),
+                false => dispatch(&cli, python, out, err),
+            })
+        }
+        Err(error) => usage(&error, &others, advice, out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
     let code = result.unwrap_or_else(|failure| {
         // output that was printed before the error stays before it
         let _ = out.flush();
-        let _ = failure.write(json, err);
+        let _ = failure.write(err);
         failure.code
     });
     // if stderr is closed, nobody can read the errors
@@ -130,37 +135,36 @@ fn dispatch(
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let json = cli.json;
     match &cli.verb {
-        Verb::Ls(args) => each(&args.files, json, true, out, err, |target, out| {
-            ls::run(target, args.rntuples, json, out)
+        Verb::Ls(args) => each(&args.files, true, out, err, |target, out| {
+            ls::run(target, args.rntuples, out)
         }),
-        Verb::Info(args) => each(&args.targets, json, true, out, err, |target, out| {
-            info::run(target, args, json, out)
+        Verb::Info(args) => each(&args.targets, true, out, err, |target, out| {
+            info::run(target, args, out)
         }),
-        Verb::Head(args) => head::run(args, cli.json, out, err),
+        Verb::Head(args) => head::run(args, out, err),
         Verb::Verify(args) => {
             proof::check(args)?;
-            each(&args.targets, json, false, out, err, |target, out| {
-                verify::run(target, args, json, out)
+            each(&args.targets, false, out, err, |target, out| {
+                verify::run(target, args, out)
             })
         }
-        Verb::Explain(args) => explain::run(args, cli.json, out),
-        Verb::Convert(args) => convert::run(args, cli.json, out, err),
-        Verb::Merge(args) => merge::run(args, cli.json, out),
-        Verb::Join(args) => join::run(args, cli.json, out),
-        Verb::Clone(args) => reshape::clone(args, cli.json, out),
-        Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
-        Verb::Skim(args) => reshape::skim(args, cli.json, out),
-        Verb::Cp(args) => copy::run(args, cli.json, out, err),
-        Verb::Sweep(args) => sweep::run(args, json, out),
-        Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
-            doctor::run(target, args.bytes, json, out)
+        Verb::Explain(args) => explain::run(args, out),
+        Verb::Convert(args) => convert::run(args, out, err),
+        Verb::Merge(args) => merge::run(args, out),
+        Verb::Join(args) => join::run(args, out),
+        Verb::Clone(args) => reshape::clone(args, out),
+        Verb::Reshape(args) => reshape::reshape(args, out),
+        Verb::Skim(args) => reshape::skim(args, out),
+        Verb::Cp(args) => copy::run(args, out, err),
+        Verb::Sweep(args) => sweep::run(args, out),
+        Verb::Doctor(args) => each(&args.urls, true, out, err, |target, out| {
+            doctor::run(target, args.bytes, out)
         }),
-        Verb::Ingest(args) => ingest::run(args, python, json, out, err),
-        Verb::Hdf5Schema(args) => python::hdf5_schema(args, python, json, out),
-        Verb::Export(args) => export::run(args, json, out),
-        Verb::Store(action) => store::run(action, json, out),
+        Verb::Ingest(args) => ingest::run(args, python, out, err),
+        Verb::Hdf5Schema(args) => python::hdf5_schema(args, python, out),
+        Verb::Export(args) => export::run(args, out),
+        Verb::Store(action) => store::run(action, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }
@@ -169,14 +173,13 @@ fn dispatch(
 /// `titles`, each of several targets gets a title in text output; in JSON, an error is a document as well.
 fn each(
     targets: &[String],
-    json: bool,
     titles: bool,
     out: &mut Output<'_>,
     err: &mut Output<'_>,
     mut work: impl FnMut(&Target, &mut Output<'_>) -> Result<i32, Failure>,
 ) -> Result<i32, Failure> {
     let mut expanded = Vec::new();
-    for target in targets {
+    for target in &convert::listed(targets)? {
         match Target::find(target, None) {
             Ok(found) => {
                 let found = found.into_iter();
@@ -191,17 +194,17 @@ fn each(
         if is_one {
             return work(&target?, out);
         }
-        if titles && !json {
+        if titles && !out.is_json {
             let space = if i > 0 { "\n" } else { "" };
             writeln!(out, "{space}{}:", printable(&title))?;
         }
         let done = target.and_then(|target| work(&target, out));
         let code = done.or_else(|failure| {
-            if json {
+            if out.is_json {
                 out.json(&failure.document(Some(&title)))?;
             } else {
                 out.flush()?;
-                failure.write(json, err)?;
+                failure.write(err)?;
                 err.flush()?;
             }
             Ok::<i32, Failure>(failure.code)
@@ -224,10 +227,20 @@ fn shown(arg: &str) -> String {
 fn usage(
     error: &clap::Error,
     others: &[String],
-    (json, advice): (bool, Option<&str>),
+    advice: Option<&str>,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let mut text = error.render().to_string();
+    let rendered = error.render().to_string();
+    // a misspelt option is not meant as a file
+    let is_tip = |line: &&str| line.trim_start().starts_with("tip: to pass ");
+    let lines: Vec<&str> = rendered.lines().collect();
+    let tip = lines.iter().position(is_tip);
+    let kept = lines.iter().enumerate().filter(|(at, _)| {
+        // with the empty line behind it
+        tip.is_none_or(|tip| !(tip..=tip + 1).contains(at))
+    });
+    let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
+    let mut text = kept.join("\n") + "\n";
     for arg in others {
         text = text.replace(arg.as_str(), &shown(arg));
     }
@@ -236,7 +249,7 @@ fn usage(
             out.write_all(text.as_bytes())?;
             Ok(code::FINE)
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !json => Err(Failure::new(
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !out.is_json => Err(Failure::new(
             code::USAGE,
             "usage",
             format!("subcommand missing\n\n{text}"),

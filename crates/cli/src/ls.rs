@@ -36,18 +36,13 @@ struct Ntuple {
     error: Option<Failure>,
 }
 
-pub fn run(
-    target: &Target,
-    only_ntuples: bool,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(target: &Target, only_ntuples: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let file = target.whole();
     let file = file.as_str();
     if is_folder(file) {
-        return folder::run(file, json, out);
+        return folder::run(file, out);
     }
-    if let Some(found) = folder::run_local(file, json, out) {
+    if let Some(found) = folder::run_local(file, out) {
         return found;
     }
     if target.name.is_some() && exists(target) {
@@ -69,7 +64,7 @@ pub fn run(
         Ok(found) => found,
         Err(failure) => {
             let may_be_folder = matches!(&*failure.kind, "not-a-file" | "file-not-found");
-            let listed = may_be_folder.then(|| folder::run_without_slash(file, json, out));
+            let listed = may_be_folder.then(|| folder::run_without_slash(file, out));
             return listed.flatten().unwrap_or_else(|| Err(advise(failure)));
         }
     };
@@ -78,7 +73,7 @@ pub fn run(
         .filter(|entry| !only_ntuples || entry.key.class_name == RNTUPLE_CLASS)
         .map(|entry| object(file, entry))
         .collect();
-    if json {
+    if out.is_json {
         out.json(&document(&root_file, &objects))?;
     } else {
         table(&objects).write(layout::width(), out)?;
@@ -95,12 +90,12 @@ fn object(file: &str, entry: Entry) -> Object {
     if is_tree(&key.class_name) {
         let path = format!("{};{}", entry.path, key.cycle);
         let opened = open::open(file, Some(&path)).ok();
-        let n_entries = opened.map(|opened| opened.ntuple.n_entries());
+        let baskets = opened.as_ref().and_then(|opened| total(opened).ok());
         return Object {
             entry,
-            size,
+            size: size + baskets.unwrap_or_default(),
             ntuple: None,
-            tree_entries: n_entries,
+            tree_entries: opened.map(|opened| opened.ntuple.n_entries()),
         };
     }
     if key.class_name != RNTUPLE_CLASS {
@@ -179,18 +174,11 @@ fn document(file: &RootFile, objects: &[Object]) -> Value {
     json!({
         "file": file.source().url(),
         "bytes": file.source().meta().size,
-        "root_version": root_version(header.version),
+        "root_version": header.root_version(),
         "uuid": header.uuid.to_string(),
         "compression": compression,
         "objects": objects,
     })
-}
-
-/// The version of the writing ROOT in its own notation: 6.40/00 is stored as 64000, or plus a million in large files.
-fn root_version(version: u32) -> String {
-    let version = version % 1_000_000;
-    let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
-    format!("{major}.{minor:02}/{patch:02}")
 }
 
 fn object_json(object: &Object) -> Value {
@@ -219,16 +207,4 @@ fn object_json(object: &Object) -> Value {
         map.insert("num_entries".into(), n_entries.into());
     }
     value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::root_version;
-
-    #[test]
-    fn versions_are_spelt_as_root_does() {
-        assert_eq!(root_version(64_000), "6.40/00");
-        assert_eq!(root_version(1_063_602), "6.36/02");
-        assert_eq!(root_version(53_434), "5.34/34");
-    }
 }

@@ -5,15 +5,16 @@ use std::io::Write;
 use std::path::Path;
 
 use femtobarn::convert::Input;
-use femtobarn::io::public;
-use femtobarn::merge::{MergeOptions, MergeReport, merge};
-use femtobarn::{Delivery, Error, Target, is_pattern};
+use femtobarn::merge::{self, MergeOptions, MergeReport};
+use femtobarn::transfer::Words;
+use femtobarn::{Delivery, Error, Target};
 
 use crate::args::MergeArgs;
 use crate::convert::{AS_LIST, inputs};
 use crate::failure::{Failure, code};
-use crate::options::{compression, level, mode, others, writing};
+use crate::options::{compression, writing};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently};
 use crate::proof;
 use crate::remarks::{FILES, Remarks, missing};
@@ -22,28 +23,30 @@ use crate::table::printable;
 use crate::target::exists;
 use crate::units;
 
-pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let names = (args.inputs.as_slice(), args.output.as_str(), "first");
-    bring(names, &options(args)?, json, out)
+pub fn run(args: &MergeArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let named = Named::new(&args.names, args.output.path.as_deref(), Position::First)?;
+    bring(named, &options(args)?, out)
 }
 
-/// Merges inputs into an output (the first or the last name), and prints a report.
+/// Merges inputs into an output, and prints a report.
 pub fn bring(
-    (names, output, which): (&[String], &str, &str),
+    named: Named<'_>,
     options: &MergeOptions,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    check_output(output, which)?;
-    let inputs = inputs(names, !options.fields.is_empty())?;
+    check_output(&named)?;
+    let inputs = inputs(named.inputs, !options.fields.is_empty())?;
+    if options.overwrite {
+        named.check_order(&inputs)?;
+    }
     end_gently();
-    let show = Show::new(1, json);
-    let report = merge(&inputs, Path::new(output), options, &|progress| {
+    let show = Show::new(1, out.is_json);
+    let report = merge::merge(&inputs, Path::new(named.output), options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !options.fields.is_empty()))?;
     show.end();
-    if json {
+    if out.is_json {
         out.json(&report.to_json())?;
     } else {
         print(&report, out)?;
@@ -63,7 +66,7 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
     });
     let mut targets = targets.filter(|target| match &*failure.kind {
         "file-not-found" => !exists(target),
-        _ => inputs.len() == 1,
+        _ => inputs.len() == 1 || failure.message.contains(&target.shown()),
     });
     let Some(target) = targets.next() else {
         return failure;
@@ -75,45 +78,36 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
     failure.advise(&target)
 }
 
-/// Checks that the output (the first or the last name) is one file.
-pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
-    let path = Path::new(output);
-    // the query of a URL is not part of the name
-    let output = public(output);
-    let is_named = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
-    let wrong = if path.exists() {
-        (!path.is_file()).then(|| format!("invalid output {output}: not a file"))
-    } else if is_pattern(&output) {
-        Some(format!(
-            "invalid output {output:?}: an output cannot be a pattern"
-        ))
-    } else if is_named {
-        Some(format!(
-            "invalid output {output:?}: a ROOT file's name ends with .root, e.g. out.root"
-        ))
-    } else {
-        None
+/// Checks that the output is one ROOT file.
+pub fn check_output(named: &Named<'_>) -> Result<(), Failure> {
+    let path = Path::new(named.output);
+    let checked = match path.exists() && !path.is_file() {
+        true => Err(Failure::new(
+            code::USAGE,
+            "usage",
+            format!("invalid output {}: not a file", named.output),
+        )),
+        false => merge::check_output(named.output).map_err(Failure::from),
     };
-    match wrong {
-        None => Ok(()),
-        Some(wrong) => {
-            let message = format!("{wrong}; the {which} argument is the output");
-            Err(Failure::new(code::USAGE, "usage", message))
-        }
-    }
+    checked.map_err(|failure| {
+        let message = format!("{}{}", failure.message, named.told());
+        Failure { message, ..failure }
+    })
 }
 
 fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
     let compression = args.compression.as_deref().map(compression).transpose()?;
     Ok(MergeOptions {
-        level: level(&args.level),
-        mode: mode(&args.mode),
-        others: others(&args.others),
+        level: args.level,
+        mode: args.mode,
+        others: args.others,
         fields: args.fields.clone(),
         compression,
         compatible: !args.not_compatible,
         overwrite: args.force,
         append: args.append,
+        takes_append: true,
+        words: Words::Shell,
         verify: args.verify,
         write: writing(&args.threads, &args.sizes, compression)?,
         ..MergeOptions::default()

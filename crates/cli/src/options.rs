@@ -6,8 +6,8 @@ use femtobarn::Error;
 use femtobarn::codec::parse_settings;
 use femtobarn::expression::Expression;
 use femtobarn::io::{SECRET_SETTINGS, set_for_all};
-use femtobarn::merge::{Entries, Level, OtherObjects, Unmatched};
-use femtobarn::write::{Mode, StoredAs, WriteOptions};
+use femtobarn::merge::Entries;
+use femtobarn::write::{StoredAs, WriteOptions};
 
 use crate::args::{Sizes, Threads};
 use crate::failure::{Failure, code};
@@ -99,40 +99,6 @@ pub fn writing(
         write.page_bytes = usize::try_from(size(text)?).unwrap_or(usize::MAX);
     }
     Ok(write)
-}
-
-pub fn level(name: &str) -> Level {
-    match name {
-        "L0" => Level::L0,
-        "L1" => Level::L1,
-        "L2" => Level::L2,
-        "L3" => Level::L3,
-        "L4" => Level::L4,
-        _ => Level::Auto,
-    }
-}
-
-pub fn mode(name: &str) -> Mode {
-    match name {
-        "union" => Mode::Union,
-        "strict" => Mode::Strict,
-        _ => Mode::Filter,
-    }
-}
-
-pub fn others(name: &str) -> OtherObjects {
-    match name {
-        "first" => OtherObjects::First,
-        "drop" => OtherObjects::Drop,
-        _ => OtherObjects::Error,
-    }
-}
-
-pub fn unmatched(name: &str) -> Unmatched {
-    match name {
-        "drop" => Unmatched::Drop,
-        _ => Unmatched::Error,
-    }
 }
 
 /// All patterns of several lists.

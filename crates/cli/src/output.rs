@@ -2,8 +2,14 @@
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 
+use crate::table::printable;
+
 /// A buffered stream. When its reader has closed the pipe, it ignores all output.
-pub struct Output<'a>(BufWriter<Stream<'a>>);
+pub struct Output<'a> {
+    inner: BufWriter<Stream<'a>>,
+    /// Whether results and errors are JSON documents.
+    pub is_json: bool,
+}
 
 struct Stream<'a> {
     inner: Box<dyn Write + 'a>,
@@ -13,31 +19,40 @@ struct Stream<'a> {
 impl<'a> Output<'a> {
     pub fn new(inner: impl Write + 'a) -> Self {
         let inner = Box::new(inner);
-        Self(BufWriter::new(Stream {
-            inner,
-            closed: false,
-        }))
+        Self {
+            inner: BufWriter::new(Stream {
+                inner,
+                closed: false,
+            }),
+            is_json: false,
+        }
     }
 
     /// Whether the reader has closed the pipe, so that the caller can stop.
     pub fn is_closed(&self) -> bool {
-        self.0.get_ref().closed
+        self.inner.get_ref().closed
     }
 
     /// Writes a JSON document and a newline.
     pub fn json(&mut self, document: &serde_json::Value) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut self.0, document)?;
-        self.0.write_all(b"\n")
+        serde_json::to_writer_pretty(&mut self.inner, document)?;
+        self.inner.write_all(b"\n")
+    }
+
+    /// Writes lines of text.
+    pub fn lines(&mut self, text: &str) -> io::Result<()> {
+        text.lines()
+            .try_for_each(|line| writeln!(self, "{}", printable(line)))
     }
 }
 
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.inner.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.inner.flush()
     }
 }
 

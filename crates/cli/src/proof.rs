@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use femtobarn::convert::Input;
-use femtobarn::merge::{Entries, JoinOptions, Unmatched};
+use femtobarn::merge::{Entries, JoinOptions};
 use femtobarn::proof::{NTupleProof, ProofOptions, ProofReport, prove};
 
 use crate::args::VerifyArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
-use crate::options::{condition, entries, patterns, patterns_of_each, unmatched};
+use crate::options::{condition, entries, patterns, patterns_of_each};
 use crate::output::Output;
 use crate::progress::Show;
 use crate::remarks::{FILES, Remarks, missing};
@@ -62,10 +62,7 @@ pub fn against(
     };
     let join = args.beside.then(|| JoinOptions {
         on: args.on.clone(),
-        unmatched: args
-            .unmatched
-            .as_deref()
-            .map_or_else(Unmatched::default, unmatched),
+        unmatched: args.unmatched.unwrap_or_default(),
         fields: patterns_of_each(&args.fields),
         ..JoinOptions::default()
     });

@@ -1,14 +1,13 @@
 //! The subcommands that read HDF5 files, which only Python can: `ingest` if one of the files is HDF5, and `hdf5-schema`.
 //! Their code is in `python/femtobarn/_cli_verbs.py`.
 
-use std::io::Write;
-
+use femtobarn::choice::Choice;
+use femtobarn::documents::extended;
 use serde_json::{Value, json};
 
 use crate::args::{ChoiceArgs, Hdf5SchemaArgs, IngestArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
-use crate::table::printable;
 
 /// Runs a subcommand in Python. Takes its name and its arguments in JSON; returns the result in JSON: `text`,
 /// `document` and `code`, or an `error` with `kind`, `message`, `next` and `code`.
@@ -17,7 +16,6 @@ pub type Python<'a> = &'a dyn Fn(&str, &str) -> Result<String, String>;
 pub fn ingest(
     args: &IngestArgs,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let given = json!({
@@ -30,16 +28,15 @@ pub fn ingest(
         "event": args.event,
         "collections": args.collections,
         "workers": args.workers,
-        "on_conflict": args.on_conflict,
+        "on_conflict": args.on_conflict.name(),
         "again": args.again,
     });
-    run("ingest", &with(given, &args.choice), python, json, out)
+    run("ingest", &with(given, &args.choice), python, out)
 }
 
 pub fn hdf5_schema(
     args: &Hdf5SchemaArgs,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let given = json!({
@@ -49,29 +46,23 @@ pub fn hdf5_schema(
         "subrun": args.subrun,
         "event": args.event,
     });
-    run("hdf5-schema", &with(given, &args.choice), python, json, out)
+    run("hdf5-schema", &with(given, &args.choice), python, out)
 }
 
-/// The arguments, with the selection of files' parts.
-fn with(mut given: Value, choice: &ChoiceArgs) -> Value {
-    for (name, value) in [
-        ("groups", json!(choice.groups)),
-        ("fields", json!(choice.fields)),
-        ("drop", json!(choice.drop)),
-        ("namespace", json!(choice.namespace)),
-    ] {
-        if let Some(given) = given.as_object_mut() {
-            given.insert(name.into(), value);
-        }
-    }
-    given
+fn with(given: Value, choice: &ChoiceArgs) -> Value {
+    let choice = json!({
+        "groups": choice.groups,
+        "fields": choice.fields,
+        "drop": choice.drop,
+        "namespace": choice.namespace,
+    });
+    extended(given, choice)
 }
 
 fn run(
     verb: &str,
     given: &Value,
     python: Option<Python<'_>>,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let Some(python) = python else {
@@ -101,16 +92,14 @@ fn run(
             ..Failure::new(number(error, code::CORRUPT), kind, message)
         });
     }
-    if json {
+    if out.is_json {
         out.json(answer.get("document").unwrap_or(&Value::Null))?;
     } else {
         let text = answer
             .get("text")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        for line in text.lines() {
-            writeln!(out, "{}", printable(line))?;
-        }
+        out.lines(text)?;
     }
     Ok(number(&answer, code::FINE))
 }

@@ -1,25 +1,28 @@
 //! `fb clone`, `fb reshape` and `fb skim`: merges that change the layout, or take only a part.
 
 use femtobarn::merge::{Entries, Level, MergeOptions};
+use femtobarn::transfer::Words;
 
-use crate::args::{CloneArgs, Copying, ReshapeArgs, Sizes, SkimArgs};
+use crate::args::{CloneArgs, Copying, OutputArg, ReshapeArgs, Sizes, SkimArgs};
+use crate::convert::AS_LIST;
 use crate::failure::{Failure, code};
 use crate::merge::bring;
-use crate::options::{compression, condition, entries, level, others, precision, writing};
+use crate::options::{compression, condition, entries, precision, writing};
 use crate::output::Output;
+use crate::outputs::{Named, Position};
 
-pub fn clone(args: &CloneArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn clone(args: &CloneArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = args.entries.as_deref().map(entries).transpose()?;
     let options = MergeOptions {
-        level: level(&args.level),
+        level: args.level,
         entries: entries.unwrap_or_default(),
         ..common(&args.copying, &Sizes::default(), None)?
     };
-    let names = std::slice::from_ref(&args.source);
-    bring((names, &args.output, LAST), &options, json, out)
+    let named = named(&args.names, &args.output, &args.copying)?;
+    bring(named, &options, out)
 }
 
-pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn reshape(args: &ReshapeArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let Sizes {
         cluster_size,
         page_size,
@@ -44,27 +47,33 @@ pub fn reshape(args: &ReshapeArgs, json: bool, out: &mut Output<'_>) -> Result<i
             .collect::<Result<_, _>>()?,
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
-    let names = std::slice::from_ref(&args.source);
-    bring((names, &args.output, LAST), &options, json, out)
+    let named = named(&args.names, &args.output, &args.copying)?;
+    bring(named, &options, out)
 }
 
-pub fn skim(args: &SkimArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let Some((output, names @ [_, ..])) = args.names.split_last() else {
-        let given = args.names.first().map_or("", String::as_str);
-        let message =
-            format!("output missing: the last argument is the output, and only {given:?} is given");
-        return Err(Failure::new(code::USAGE, "usage", message));
-    };
+pub fn skim(args: &SkimArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let named = Named::new(&args.names, args.output.path.as_deref(), Position::Last)?;
     let expression = condition(&args.condition)?;
     let options = MergeOptions {
         entries: Entries::Where(expression),
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
-    bring((names, output, LAST), &options, json, out)
+    bring(named, &options, out)
 }
 
-/// Position of the output among the names.
-const LAST: &str = "last";
+/// The input and the output. One of several fields may have been given as a further name.
+fn named<'a>(
+    names: &'a [String],
+    output: &'a OutputArg,
+    copying: &Copying,
+) -> Result<Named<'a>, Failure> {
+    let found = Named::of_one(names, output.path.as_deref());
+    let (_, named) = found.map_err(|failure| Failure {
+        next: (!copying.fields.is_empty()).then(|| AS_LIST.to_owned()),
+        ..failure
+    })?;
+    Ok(named)
+}
 
 /// The shared options.
 fn common(
@@ -76,9 +85,10 @@ fn common(
     Ok(MergeOptions {
         compression: settings,
         fields: copying.fields.clone(),
-        others: others(&copying.others),
+        others: copying.others,
         overwrite: copying.force,
         verify: copying.verify,
+        words: Words::Shell,
         write: writing(&copying.threads, sizes, settings)?,
         ..MergeOptions::default()
     })

@@ -3,7 +3,7 @@
 use femtobarn::read::Reader;
 use femtobarn::{is_pattern, matches};
 
-use crate::failure::{Failure, code};
+use crate::failure::{Failure, by_spaces, code};
 
 /// The paths of the selected fields; none for all fields.
 pub fn select(reader: &Reader, fields: &[String]) -> Result<Option<Vec<String>>, Failure> {
@@ -25,7 +25,10 @@ pub fn select(reader: &Reader, fields: &[String]) -> Result<Option<Vec<String>>,
                 reader.path(),
                 reader.url()
             );
-            return Err(Failure::new(code::NOT_THERE, "no-such-field", message));
+            return Err(Failure {
+                next: by_spaces(field),
+                ..Failure::new(code::NOT_THERE, "no-such-field", message)
+            });
         }
     }
     Ok(Some(paths))

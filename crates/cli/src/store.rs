@@ -23,22 +23,22 @@ use femtobarn::kinds::kind;
 /// Default minimum age in seconds of the objects to delete.
 const AGE: f64 = 3600.0;
 
-pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(action: &StoreAction, out: &mut Output<'_>) -> Result<i32, Failure> {
     match action {
-        StoreAction::Up(args) => up(args, json, out),
-        StoreAction::Down(args) => down(&args.path, json, out),
-        StoreAction::Status(args) => status(&args.path, json, out),
-        StoreAction::Ls(args) => store_ls::run(args, json, out),
-        StoreAction::Rm(args) => store_rm::run(args, json, out),
-        StoreAction::Verify(args) => store_verify::run(args, json, out),
-        StoreAction::Compact(args) => compact(&args.store, json, out),
-        StoreAction::Sweep(args) => sweep(args, json, out),
-        StoreAction::Moved(args) => moved(args, json, out),
-        StoreAction::ForgetClass(args) => forget_class(args, json, out),
+        StoreAction::Up(args) => up(args, out),
+        StoreAction::Down(args) => down(&args.path, out),
+        StoreAction::Status(args) => status(&args.path, out),
+        StoreAction::Ls(args) => store_ls::run(args, out),
+        StoreAction::Rm(args) => store_rm::run(args, out),
+        StoreAction::Verify(args) => store_verify::run(args, out),
+        StoreAction::Compact(args) => compact(&args.store, out),
+        StoreAction::Sweep(args) => sweep(args, out),
+        StoreAction::Moved(args) => moved(args, out),
+        StoreAction::ForgetClass(args) => forget_class(args, out),
     }
 }
 
-fn up(args: &StoreUpArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn up(args: &StoreUpArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let options = LocalOptions {
         nodes: args.nodes,
         replicas: args.replicas,
@@ -46,16 +46,16 @@ fn up(args: &StoreUpArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failu
         fsync: args.fsync.clone(),
         program: args.server.as_ref().map(PathBuf::from),
     };
-    show(&launcher::up(Path::new(&args.path), &options)?, json, out)
+    show(&launcher::up(Path::new(&args.path), &options)?, out)
 }
 
-fn status(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    show(&launcher::status(Path::new(path))?, json, out)
+fn status(path: &str, out: &mut Output<'_>) -> Result<i32, Failure> {
+    show(&launcher::status(Path::new(path))?, out)
 }
 
-fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn down(path: &str, out: &mut Output<'_>) -> Result<i32, Failure> {
     let ended = launcher::down(Path::new(path))?;
-    if json {
+    if out.is_json {
         out.json(&json!({"ended": ended}))?;
     } else {
         let servers = units::plural(ended as u64, "server");
@@ -73,9 +73,9 @@ pub fn existing(store: &str) -> Result<DataStore, EventsError> {
     DataStore::connect_existing(store, ObjectOptions::default())
 }
 
-fn compact(store: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn compact(store: &str, out: &mut Output<'_>) -> Result<i32, Failure> {
     let done = events::compact(store)?;
-    if json {
+    if out.is_json {
         out.json(&json!({"store": store, "before": done.before, "after": done.after}))?;
     } else {
         let [before, after] = [done.before, done.after].map(units::bytes);
@@ -84,7 +84,7 @@ fn compact(store: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure
     Ok(code::FINE)
 }
 
-fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn sweep(args: &StoreSweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = existing(&args.store)?;
     if store.objects().is_none() && (args.age.is_some() || !args.nameless) {
         let message = format!(
@@ -97,7 +97,7 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
         true => Some(store.sweep_nameless()?),
         false => None,
     };
-    if let (Some(n), false) = (n_datasets, json) {
+    if let (Some(n), false) = (n_datasets, out.is_json) {
         let datasets = units::plural(n, "dataset");
         writeln!(
             out,
@@ -105,14 +105,14 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
         )?;
     }
     let Some(objects) = store.objects() else {
-        if json {
+        if out.is_json {
             out.json(&json!({"nameless_datasets": n_datasets}))?;
         }
         return Ok(code::FINE);
     };
     let age = args.age.unwrap_or(AGE);
     let swept = store.sweep(Duration::from_secs_f64(age))?;
-    if json {
+    if out.is_json {
         out.json(&json!({
             "nameless_datasets": n_datasets,
             "objects": objects,
@@ -143,14 +143,14 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
     Ok(code::FINE)
 }
 
-fn moved(args: &StoreMovedArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn moved(args: &StoreMovedArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     connect_to_read(&args.store)?;
     let backend = connect(&args.store)?;
     let before = objects_moved(&*backend, &args.objects)?;
     backend.flush()?;
     let store = DataStore::with_objects(backend, ObjectOptions::default())?;
     let now = store.objects().unwrap_or_default();
-    if json {
+    if out.is_json {
         out.json(&json!({"before": before, "objects": now}))?;
     } else {
         let [before, now] = [&before, now].map(printable);
@@ -159,15 +159,11 @@ fn moved(args: &StoreMovedArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
     Ok(code::FINE)
 }
 
-fn forget_class(
-    args: &StoreForgetClassArgs,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+fn forget_class(args: &StoreForgetClassArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = existing(&args.store)?;
     Types::new(&store).forget(&args.class)?;
     store.flush()?;
-    if json {
+    if out.is_json {
         out.json(&json!({"store": store.url(), "forgotten": args.class}))?;
     } else {
         let class = printable(&args.class);
@@ -179,9 +175,9 @@ fn forget_class(
     Ok(code::FINE)
 }
 
-fn show(status: &LocalStatus, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn show(status: &LocalStatus, out: &mut Output<'_>) -> Result<i32, Failure> {
     let config = status.config.display().to_string();
-    if json {
+    if out.is_json {
         let nodes: Vec<Value> = status.nodes.iter().map(document).collect();
         out.json(&json!({
             "config": config,

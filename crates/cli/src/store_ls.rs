@@ -50,10 +50,10 @@ impl Survey {
     }
 }
 
-pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &StoreLsArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
     let Some(path) = &args.path else {
-        return datasets(&store, args.sizes, json, out);
+        return datasets(&store, args.sizes, out);
     };
     let dataset = store.root().dataset(path)?;
     let item = found(&dataset, &args.numbers)?;
@@ -62,7 +62,7 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         _ => Vec::new(),
     };
     let (survey, parts) = survey(&item)?;
-    if json {
+    if out.is_json {
         out.json(&document(&dataset, &item, &inner, &survey, &parts))?;
         return Ok(code::FINE);
     }
@@ -104,12 +104,7 @@ fn above(kind: ItemType) -> &'static [&'static str] {
 }
 
 /// All datasets of a store, including nested ones, and their sizes if requested.
-fn datasets(
-    store: &DataStore,
-    has_sizes: bool,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+fn datasets(store: &DataStore, has_sizes: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let mut rows = Vec::new();
     let mut todo = vec![store.root().datasets(None)];
     while let Some(last) = todo.last_mut() {
@@ -131,7 +126,7 @@ fn datasets(
         ));
         todo.push(dataset.datasets(None));
     }
-    if json {
+    if out.is_json {
         let rows = rows.iter().map(|(path, n, uuid, n_bytes)| {
             let mut row = json!({"path": path, "runs": n, "uuid": uuid});
             if let (Some(row), Some(n_bytes)) = (row.as_object_mut(), n_bytes) {

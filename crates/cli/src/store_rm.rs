@@ -13,7 +13,7 @@ use crate::store_ls::{Survey, found, look};
 use crate::table::printable;
 use crate::units;
 
-pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &StoreRmArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     if args.path.trim_matches('/').is_empty() {
         let message = "dataset missing: name the dataset to delete, e.g. fermilab/nova";
         return Err(Failure::new(code::USAGE, "usage", message));
@@ -21,19 +21,19 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     let store = existing(&args.store)?;
     let is_whole = args.numbers.run.is_none() && args.product.is_none();
     let dataset = match store.root().dataset(&args.path) {
-        Err(EventsError::NotFound { .. }) if is_whole => return rest(&store, args, json, out),
+        Err(EventsError::NotFound { .. }) if is_whole => return rest(&store, args, out),
         found => found?,
     };
     let item = found(&dataset, &args.numbers)?;
     let what = shown(args, &dataset);
     if let (Some(label), true) = (&args.product, args.events) {
         let product = (label.as_str(), args.type_name.as_deref());
-        return of_events(&item, product, &what, json, out);
+        return of_events(&item, product, &what, out);
     }
     if let Some(label) = &args.product {
         let names = delete_products(&item, &what, (label, args.type_name.as_deref()))?;
         store.flush()?;
-        match json {
+        match out.is_json {
             true => {
                 out.json(&json!({"container": what, "products": names.len(), "names": names}))?;
             }
@@ -52,7 +52,7 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         Some(_) => item.remove()?,
     }
     store.flush()?;
-    tell(&what, item.item_type(), n_datasets, &survey, json, out)?;
+    tell(&what, item.item_type(), n_datasets, &survey, out)?;
     Ok(code::FINE)
 }
 
@@ -61,7 +61,6 @@ fn of_events(
     item: &Container,
     product: (&str, Option<&str>),
     what: &str,
-    json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let done = item.remove_event_products(product.0, product.1)?;
@@ -72,7 +71,7 @@ fn of_events(
         return Err(done.not_found(url, product, what).into());
     }
     let names: Vec<_> = done.removed.keys().map(ToString::to_string).collect();
-    if json {
+    if out.is_json {
         out.json(&json!({"events_of": what, "products": n, "names": names}))?;
     } else {
         let products = units::plural(n, "product");
@@ -87,15 +86,10 @@ fn of_events(
 }
 
 /// Finishes an interrupted deletion.
-fn rest(
-    store: &DataStore,
-    args: &StoreRmArgs,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+fn rest(store: &DataStore, args: &StoreRmArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     store.root().delete_dataset(&args.path)?;
     store.flush()?;
-    match json {
+    match out.is_json {
         true => out.json(&json!({"container": args.path, "was_left": true}))?,
         false => writeln!(out, "deleted the rest of {}", printable(&args.path))?,
     }
@@ -108,11 +102,10 @@ fn tell(
     kind: ItemType,
     n_datasets: u64,
     survey: &Survey,
-    json: bool,
     out: &mut Output<'_>,
 ) -> std::io::Result<()> {
     let n_products: u64 = survey.products.values().sum();
-    if json {
+    if out.is_json {
         return out.json(&json!({
             "container": what, "datasets": n_datasets, "runs": survey.n_runs, "subruns": survey.n_subruns,
             "events": survey.n_events, "products": n_products,

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::table::printable;
 use crate::units;
 
-pub fn run(args: &StoreVerifyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &StoreVerifyArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
     let found = store.verify()?;
     let Verified {
@@ -26,7 +26,7 @@ pub fn run(args: &StoreVerifyArgs, json: bool, out: &mut Output<'_>) -> Result<i
         0 => code::FINE,
         _ => code::DAMAGED,
     };
-    if json {
+    if out.is_json {
         out.json(&json!({
             "store": store.url(),
             "containers": n_containers,

@@ -12,7 +12,7 @@ use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
 
-pub fn run(args: &SweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(args: &SweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let mut removed = Vec::new();
     for folder in &args.folders {
         removed.extend(sweep(Path::new(folder)).map_err(Error::from)?);
@@ -21,7 +21,7 @@ pub fn run(args: &SweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
         .iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
-    if json {
+    if out.is_json {
         out.json(&json!({"removed": names}))?;
         return Ok(code::FINE);
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use femtobarn::documents::{self, extended};
 use femtobarn::io::Settings;
 use femtobarn::proof::ProofReport;
 use femtobarn::read::{Reader, verify};
@@ -44,14 +45,9 @@ pub struct Verdict {
     pub against: Option<ProofReport>,
 }
 
-pub fn run(
-    target: &Target,
-    args: &VerifyArgs,
-    json: bool,
-    out: &mut Output<'_>,
-) -> Result<i32, Failure> {
+pub fn run(target: &Target, args: &VerifyArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let threads = args.threads.number()?;
-    let show = Show::new(1, json);
+    let show = Show::new(1, out.is_json);
     let verdict = verdict(target, threads, &show);
     let mut verdict = verdict.map_err(|failure| failure.advise(target))?;
     if verdict.can_be_opened() {
@@ -67,7 +63,7 @@ pub fn run(
         }
     }
     show.end();
-    if json {
+    if out.is_json {
         out.json(&document(&verdict))?;
     } else {
         verify_text::write(&verdict, out)?;
@@ -232,16 +228,16 @@ fn one(
 
 fn document(verdict: &Verdict) -> Value {
     let ntuples = verdict.ntuples.iter().map(ntuple_json);
-    let mut out = json!({
+    let out = json!({
         "file": verdict.file,
         "ok": verdict.is_ok(),
         "error": verdict.error.as_ref().map(error_json),
         "ntuples": ntuples.collect::<Vec<_>>(),
     });
-    if let (Some(report), Some(out)) = (&verdict.against, out.as_object_mut()) {
-        out.insert("against".to_owned(), report.to_json());
+    match &verdict.against {
+        Some(report) => extended(out, json!({"against": report.to_json()})),
+        None => out,
     }
-    out
 }
 
 fn error_json(error: &Failure) -> Value {
@@ -250,36 +246,21 @@ fn error_json(error: &Failure) -> Value {
 
 fn ntuple_json(verified: &Verified) -> Value {
     let lost = verified.lost();
-    let damages = verified.report.damages.iter().map(|damage| {
-        json!({
-            "field": damage.field,
-            "column": damage.column,
-            "cluster": damage.cluster,
-            "entry_start": damage.entries.0,
-            "entry_stop": damage.entries.1,
-            "offset": damage.address.offset(),
-            "bytes": damage.n_bytes,
-            "problem": damage.problem,
-        })
-    });
-    let not_checked = verified.report.not_checked.iter();
-    let not_checked = not_checked.map(|(field, reason)| json!({"field": field, "reason": reason}));
-    json!({
+    let ntuple = json!({
         "ntuple": verified.ntuple,
         "attribute_set_of": verified.attribute_set_of,
         "ok": verified.is_ok(),
         "num_entries": verified.n_entries,
-        "clusters": verified.report.clusters,
-        "pages": verified.report.pages,
-        "pages_without_checksum": verified.report.pages_without_checksum,
-        "bytes": verified.report.bytes,
-        "damages": damages.collect::<Vec<_>>(),
-        "not_checked": not_checked.collect::<Vec<_>>(),
-        "nothing_checked": verified.report.nothing_checked,
+    });
+    let result = json!({
         "entries_lost": lost.iter().map(|range| range.end - range.start).sum::<u64>(),
         "lost": lost.iter().map(|range| [range.start, range.end]).collect::<Vec<_>>(),
         "error": verified.error.as_ref().map(error_json),
-    })
+    });
+    extended(
+        extended(ntuple, documents::verified(&verified.report)),
+        result,
+    )
 }
 
 #[cfg(test)]

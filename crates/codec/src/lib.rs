@@ -22,7 +22,6 @@ mod simd;
 
 pub mod bits;
 pub mod delta;
-pub mod fuzz;
 pub mod real;
 pub mod transpose;
 pub mod zigzag;

@@ -5,7 +5,11 @@
     reason = "tests may panic and know their values"
 )]
 
-use femtobarn_codec::{CodecError, Compressor, Decompressor, RecordHeader, fuzz};
+#[path = "../../../fuzz/bodies/codec.rs"]
+#[allow(dead_code, reason = "bodies of several targets")]
+mod fuzz;
+
+use femtobarn_codec::{CodecError, Compressor, Decompressor, RecordHeader};
 use proptest::prelude::*;
 
 const SETTINGS: [u32; 11] = [1, 101, 106, 109, 201, 209, 303, 401, 409, 501, 509];

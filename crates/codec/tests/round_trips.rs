@@ -6,7 +6,11 @@
     reason = "tests may panic and know their values"
 )]
 
-use femtobarn_codec::{bits, delta, fuzz, real, transpose, zigzag};
+#[path = "../../../fuzz/bodies/codec.rs"]
+#[allow(dead_code, reason = "bodies of several targets")]
+mod fuzz;
+
+use femtobarn_codec::{bits, delta, real, transpose, zigzag};
 use proptest::prelude::*;
 
 /// Lengths around every register width, and some longer ones.

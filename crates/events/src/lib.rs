@@ -30,13 +30,13 @@ mod seal;
 mod session;
 mod sizes;
 mod store;
+#[cfg(test)]
+mod tests;
 mod uuid;
 mod verify;
 mod write_batch;
 mod writers;
 
-#[cfg(any(test, feature = "conformance"))]
-pub use backend::conformance;
 pub use backend::{
     Backend, Compacted, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend,
     Scan, Visit, Wanted, Written, open_dir,

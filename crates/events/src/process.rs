@@ -1,8 +1,6 @@
 //! Calls a function for all events, on threads: each event exactly once, with the results in the order of the events.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -53,35 +51,19 @@ impl<'a> LoadedEvent<'a> {
 }
 
 /// The reason why not all events were processed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProcessError<E> {
     /// An error of the store.
+    #[error(transparent)]
     Events(EventsError),
     /// The function failed for an event.
+    #[error("the function failed for {event}")]
     Function {
         /// The event.
         event: Descriptor,
         /// The error of the function.
         source: E,
     },
-}
-
-impl<E> fmt::Display for ProcessError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Events(error) => error.fmt(f),
-            Self::Function { event, .. } => write!(f, "the function failed for {event}"),
-        }
-    }
-}
-
-impl<E: Error + 'static> Error for ProcessError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Events(error) => error.source(),
-            Self::Function { source, .. } => Some(source),
-        }
-    }
 }
 
 /// Calls a function for all events in a container, and `take` for the results, in the order of the events. Returns the

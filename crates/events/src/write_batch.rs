@@ -69,11 +69,6 @@ impl WriteBatch {
         }
     }
 
-    /// The store that the batch writes to.
-    pub fn datastore(&self) -> &DataStore {
-        &self.store
-    }
-
     /// Adds a container.
     ///
     /// # Errors

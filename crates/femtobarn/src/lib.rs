@@ -11,10 +11,12 @@
 //! ```
 
 mod access_records;
+pub mod choice;
 mod common;
 pub mod convert;
 mod copy;
 mod counters;
+pub mod documents;
 pub mod export;
 pub mod expression;
 pub mod ingest;
@@ -45,9 +47,9 @@ pub use femtobarn_rntuple::read::{Damage, PageCache, Plan, ReadOptions, Tick, Ve
 
 /// Names of compression settings, and checksums.
 pub mod codec {
-    #[doc(hidden)]
-    pub use femtobarn_codec::{fuzz, real, xxh3};
     pub use femtobarn_codec::{parse_settings, settings_name};
+    #[doc(hidden)]
+    pub use femtobarn_codec::{real, xxh3};
 }
 
 /// The event store: products by dataset, run, subrun and event.
@@ -119,20 +121,13 @@ pub mod write {
 
 /// ROOT files as containers of objects.
 pub mod rootfile {
-    #[doc(hidden)]
-    pub use femtobarn_rootfile::fuzz;
     pub use femtobarn_rootfile::{Entry, FileWriter, RootFile, without_cycle};
 }
 
 /// TTrees.
 pub mod ttree {
-    #[doc(hidden)]
-    pub use femtobarn_ttree::fuzz;
     pub use femtobarn_ttree::is_tree;
 }
-
-#[doc(hidden)]
-pub use femtobarn_rntuple::fuzz;
 
 pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
@@ -142,7 +137,7 @@ pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};
 pub use left_behind::{AllLeftBehind, LeftBehind};
 pub use ntuple::{NTuple, Selection};
 pub use objects::ntuples;
-pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
+pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_source};
 pub use opening::Opening;
 pub use pattern::{is_pattern, matches};
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};

@@ -74,11 +74,6 @@ fn hinted(asked: &str, error: IoError) -> IoError {
     }
 }
 
-/// Opens a ROOT file.
-pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
-    look_into(url, &Settings::of(url), |file| Ok(file.clone()))
-}
-
 /// Reads the directories of a ROOT file. If another writer adds to it meanwhile, reads them again.
 pub fn look_into<T>(
     url: &str,

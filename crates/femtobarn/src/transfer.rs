@@ -214,18 +214,6 @@ pub(crate) fn shortened(texts: &[impl AsRef<str>]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// Names that are similar to one that is missing, as the end of a message.
-pub(crate) fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let near = femtobarn_io::nearest(name, names);
-    match near.is_empty() {
-        true => String::new(),
-        false => format!(
-            "did you mean {}?",
-            joined(near.iter().take(3).map(|name| quoted(name)))
-        ),
-    }
-}
-
 /// The description of a field ("product", "number") or an ntuple ("level"), which records its origin in a store.
 pub(crate) fn note(what: &str, value: Value) -> String {
     spaced(&json!({"femtobarn": {what: value}}))

@@ -3,6 +3,15 @@
 
 mod common;
 
+#[path = "../../../fuzz/bodies/codec.rs"]
+mod codec;
+#[path = "../../../fuzz/bodies/expression.rs"]
+mod expression;
+#[path = "../../../fuzz/bodies/histogram.rs"]
+mod histogram;
+#[path = "../../../fuzz/bodies/rntuple.rs"]
+mod rntuple;
+
 fn replay(target: &str, body: fn(&[u8])) {
     let folder = common::root().join("fuzz/corpus").join(target);
     let mut count = 0;
@@ -15,53 +24,50 @@ fn replay(target: &str, body: fn(&[u8])) {
 
 #[test]
 fn compression_records() {
-    replay(
-        "compression_record",
-        femtobarn::codec::fuzz::compression_record,
-    );
+    replay("compression_record", codec::compression_record);
 }
 
 #[test]
 fn element_decoders() {
-    replay("element_decoders", femtobarn::codec::fuzz::element_decoders);
+    replay("element_decoders", codec::element_decoders);
 }
 
 #[test]
 fn containers() {
-    replay("container", femtobarn::rootfile::fuzz::container);
+    replay("container", femtobarn_rootfile::fuzz::container);
 }
 
 #[test]
 fn envelopes() {
-    replay("envelopes", femtobarn::fuzz::envelopes);
+    replay("envelopes", rntuple::envelopes);
 }
 
 #[test]
 fn pages() {
-    replay("page", femtobarn::fuzz::page);
+    replay("page", rntuple::page);
 }
 
 #[test]
 fn whole_files() {
-    replay("whole_file", femtobarn::fuzz::whole_file);
+    replay("whole_file", rntuple::whole_file);
 }
 
 #[test]
 fn trees() {
-    replay("tree", femtobarn::ttree::fuzz::tree);
+    replay("tree", femtobarn_ttree::fuzz::tree);
 }
 
 #[test]
 fn histograms() {
-    replay("histogram", femtobarn_histogram::fuzz::histogram);
+    replay("histogram", histogram::histogram);
 }
 
 #[test]
 fn baskets() {
-    replay("basket", femtobarn::ttree::fuzz::basket);
+    replay("basket", femtobarn_ttree::fuzz::basket);
 }
 
 #[test]
 fn expressions() {
-    replay("expression", femtobarn::expression::fuzz::expression);
+    replay("expression", expression::expression);
 }

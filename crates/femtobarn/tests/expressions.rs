@@ -8,6 +8,8 @@
 )]
 
 mod common;
+#[path = "../../../fuzz/bodies/expression.rs"]
+mod fuzz;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -603,6 +605,6 @@ proptest! {
 
     #[test]
     fn any_text_is_an_expression_or_an_error(text in r#"([a-z0-9 .()\[\]<>=!&|+*/%~'"$,-]|not |in |and |sum\(){0,40}"#) {
-        femtobarn::expression::fuzz::expression(text.as_bytes());
+        fuzz::expression(text.as_bytes());
     }
 }

@@ -21,7 +21,6 @@ mod axis;
 mod cursor;
 mod edges;
 mod error;
-pub mod fuzz;
 mod grow;
 mod histogram;
 mod infos;

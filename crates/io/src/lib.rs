@@ -21,15 +21,13 @@
 //!
 //! - A read returns exactly the requested bytes or an error, never fewer bytes.
 //! - Nothing is allocated for a range before it was checked against the source's size.
-//! - Every source and layer passes the suite in the module `conformance` (feature `conformance`).
+//! - Every source and layer passes the suite in `tests/conformance`.
 
 #![expect(
     clippy::single_range_in_vec_init,
     reason = "a vector read of one range is intended"
 )]
 
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
 pub mod forked;
 pub mod units;
 
@@ -73,7 +71,8 @@ pub use remote::{
 };
 pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{
-    SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all,
+    IDLE_MEMORY, SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings,
+    set_for_all,
 };
 pub use sink::{
     ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, TempSibling, Transferred,

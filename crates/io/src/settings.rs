@@ -12,12 +12,15 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use femtobarn_xrootd::{Token, read_unwritable};
+use femtobarn_xrootd::{Rate, Token, read_unwritable};
 
 use crate::nearest::nearest_within;
 use crate::units::parse_bytes;
 use crate::url::{is_foreign, public, scheme};
 use crate::{IoError, SourceCost};
+
+/// The variable with the most memory that is kept for later reads.
+pub const IDLE_MEMORY: &str = "FEMTOBARN_IDLE_MEMORY";
 
 /// A setting that there is: its name, and its description.
 pub const SETTINGS: &[(&str, &str)] = &[
@@ -156,6 +159,7 @@ const PREFIX: &str = "FEMTOBARN_";
 pub const STORAGE_OPTIONS: &str = "storage_options";
 
 /// Limits for requests to servers; the fields have the names of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
@@ -165,6 +169,16 @@ pub(crate) struct Limits {
     pub total_timeout: Duration,
     pub most_redirects: usize,
     pub most_retries: usize,
+}
+
+impl Limits {
+    /// Minimum rate of answers.
+    pub fn rate(&self) -> Rate {
+        Rate {
+            least: self.least_rate,
+            window: self.request_timeout,
+        }
+    }
 }
 
 /// Settings for all files of the process, unless a file has its own.
@@ -410,8 +424,18 @@ impl Settings {
         Ok(named.map_or_else(std::env::temp_dir, PathBuf::from))
     }
 
-    /// Checks that no environment variable is a misspelt setting.
+    /// Checks that no environment variable is a misspelt setting, and that the variable which is read where no error can be
+    /// returned is valid.
     fn check_environment(&self) -> Result<(), IoError> {
+        let idle = std::env::var(IDLE_MEMORY).unwrap_or_default();
+        if !idle.trim().is_empty() && parse_bytes(&idle).is_none() {
+            return Err(IoError::Setting {
+                url: self.url.clone(),
+                what: format!(
+                    "invalid {IDLE_MEMORY} {idle:?}: expected a number of bytes, e.g. 256 MiB"
+                ),
+            });
+        }
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let Some((name, meant)) = misspelt(names) else {
             return Ok(());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use femtobarn::choice::Choice;
 use femtobarn::convert::{
     Batch, ConvertOptions, FileReport, Format, Input, Outcome, Progress, Replace,
     convert as convert_files, convert_many as convert_each,
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::callback::Callback;
-use crate::error::usage;
+use crate::error::{to_python, usage};
 use crate::write::options;
 
 /// Settings for access to servers, by name.
@@ -102,7 +103,7 @@ pub fn convert_many(
         jobs,
         resume,
         skip_bad_files,
-        format: Format::of(Path::new(&format!("x.{format}"))),
+        format: Format::parse("kind", &format).map_err(to_python)?,
     };
     let callback = Callback::new(tick);
     let result = py.detach(|| {

@@ -47,8 +47,6 @@ mod _core {
     #[pymodule_export]
     use crate::merge::{join_columns, merge};
     #[pymodule_export]
-    use crate::metadata::list_objects;
-    #[pymodule_export]
     use crate::ntuple::NTuple;
     #[pymodule_export]
     use crate::opening::Opening;

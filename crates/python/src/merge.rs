@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use femtobarn::Error;
+use femtobarn::choice::Choice;
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
 use femtobarn::merge::{
-    Entries, JoinOptions, Level, MergeOptions, MergeReport, OnProgress, OtherObjects, Progress,
-    Unmatched, join, merge as merge_files,
+    Entries, JoinOptions, MergeOptions, MergeReport, OnProgress, Progress, join,
+    merge as merge_files,
 };
-use femtobarn::write::{Mode, StoredAs};
+use femtobarn::write::StoredAs;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -21,43 +22,9 @@ use crate::write::options;
 /// A name, a number of bits, and a range.
 type Precision = (String, u16, Option<(f64, f64)>);
 
-const LEVELS: &[(&str, Level)] = &[
-    ("auto", Level::Auto),
-    ("L0", Level::L0),
-    ("L1", Level::L1),
-    ("L2", Level::L2),
-    ("L3", Level::L3),
-    ("L4", Level::L4),
-];
-
-const MODES: &[(&str, Mode)] = &[
-    ("filter", Mode::Filter),
-    ("union", Mode::Union),
-    ("strict", Mode::Strict),
-];
-
-const OTHERS: &[(&str, OtherObjects)] = &[
-    ("error", OtherObjects::Error),
-    ("first", OtherObjects::First),
-    ("drop", OtherObjects::Drop),
-];
-
-const UNMATCHED: &[(&str, Unmatched)] = &[("error", Unmatched::Error), ("drop", Unmatched::Drop)];
-
-/// The value of an option that is given as a word.
-fn chosen<T: Copy>(key: &str, word: &Bound<'_, PyAny>, choices: &[(&str, T)]) -> PyResult<T> {
-    let word: String = word.extract()?;
-    let found = choices.iter().find(|(name, _)| *name == word);
-    found.map(|&(_, choice)| choice).ok_or_else(|| {
-        let names: Vec<String> = choices
-            .iter()
-            .map(|(name, _)| format!("{name:?}"))
-            .collect();
-        usage(format!(
-            "{key} must be one of {}, not {word:?}",
-            names.join(", ")
-        ))
-    })
+/// The value of an option that is given by its name.
+pub fn chosen<T: Choice>(key: &str, name: &Bound<'_, PyAny>) -> PyResult<T> {
+    T::parse(key, name.extract()?).map_err(to_python)
 }
 
 fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<MergeOptions> {
@@ -68,9 +35,9 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
     for (key, value) in given {
         let key: String = key.extract()?;
         match key.as_str() {
-            "level" => out.level = chosen(&key, &value, LEVELS)?,
-            "mode" => out.mode = chosen(&key, &value, MODES)?,
-            "others" => out.others = chosen(&key, &value, OTHERS)?,
+            "level" => out.level = chosen(&key, &value)?,
+            "mode" => out.mode = chosen(&key, &value)?,
+            "others" => out.others = chosen(&key, &value)?,
             "entries" => {
                 let (start, stop) = value.extract()?;
                 out.entries = Entries::Slice { start, stop };
@@ -91,7 +58,7 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
             "fields" => out.fields = value.extract()?,
             "compression" => out.compression = value.extract()?,
             "compatible" => out.compatible = value.extract()?,
-            "append" => out.append = value.extract()?,
+            "append" => (out.append, out.takes_append) = (value.extract()?, true),
             "verify" => out.verify = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             "settings" => out.settings = value.extract()?,
@@ -160,9 +127,9 @@ pub fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult
         match key.as_str() {
             "name" => out.name = value.extract()?,
             "on" => out.on = value.extract()?,
-            "unmatched" => out.unmatched = chosen(&key, &value, UNMATCHED)?,
+            "unmatched" => out.unmatched = chosen(&key, &value)?,
             "fields" => out.fields = value.extract()?,
-            "others" => out.others = chosen(&key, &value, OTHERS)?,
+            "others" => out.others = chosen(&key, &value)?,
             "compression" => out.compression = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             "settings" => out.settings = value.extract()?,

@@ -1,47 +1,16 @@
 //! Metadata as Python dictionaries.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use femtobarn::io::Settings;
 use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, FieldId, is_anonymous};
 use femtobarn::spec::Role;
-use femtobarn::{ColumnSizes, PageCounter, Plan, SkippedFields, VerifyReport, codec};
+use femtobarn::{ColumnSizes, PageCounter, SkippedFields, codec};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::to_python;
-
-/// All objects in a ROOT file: dictionaries with path, name, cycle, class, title, offset, bytes_on_disk and
-/// bytes_uncompressed.
-#[pyfunction]
-#[pyo3(signature = (url, settings = None))]
-pub fn list_objects<'py>(
-    py: Python<'py>,
-    url: &str,
-    settings: Option<BTreeMap<String, String>>,
-) -> PyResult<Bound<'py, PyList>> {
-    let walk = || {
-        let settings = Settings::new(url, settings.unwrap_or_default())?;
-        femtobarn::look_into(url, &settings, |file| Ok(file.walk()?))
-    };
-    let entries = py.detach(walk).map_err(to_python)?;
-    let list = PyList::empty(py);
-    for entry in entries {
-        let dict = PyDict::new(py);
-        dict.set_item("path", &entry.path)?;
-        dict.set_item("name", &entry.key.name)?;
-        dict.set_item("cycle", entry.key.cycle)?;
-        dict.set_item("class", &entry.key.class_name)?;
-        dict.set_item("title", &entry.key.title)?;
-        dict.set_item("offset", entry.key.seek_key)?;
-        dict.set_item("bytes_on_disk", entry.key.n_bytes)?;
-        dict.set_item("bytes_uncompressed", entry.key.object_len)?;
-        list.append(dict)?;
-    }
-    Ok(list)
-}
 
 /// All readable fields, depth first; `types` are the types that differ from the first file.
 pub fn fields<'py>(
@@ -211,93 +180,5 @@ pub fn sizes<'py>(py: Python<'py>, sizes: &ColumnSizes) -> PyResult<Bound<'py, P
         .map(|&settings| codec::settings_name(settings))
         .collect();
     dict.set_item("compressions", names)?;
-    Ok(dict)
-}
-
-/// A plan.
-pub fn plan_of<'py>(py: Python<'py>, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let numbers = [
-        ("num_entries", plan.n_entries),
-        ("clusters", plan.clusters),
-        ("pages", plan.pages),
-        ("ranges", plan.ranges),
-        ("vectors", plan.vectors),
-        ("requests", plan.requests),
-        ("bytes_needed", plan.bytes_needed),
-        ("bytes_read", plan.bytes_read),
-        ("bytes_decoded", plan.bytes_decoded),
-        ("rounds", plan.rounds),
-    ];
-    for (name, number) in numbers {
-        dict.set_item(name, number)?;
-    }
-    dict.set_item("exact", plan.exact)?;
-    dict.set_item("fetched_by", plan.cutting())?;
-    let list = PyList::empty(py);
-    for column in &plan.columns {
-        let entry = PyDict::new(py);
-        entry.set_item("field", &column.field)?;
-        entry.set_item("typename", &column.type_name)?;
-        entry.set_item("column_types", &column.column_types)?;
-        entry.set_item("pages", column.pages)?;
-        entry.set_item("bytes_on_disk", column.bytes_on_disk)?;
-        entry.set_item("bytes_decoded", column.bytes_decoded)?;
-        list.append(entry)?;
-    }
-    dict.set_item("per_column", list)?;
-    dict.set_item("notes", plan.notes())?;
-    Ok(dict)
-}
-
-/// Combines the reports of all files.
-pub fn report<'py>(
-    py: Python<'py>,
-    reports: &[(String, u64, VerifyReport)],
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let sum = |number: fn(&VerifyReport) -> u64| {
-        reports
-            .iter()
-            .map(|(_, _, report)| number(report))
-            .sum::<u64>()
-    };
-    dict.set_item("clusters", sum(|r| r.clusters))?;
-    dict.set_item("pages", sum(|r| r.pages))?;
-    dict.set_item("pages_without_checksum", sum(|r| r.pages_without_checksum))?;
-    dict.set_item("bytes", sum(|r| r.bytes))?;
-    let list = PyList::empty(py);
-    for (url, _, report) in reports {
-        for (field, reason) in &report.not_checked {
-            let entry = PyDict::new(py);
-            entry.set_item("file", url)?;
-            entry.set_item("field", field)?;
-            entry.set_item("reason", reason)?;
-            list.append(entry)?;
-        }
-    }
-    dict.set_item("not_checked", list)?;
-    let unknown = reports
-        .iter()
-        .filter(|(_, _, report)| report.nothing_checked);
-    let unknown: Vec<&str> = unknown.map(|(url, _, _)| url.as_str()).collect();
-    dict.set_item("nothing_checked", unknown)?;
-    let list = PyList::empty(py);
-    for (url, first, report) in reports {
-        for damage in &report.damages {
-            let entry = PyDict::new(py);
-            entry.set_item("file", url)?;
-            entry.set_item("field", &damage.field)?;
-            entry.set_item("column", damage.column)?;
-            entry.set_item("cluster", damage.cluster)?;
-            entry.set_item("entry_start", first + damage.entries.0)?;
-            entry.set_item("entry_stop", first + damage.entries.1)?;
-            entry.set_item("offset", damage.address.offset())?;
-            entry.set_item("bytes", damage.n_bytes)?;
-            entry.set_item("problem", &damage.problem)?;
-            list.append(entry)?;
-        }
-    }
-    dict.set_item("damages", list)?;
     Ok(dict)
 }

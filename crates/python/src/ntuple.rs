@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use femtobarn::documents;
 use femtobarn::io::SourceMeta;
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
@@ -228,18 +229,19 @@ impl NTuple {
         py.detach(compute).map_err(to_python)
     }
 
-    fn explain<'py>(
+    fn explain(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         paths: Option<Vec<String>>,
         entry_start: u64,
         entry_stop: u64,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<String> {
         let compute = || {
             let selection = self.inner.select(paths.as_deref())?;
             self.inner.explain(&selection, entry_start..entry_stop)
         };
-        metadata::plan_of(py, &py.detach(compute).map_err(to_python)?)
+        let plan = py.detach(compute).map_err(to_python)?;
+        Ok(documents::plan(&plan).to_string())
     }
 
     /// What was read of all files, also as a summary of several lines; wall time and CPU time in seconds.
@@ -265,30 +267,24 @@ impl NTuple {
     }
 
     #[pyo3(signature = (*, threads = 1, tick = None))]
-    fn verify<'py>(
+    fn verify(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         threads: usize,
         tick: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<Vec<(&str, u64, String)>> {
         let callback = Callback::new(tick);
         let result = py.detach(|| {
             let tick = |done, total| callback.call((done, total));
             self.inner.verify(threads, Some(&tick))
         });
         let reports = callback.finish(result)?;
-        let urls = self
-            .inner
-            .readers()
-            .iter()
-            .map(|reader| reader.url().to_owned());
-        let firsts = self.inner.file_starts().iter().copied();
-        let rows: Vec<_> = urls
-            .zip(firsts)
-            .zip(reports)
-            .map(|((url, first), report)| (url, first, report))
-            .collect();
-        metadata::report(py, &rows)
+        let files = self.inner.readers().iter().zip(self.inner.file_starts());
+        let files = files.zip(&reports).map(|((reader, &first), report)| {
+            let document = documents::verified(report).to_string();
+            (reader.url(), first, document)
+        });
+        Ok(files.collect())
     }
 
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, NTuple)>> {

@@ -13,6 +13,8 @@ use crate::convert::Settings;
 use crate::error::{to_python, usage};
 use crate::fields::Fields;
 
+const MIB: u64 = 1 << 20;
+
 fn closed(what: &str) -> PyErr {
     usage(format!("{what} is closed"))
 }
@@ -54,9 +56,11 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     if let Some(limit) = memory {
         let least = options.limit_memory(limit);
         if least > limit {
-            let message =
-                format!("memory_limit is {limit} bytes, but writing needs at least {least}");
-            return Err(usage(message));
+            // rounded so that what is recommended is enough
+            let (given, needed) = (limit / MIB, least.div_ceil(MIB));
+            return Err(usage(format!(
+                "memory_limit is {given} MiB, but writing needs at least {needed} MiB"
+            )));
         }
     }
     Ok(options)

@@ -1,7 +1,5 @@
 //! The errors of this crate.
 
-use std::fmt;
-
 use crate::Address;
 
 /// An error of a server or of the connection to it. Every variant has the URL of
@@ -41,23 +39,15 @@ pub enum RedisError {
 }
 
 /// Why a connection returned no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// Nothing was sent or received for half a second. The call may be repeated: nothing is lost.
+    #[error("no answer")]
     Quiet,
     /// The connection is broken, for this reason.
+    #[error("{0}")]
     Broken(String),
     /// The server refused, with this error.
+    #[error("{0}")]
     Refused(String),
 }
-
-impl fmt::Display for ConnectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Quiet => f.write_str("no answer"),
-            Self::Broken(why) | Self::Refused(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for ConnectionError {}

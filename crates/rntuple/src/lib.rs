@@ -15,7 +15,6 @@
 pub mod array;
 pub mod encoding;
 mod error;
-pub mod fuzz;
 pub mod read;
 pub mod rows;
 pub mod schema;

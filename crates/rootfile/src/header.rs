@@ -171,6 +171,10 @@ mod tests {
         assert_eq!((usual.end, usual.seek_info), (5000, 4000));
         assert_eq!(header(61_800 - 1_000_000), usual);
         assert_eq!(header(61_800 - 2_000_000), usual);
+        for (version, text) in [(1_063_602, "6.36/02"), (53_434, "5.34/34")] {
+            let header = FileHeader { version, ..usual };
+            assert_eq!(header.root_version(), text);
+        }
     }
 
     #[test]

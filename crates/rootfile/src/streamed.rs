@@ -174,11 +174,6 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         self.take(length, what)
     }
 
-    /// A decoded string: UTF-8 if it is valid, else Latin-1.
-    pub fn text(&mut self, what: &'static str) -> Result<String, E> {
-        self.string(what).map(streamed_text)
-    }
-
     /// The bytes up to a zero byte, which is consumed.
     pub fn zero_terminated(&mut self, what: &'static str) -> Result<&'a [u8], E> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();

@@ -143,7 +143,12 @@ pub fn open(
     };
     let descriptor = descriptor(common.described.schema.clone(), &filling);
     let (header, aliases) = (common.header.clone(), common.aliases.clone());
-    let storage: Arc<dyn Storage> = Arc::new(TreeStorage::new(common, filling, object));
+    let storage: Arc<dyn Storage> = Arc::new(TreeStorage::new(
+        common,
+        filling,
+        object,
+        file.header().compression,
+    ));
     let store = Arc::new(FileStore::new(source, path, 0));
     let reader = Reader::of_storage(store, path, descriptor, header, storage, aliases, options);
     // the tree's record has the positions of baskets, like header, footer and page lists of an RNTuple

@@ -10,7 +10,7 @@ use crate::backoff::backoff;
 use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
 use crate::file::{Kept, Slot};
 use crate::notice::notice;
-use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
+use crate::protocol::{self, DirEntry, QueryKind, Redirect, Request, Stat};
 use crate::{Code, Options, Server, XrootdError, XrootdUrl, with_causes};
 
 /// The connections of a process, or of a part of it. Clones are cheap and share the connections.
@@ -312,12 +312,11 @@ impl Client {
         server: &Server,
     ) -> Result<Vec<DirEntry>, XrootdError> {
         let doing = format!("dirlist {}", url.path);
-        let options = DirListOptions { with_stat: true };
         let at = XrootdUrl {
             server: server.clone(),
             ..url.clone()
         };
-        let request = |path| Request::DirList { path, options };
+        let request = |path| Request::DirList { path };
         let answered = self.simple(&at, &doing, request).await?;
         let entries = protocol::dir_entries(&answered.body);
         entries.map_err(|source| answered.connection.malformed(&doing, source))
@@ -417,20 +416,6 @@ impl Client {
         connection.configuration(names).await
     }
 
-    /// Creates a directory and its parents.
-    ///
-    /// # Errors
-    /// If it exists, or the server refuses.
-    pub async fn make_folder(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
-        let doing = format!("mkdir {}", url.path);
-        let request = |path| Request::Mkdir {
-            path,
-            mode: Mode::FOLDER,
-            with_parents: true,
-        };
-        self.simple(url, &doing, request).await.map(drop)
-    }
-
     /// Renames a file or directory on its server.
     ///
     /// # Errors
@@ -451,17 +436,6 @@ impl Client {
     pub async fn remove(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
         let doing = format!("rm {}", url.path);
         self.simple(url, &doing, |path| Request::Rm { path })
-            .await
-            .map(drop)
-    }
-
-    /// Removes an empty directory.
-    ///
-    /// # Errors
-    /// If it does not exist, is not empty, or the server refuses.
-    pub async fn remove_folder(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
-        let doing = format!("rmdir {}", url.path);
-        self.simple(url, &doing, |path| Request::Rmdir { path })
             .await
             .map(drop)
     }

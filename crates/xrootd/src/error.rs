@@ -301,8 +301,6 @@ impl Code {
     pub const EXISTS: Self = Self(3018);
     /// The path is a directory.
     pub const IS_FOLDER: Self = Self(3016);
-    /// The server does not support the request.
-    pub const UNSUPPORTED: Self = Self(3013);
 
     /// Whether another server may succeed.
     fn is_of_the_server(self) -> bool {

@@ -33,8 +33,6 @@ pub enum OpenOptions {
     Update,
     /// Create a file that must not exist, with its parent directories.
     CreateNew,
-    /// Create a file with its parent directories, replacing an existing one.
-    Replace,
 }
 
 impl OpenOptions {
@@ -46,9 +44,6 @@ impl OpenOptions {
             Self::Update => OpenFlags::UPDATE.and(OpenFlags::RETURN_STAT),
             Self::CreateNew => OpenFlags::UPDATE
                 .and(OpenFlags::NEW)
-                .and(OpenFlags::MAKE_PATH),
-            Self::Replace => OpenFlags::UPDATE
-                .and(OpenFlags::DELETE)
                 .and(OpenFlags::MAKE_PATH),
         }
     }
@@ -271,7 +266,6 @@ impl File {
                     handle: *handle,
                     offset: range.start,
                     length: length_of(range)?,
-                    path_id: 0,
                 };
                 let most = usize::try_from(expected).unwrap_or(usize::MAX);
                 let body = connection
@@ -296,7 +290,6 @@ impl File {
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
                 let request = Request::ReadV {
                     elements: elements.clone(),
-                    path_id: 0,
                 };
                 let body = connection
                     .demand(&request, Bytes::new(), most, &doing)

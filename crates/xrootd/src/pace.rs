@@ -1,6 +1,5 @@
 //! The minimum rate at which the bytes of an answer must arrive.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The settings `least_rate` and `request_timeout`.
@@ -63,25 +62,13 @@ impl Pace {
 }
 
 /// An answer arrives too slowly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("received only {bytes} bytes in {:.1} s, less than least_rate={least} bytes per second", .time.as_secs_f64())]
 pub struct TooSlow {
     bytes: u64,
     time: Duration,
     least: u64,
 }
-
-impl fmt::Display for TooSlow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bytes, time, least } = self;
-        write!(
-            f,
-            "received only {bytes} bytes in {:.1} s, less than least_rate={least} bytes per second",
-            time.as_secs_f64()
-        )
-    }
-}
-
-impl std::error::Error for TooSlow {}
 
 #[cfg(test)]
 mod tests {

@@ -95,6 +95,73 @@ private:
     ItemDescriptor m_parent;
 };
 
+/// Iteration over items, which begins with `first(prefetcher)` of the derived class.
+template <typename Self, typename Item>
+class Iterable {
+public:
+    typedef Item value_type;
+    typedef ConstIterator<Item> const_iterator;
+    typedef Iterator<Item> iterator;
+
+    iterator begin() { return self().first(nullptr); }
+    iterator begin(const Prefetcher &prefetcher) { return self().first(&prefetcher); }
+    iterator end() { return {}; }
+    const_iterator begin() const { return cbegin(); }
+    const_iterator begin(const Prefetcher &prefetcher) const { return cbegin(prefetcher); }
+    const_iterator end() const { return {}; }
+    const_iterator cbegin() const { return self().first(nullptr); }
+    const_iterator cbegin(const Prefetcher &prefetcher) const { return self().first(&prefetcher); }
+    const_iterator cend() const { return {}; }
+
+protected:
+    const Self &self() const { return static_cast<const Self &>(*this); }
+};
+
+/// The children of a container by number: `children()` of the derived class.
+template <typename Self, typename Item>
+class Numbered : public Iterable<Self, Item> {
+public:
+    using typename Iterable<Self, Item>::iterator;
+    using typename Iterable<Self, Item>::const_iterator;
+
+    /// The child with this number; throws if it does not exist.
+    Item operator[](const std::uint64_t &number) const { return children().at(number); }
+
+    iterator find(const std::uint64_t &number) { return children().find(number); }
+    iterator find(const std::uint64_t &number, const Prefetcher &prefetcher) {
+        return children().find(number, &prefetcher);
+    }
+    const_iterator find(const std::uint64_t &number) const { return children().find(number); }
+    const_iterator find(const std::uint64_t &number, const Prefetcher &prefetcher) const {
+        return children().find(number, &prefetcher);
+    }
+
+    /// The first child with this number or a higher one.
+    iterator lower_bound(const std::uint64_t &number) { return children().from(number); }
+    iterator lower_bound(const std::uint64_t &number, const Prefetcher &prefetcher) {
+        return children().from(number, &prefetcher);
+    }
+    const_iterator lower_bound(const std::uint64_t &number) const { return children().from(number); }
+    const_iterator lower_bound(const std::uint64_t &number, const Prefetcher &prefetcher) const {
+        return children().from(number, &prefetcher);
+    }
+
+    /// The first child with a higher number.
+    iterator upper_bound(const std::uint64_t &number) { return children().behind(number); }
+    iterator upper_bound(const std::uint64_t &number, const Prefetcher &prefetcher) {
+        return children().behind(number, &prefetcher);
+    }
+    const_iterator upper_bound(const std::uint64_t &number) const { return children().behind(number); }
+    const_iterator upper_bound(const std::uint64_t &number, const Prefetcher &prefetcher) const {
+        return children().behind(number, &prefetcher);
+    }
+
+private:
+    friend class Iterable<Self, Item>;
+
+    Children<Item> children() const { return this->self().children(); }
+};
+
 /// The next child in the same container; not valid if there is none.
 template <typename Item>
 Item next(const StorePtr &store, const ItemDescriptor &parent, std::uint64_t number) {

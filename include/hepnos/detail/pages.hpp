@@ -131,9 +131,8 @@ private:
         std::vector<std::uint64_t> numbers(m_is_last ? 0 : m_limit);
         std::size_t n = 0;
         if (!m_is_last) {
-            fb::detail::Outcome outcome;
-            outcome.check(fb_container_numbers(m_store->store.handle(), &m_parent, m_from, m_limit,
-                                               numbers.data(), &n, outcome));
+            fb::detail::call(fb_container_numbers, m_store->store.handle(), &m_parent, m_from, m_limit,
+                             numbers.data(), &n);
             m_is_last = n < m_limit;
         }
         std::vector<fb_descriptor> found;

@@ -15,7 +15,7 @@ from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
 from femtobarn._files.metrics import Metrics
 from femtobarn._files.pickled import absolute
-from femtobarn._files.proof import proven
+from femtobarn._files.proof import proven, verified
 from femtobarn._files.reading import Readable
 from femtobarn._files.schema import Schema
 from femtobarn._shared.caller import calling_function
@@ -258,7 +258,7 @@ class NTuple(Readable):
         if against is None and any(option is not None for option in given.values()):
             raise UsageError(f"{', '.join(given)} need the inputs: pass them as against=")
         with Progress(f"verifying {self.name}", self._progress) as progress:
-            found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
+            found = verified(self._core.verify(threads=self._threads(threads), tick=progress.tick))
         if against is not None:
             with Progress(f"comparing {self.name}", self._progress) as progress:
                 given["damaged"] = [damage["field"] for damage in found["damages"]]

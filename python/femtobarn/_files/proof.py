@@ -16,7 +16,23 @@ if TYPE_CHECKING:
     from femtobarn._files.open import Files
     from femtobarn._shared.progress import Progress
 
-__all__ = ["proven"]
+__all__ = ["proven", "verified"]
+
+
+def verified(files: list[tuple[str, int, str]]) -> dict[str, Any]:
+    """Combine what was found in each file, with its first entry, to the values for a `VerifyReport`."""
+    each = [(file, first, json.loads(found)) for file, first, found in files]
+    sums = ("clusters", "pages", "pages_without_checksum", "bytes")
+    return {
+        **{name: sum(found[name] for _, _, found in each) for name in sums},
+        "damages": [
+            {"file": file, **damage, **{name: first + damage[name] for name in ("entry_start", "entry_stop")}}
+            for file, first, found in each
+            for damage in found["damages"]
+        ],
+        "not_checked": [{"file": file, **field} for file, _, found in each for field in found["not_checked"]],
+        "nothing_checked": [file for file, _, found in each if found["nothing_checked"]],
+    }
 
 
 def proven(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -267,7 +268,7 @@ class Readable(HasFields):
         """
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        return Plan._from_core(self.ntuple._core.explain(paths, start, stop))
+        return Plan._from_core(json.loads(self.ntuple._core.explain(paths, start, stop)))
 
     # -- internals ---------------------------------------------------------------------------------------
 

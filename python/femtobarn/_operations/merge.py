@@ -78,13 +78,16 @@ class MergeReport:
     left_behind: tuple[LeftBehind, ...] = ()
 
     def __repr__(self) -> str:
-        levels = ", ".join(f"{level}: {n}" for level, n in self.levels.items() if n)
+        levels = ", ".join(f"{level}: {n}" for level, n in self.levels.items() if n and level != "refused")
+        levels = f"; bytes by level {levels}" if levels else ""
+        refused = self.levels.get("refused", 0)
+        levels += f"; {refused} of them could not share their blocks" if refused else ""
         before = self.entries_before if self.bytes_before is not None else {}
         added = {name: f" ({n} before)" for name, n in before.items()}
         entries = ", ".join(f"{name}: {n}{added.get(name, '')}" for name, n in self.entries.items())
         left = f"; {left_behind_text(self.left_behind)}" if self.left_behind else ""
         inputs = plural(len(self.inputs), "file")
-        return f"<MergeReport {self.output!r} from {inputs}: {entries}; bytes by level {levels}{left}>"
+        return f"<MergeReport {self.output!r} from {inputs}: {entries}{levels}{left}>"
 
 
 @known_options()

@@ -156,7 +156,7 @@ class FileWriter:
             Maximum uncompressed size of a page, in bytes.
         memory_limit : str or int, optional
             Limit of the memory for writing, in bytes, without the data that is passed in: clusters become smaller and
-            fewer threads are used. Without a limit it is ``cluster_size + 208 MiB + threads * (5 * page_size +
+            fewer threads are used. Without a limit it is ``cluster_size + 193 MiB + threads * (5 * page_size +
             24 MiB)``. An entry larger than 16 MiB needs twice its size in addition.
         max_key_size : str or int
             Maximum size of a record in the file; larger data is stored in several records.

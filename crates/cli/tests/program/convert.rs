@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::{
-    DIMUON, MIXED, command, failure, fb, finish, good, page, root, with_bad_page,
+    DIMUON, MIXED, command, document, failure, fb, finish, good, page, root, with_bad_page,
 };
 
 fn folder() -> (tempfile::TempDir, impl Fn(&str) -> String) {
@@ -229,4 +229,19 @@ fn a_tree_has_no_version_of_the_format_and_its_entries_are_listed() {
     let list = good(&["ls", tree]);
     let line = list.lines().find(|line| line.contains("TTree")).unwrap();
     assert!(line.split_whitespace().any(|word| word == "40"), "{list}");
+}
+
+#[test]
+fn the_bytes_of_the_inputs_do_not_depend_on_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (few, out) = (path("few.root"), path("out.root"));
+    good(&["clone", DIMUON, &few, "--fields", "nMuon,Muon_pt"]);
+    let bytes = |file: &str| document(&["info", file])["bytes_on_disk"].as_u64().unwrap();
+    let all = bytes(&few) + bytes(DIMUON);
+    for inputs in [[few.as_str(), DIMUON], [DIMUON, few.as_str()]] {
+        let options = ["-o", &out, "-f", "--fields", "nMuon,Muon_pt"];
+        let done = document(&[&["convert"], &inputs[..], &options].concat());
+        assert_eq!(done["bytes_in"], all, "{inputs:?}");
+    }
 }

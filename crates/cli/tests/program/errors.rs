@@ -1,6 +1,8 @@
 //! Errors: exit codes, kinds, and the next step.
 
-use crate::support::{Copy, DIMUON, OBJECTS, failure, fb, good, page, with_bad_page};
+use crate::support::{
+    Copy, DIMUON, OBJECTS, command, document, failure, fb, finish, good, page, with_bad_page,
+};
 
 /// The message for users: all of standard error.
 fn told(args: &[&str], code: i32) -> String {
@@ -173,4 +175,86 @@ fn a_name_is_needed_only_where_there_are_several() {
         .code,
         0
     );
+}
+
+#[test]
+fn fields_in_one_argument_are_to_be_separated_by_spaces() {
+    for fields in ["nMuon,Muon_pt", "nMuon,Muon_*"] {
+        let error = failure(&["head", DIMUON, fields], 3);
+        let next = error["next"].as_str().unwrap();
+        assert!(next.ends_with(&fields.replace(',', " ")), "{next}");
+    }
+}
+
+#[test]
+fn an_invalid_limit_of_unused_memory_is_an_error() {
+    let mut command = command(&["head", DIMUON, "nMuon"]);
+    command.env("FEMTOBARN_IDLE_MEMORY", "lots");
+    let done = finish(command);
+    assert_eq!(done.code, 2);
+    for text in ["FEMTOBARN_IDLE_MEMORY", "lots", "256 MiB"] {
+        assert!(done.err.contains(text), "{}", done.err);
+    }
+}
+
+#[test]
+fn json_as_a_condition_leads_to_the_guide_of_luminosity_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (golden, out) = (path("Cert.json"), path("out.root"));
+    std::fs::write(&golden, "{\"1\": [[1, 90]]}").unwrap();
+    let condition = format!("@{golden}");
+    let error = failure(&["skim", DIMUON, "-o", &out, "--where", &condition], 2);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("docs/guides/luminosity.md"), "{message}");
+    let ternary = failure(&["skim", DIMUON, "-o", &out, "--where", "nMuon ? 1 : 0"], 2);
+    let message = ternary["message"].as_str().unwrap();
+    assert!(
+        message.contains("`a ? b : c` is not supported"),
+        "{message}"
+    );
+}
+
+#[test]
+fn damage_in_an_input_of_several_leads_to_its_verification() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.root");
+    let out = out.to_str().unwrap();
+    let bad = Copy::of(DIMUON, |bytes| bytes[20_000] ^= 1);
+    let inputs = [bad.path(), DIMUON];
+    for args in [
+        &["skim", "-o", out, "--where", "nMuon > 1"][..],
+        &["merge", "-o", out, "--level", "L4"],
+    ] {
+        let error = failure(&[args, &inputs].concat(), 4);
+        let next = error["next"].as_str().unwrap_or_default();
+        assert!(
+            next.contains(&format!("`fb verify {}", bad.path())),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_misspelt_field_of_a_tree_has_neighbours() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.root");
+    let out = out.to_str().unwrap();
+    let tree = "testdata/ttree/leaves_zlib.root";
+    let info = document(&["info", tree]);
+    let name = info["fields"][0]["name"].as_str().unwrap();
+    let misspelt = format!("{name}x");
+    for args in [
+        &[
+            "skim", tree, "-o", out, "--where", "1 > 0", "--fields", &misspelt,
+        ][..],
+        &["clone", tree, "-o", out, "--fields", &misspelt],
+    ] {
+        let error = failure(args, 3);
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("did you mean") && message.contains(name),
+            "{message}"
+        );
+    }
 }

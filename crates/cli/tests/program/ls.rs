@@ -98,3 +98,15 @@ fn names_and_lines_fit_the_width_that_was_asked_for() {
     let out = crate::support::finish(command).out;
     assert!(out.lines().all(|line| line.chars().count() <= 60), "{out}");
 }
+
+#[test]
+fn a_tree_has_the_size_of_its_baskets() {
+    let file = "testdata/ttree/leaves_zlib.root";
+    let listed = document(&["ls", file]);
+    let objects = listed["objects"].as_array().unwrap().iter();
+    let tree = objects.clone().find(|object| object["class"] == "TTree");
+    let size = tree.unwrap()["bytes_on_disk"].as_u64().unwrap();
+    let baskets = document(&["info", file])["bytes_on_disk"].as_u64().unwrap();
+    let whole = listed["bytes"].as_u64().unwrap();
+    assert!(baskets < size && size < whole, "{baskets} {size} {whole}");
+}

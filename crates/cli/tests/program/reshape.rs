@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{DIMUON, OBJECTS, document, failure, good};
+use crate::support::{DIMUON, MIXED, OBJECTS, document, failure, good};
 
 /// A directory, and names in it.
 struct Names(tempfile::TempDir);
@@ -227,6 +227,92 @@ fn small_clusters_are_merged_into_large_ones() {
     );
     assert_eq!(clusters(&out), [(0, 24000)]);
     assert_eq!(column(&out, "event")["pages"], 24);
+}
+
+#[test]
+fn an_output_is_named_in_any_position() {
+    let names = Names::new();
+    let (one, two) = (names.of("one.root"), names.of("two.root"));
+    good(&["skim", "-o", &one, DIMUON, "--where", "nMuon > 2"]);
+    good(&["skim", DIMUON, &two, "--where", "nMuon > 2"]);
+    let entries = |file: &str| document(&["info", file])["num_entries"].clone();
+    assert_eq!((entries(&one), entries(&two)), (802.into(), 802.into()));
+    for (command, options) in [
+        ("clone", &[][..]),
+        ("reshape", &["--compression", "lz4"]),
+        ("merge", &[]),
+        ("convert", &["--compression", "lz4"]),
+        ("cp", &[]),
+    ] {
+        let out = names.of(&format!("{command}.root"));
+        good(&[&[command, &one, "--output", &out], options].concat());
+        assert_eq!(entries(&out), 802, "{command}");
+    }
+    let out = names.of("joined.root");
+    let fields = ["--fields", "nMuon", "--fields", "Muon_pt"];
+    good(&[&["join", &one, &two, "-o", &out], &fields[..]].concat());
+    assert_eq!(entries(&out), 802);
+}
+
+#[test]
+fn force_refuses_to_replace_a_file_by_a_smaller_one_unless_it_is_named() {
+    let names = Names::new();
+    let (small, large) = (names.of("small.root"), names.of("large.root"));
+    std::fs::copy(crate::support::root().join(DIMUON), &large).unwrap();
+    good(&["clone", DIMUON, &small, "--entries", ":10"]);
+    let before = std::fs::read(&large).unwrap();
+    for args in [
+        &["skim", "-f", &small, &large, "--where", "nMuon > 2"][..],
+        &["clone", "-f", &small, &large],
+        &["reshape", "-f", &small, &large, "--compression", "lz4"],
+        &["convert", "-f", &small, &large],
+        &["merge", "-f", &large, &small],
+    ] {
+        let error = failure(args, 2);
+        let (message, next) = (error["message"].as_str(), error["next"].as_str());
+        let message = message.unwrap();
+        assert!(
+            message.contains("12000") && message.contains("(10)"),
+            "{message}"
+        );
+        assert!(next.unwrap().contains(&format!("-o {large}")), "{args:?}");
+        assert!(std::fs::read(&large).unwrap() == before, "{args:?}");
+    }
+    // the other way round, and with the name, it is what is asked for
+    good(&["merge", "-f", &small, &large]);
+    good(&["clone", &small, "-f", "-o", &large, "--entries", ":3"]);
+    assert_eq!(document(&["info", &large])["num_entries"], 3);
+}
+
+#[test]
+fn messages_recommend_options_that_the_command_has() {
+    let names = Names::new();
+    let out = names.of("out.root");
+    std::fs::copy(crate::support::root().join(DIMUON), &out).unwrap();
+    let message = |args: &[&str]| failure(args, 2)["message"].as_str().unwrap().to_owned();
+    for args in [
+        &["clone", DIMUON, &out][..],
+        &["skim", DIMUON, &out, "--where", "nMuon > 2"],
+        &["reshape", DIMUON, &out, "--compression", "lz4"],
+        &["join", &out, DIMUON, MIXED],
+    ] {
+        let message = message(args);
+        assert!(
+            message.contains("(--force)") && !message.contains("append"),
+            "{message}"
+        );
+        assert!(!message.contains("=True"), "{message}");
+    }
+    let merged = message(&["merge", &out, DIMUON]);
+    assert!(
+        merged.contains("(--append)") && !merged.contains("=True"),
+        "{merged}"
+    );
+    let tip = message(&["skim", "--append", DIMUON, &out, "--where", "nMuon > 2"]);
+    assert!(
+        tip.contains("--append") && !tip.contains("-- --append"),
+        "{tip}"
+    );
 }
 
 #[test]

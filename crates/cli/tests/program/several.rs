@@ -35,6 +35,24 @@ fn each_file_has_its_title_and_its_document() {
 }
 
 #[test]
+fn a_list_stands_for_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("files.txt");
+    std::fs::write(&list, format!("# mine\n{DIMUON}\n\n{MIXED}\n")).unwrap();
+    let list = format!("@{}", list.display());
+    for verb in ["ls", "info", "verify"] {
+        assert_eq!(good(&[verb, &list]), good(&[verb, DIMUON, MIXED]), "{verb}");
+    }
+    let missing = fb(&["verify", "@nowhere.txt"]);
+    assert_eq!(missing.code, 3);
+    assert!(
+        missing.err.contains("list of files nowhere.txt"),
+        "{}",
+        missing.err
+    );
+}
+
+#[test]
 fn a_bad_file_does_not_hide_the_others() {
     let cut = Copy::of(DIMUON, |bytes| bytes.truncate(3000));
     let done = fb(&["verify", cut.path(), "nowhere.root", MIXED]);

@@ -177,3 +177,15 @@ fn a_full_disk_is_reported() {
         done.err
     );
 }
+
+#[test]
+fn global_options_are_listed_last_under_their_own_heading() {
+    for command in ["ls", "merge", "skim", "export"] {
+        let help = good(&[command, "--help"]);
+        let (own, global) = help.split_once("Global options:").unwrap();
+        assert!(!own.contains("--stats") && !own.contains("--json"), "{own}");
+        for option in ["--json", "--stats", "--set"] {
+            assert!(global.contains(option), "{global}");
+        }
+    }
+}

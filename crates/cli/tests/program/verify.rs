@@ -188,3 +188,17 @@ fn branches_that_cannot_be_interpreted_are_listed() {
     let value = damaged("testdata/ttree/versions_zstd.root");
     assert_eq!(value["ntuples"][0]["damages"][0]["field"], "thing");
 }
+
+#[test]
+fn pages_that_projected_fields_share_are_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.root");
+    let copy = copy.to_str().unwrap();
+    let file = "testdata/rntuple/imported.root";
+    good(&["clone", file, copy]);
+    let found = document(&["verify", copy, "--against", file]);
+    let (ntuple, proof) = (&found["ntuples"][0], &found["against"]["ntuples"][0]);
+    assert!(ntuple["pages"].as_u64().unwrap() > 0);
+    assert_eq!(proof["pages_equal"], ntuple["pages"]);
+    assert_eq!(proof["bytes_equal"], ntuple["bytes"]);
+}

@@ -496,7 +496,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::conformance;
+    use crate::tests::conformance;
 
     #[test]
     fn it_does_what_backends_promise() {

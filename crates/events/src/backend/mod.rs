@@ -4,9 +4,6 @@ mod dir;
 mod memory;
 mod redis;
 
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
-
 pub use dir::{Compacted, DirBackend, Mode, open as open_dir};
 pub(crate) use dir::{check_there as check_dir, compact as compact_dir};
 pub use memory::MemoryBackend;
@@ -68,7 +65,7 @@ pub struct NameCount {
 /// Values are sealed by [`Batch`], and engines do not interpret them. All operations take many items at once, so one
 /// request carries as much as possible.
 ///
-/// Every backend guarantees, and `conformance` tests:
+/// Every backend guarantees, and `tests/conformance` tests:
 ///
 /// - Every later call of any client sees the data of `write`. A product of a batch is visible no later than its event,
 ///   so a reader that finds an event finds all products written with it.

@@ -18,7 +18,6 @@ use crate::proof::{Unequal, compare, is_part_of};
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Certificate {
-    pub n_entries: u64,
     pub columns: Vec<ComparedColumn>,
 }
 
@@ -66,11 +65,9 @@ pub(super) fn verify(
     (now, progress): (&mut Progress, OnProgress<'_>),
 ) -> Result<Certificate, RNTupleError> {
     let mut digest = Digest::new(&source.fields)?;
-    let mut n_entries = 0;
     for batch in written(source, place, options)? {
         let batch = batch?;
         digest.add(&batch)?;
-        n_entries += batch.num_rows() as u64;
         now.entries += batch.num_rows() as u64;
         if !progress(*now) {
             return Err(RNTupleError::Interrupted);
@@ -78,7 +75,6 @@ pub(super) fn verify(
     }
     let columns = given.into_iter().zip(digest.finish());
     let certificate = Certificate {
-        n_entries,
         columns: columns
             .map(|(given, found)| ComparedColumn { given, found })
             .collect(),

@@ -80,13 +80,4 @@ impl Format {
             Self::ArrowIpc => "Arrow IPC",
         }
     }
-
-    /// The usual file name extension.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Parquet => "parquet",
-            Self::ArrowIpc => "arrow",
-        }
-    }
 }

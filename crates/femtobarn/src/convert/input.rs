@@ -29,6 +29,7 @@ use crate::counters::counters;
 use crate::inputs::Input;
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
+use crate::sizes::PageCounter;
 
 impl Source {
     /// Opens files of one format and selects the fields that match names and patterns.
@@ -277,10 +278,17 @@ fn leave_out_odd_projected(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(Stri
 }
 
 fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
-    let sizes = ntuple.column_sizes()?;
-    Ok(sizes
-        .values()
-        .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
+    // each file has all of its columns, whichever the first one has
+    ntuple.readers().iter().try_fold(0u64, |sum, reader| {
+        let mut counter = PageCounter::new(reader);
+        let lists = reader.page_lists(0..u64::MAX)?;
+        let sizes = lists.iter().flat_map(|(_, list)| {
+            let clusters = 0..list.clusters().len();
+            let sizes = clusters.map(|at| counter.cluster(list, at).bytes_on_disk);
+            sizes.collect::<Vec<_>>()
+        });
+        Ok(sizes.fold(sum, u64::saturating_add))
+    })
 }
 
 /// The reason why Arrow cannot represent the values of a field without loss, if so.

@@ -13,6 +13,7 @@ use super::format::Format;
 use super::options::{ConvertOptions, Progress};
 use super::parts;
 use super::{Converted, Replace, advice, convert_or_failed};
+use crate::choice::Choice;
 use crate::copy::file_of;
 use crate::inputs::{Input, check_inputs, misused};
 use crate::ntuple::NTuple;
@@ -231,7 +232,7 @@ fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBu
     for input in inputs {
         let given = shown(Path::new(&input.url));
         let name = given.file_stem().unwrap_or_default().to_string_lossy();
-        let name = format!("{name}.{}", format.extension());
+        let name = format!("{name}.{}", Choice::name(format));
         let output = PathBuf::from(file_of(&folder.to_string_lossy(), &name));
         if let Some(other) = seen.insert(output.clone(), input.shown()) {
             let reason = format!(

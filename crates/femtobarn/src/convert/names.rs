@@ -11,8 +11,6 @@ pub(super) enum Meant {
     Branch(String, usize),
     /// The arrays with a common counter, by the names of the counter's leaf and branch.
     Arrays(String, String),
-    /// A counter, by the names of its leaf and branch.
-    Counter(String, String),
 }
 
 /// Assigned names, each to one branch or tree.
@@ -26,7 +24,9 @@ struct Given<K> {
     own: HashSet<String>,
     /// Assigned names that differ from the names of their branches or trees.
     changed: BTreeSet<String>,
-    /// Names of branches or trees that were already assigned to others in earlier files.
+    /// Names of branches or trees that have them themselves.
+    kept: HashSet<String>,
+    /// Names of branches or trees that were already assigned to others, with other names, in earlier files.
     displaced: BTreeSet<String>,
 }
 
@@ -38,6 +38,7 @@ impl<K> Default for Given<K> {
             shared: BTreeSet::new(),
             own: HashSet::new(),
             changed: BTreeSet::new(),
+            kept: HashSet::new(),
             displaced: BTreeSet::new(),
         }
     }
@@ -60,9 +61,12 @@ impl<K: Eq + Hash> Given<K> {
         }
         if name != plain {
             self.shared.extend([plain.to_owned(), name.clone()]);
-            if is_own {
+            // several branches of one tree may have the same name
+            if is_own && !self.kept.contains(plain) {
                 self.displaced.insert(plain.to_owned());
             }
+        } else if is_own {
+            self.kept.insert(name.clone());
         }
         if !is_own {
             self.changed.insert(name.clone());
@@ -214,5 +218,29 @@ pub(super) fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
         ""
     } else {
         prefix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_displaced_only_by_one_of_another_name() {
+        let branch = |name: &str, number| Meant::Branch(name.to_owned(), number);
+        let mut names = FieldNames::default();
+        names.keep_own(["Particle", "Particle", "a.b"].into_iter());
+        assert_eq!(names.give(branch("Particle", 1), "Particle"), "Particle");
+        assert_eq!(names.give(branch("Particle", 2), "Particle"), "Particle_2");
+        assert_eq!(names.give(branch("a.b", 1), "a.b"), "a_b");
+        let mut trees = TreeNames::default();
+        trees.keep("Events", names.clone());
+        assert_eq!(trees.displaced_field(), None);
+        // in the next file a branch has the name that was given to another
+        names.keep_own(["Particle", "a_b"].into_iter());
+        assert_eq!(names.give(branch("Particle", 1), "Particle"), "Particle");
+        assert_eq!(names.give(branch("a_b", 1), "a_b"), "a_b_2");
+        trees.keep("Events", names);
+        assert_eq!(trees.displaced_field(), Some("a_b"));
     }
 }

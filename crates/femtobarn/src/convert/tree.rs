@@ -229,7 +229,7 @@ impl Shaper<'_> {
             (Some(counter), Some((column, model)))
                 if branch.children.is_empty() && self.left_out.reason(&column).is_none() =>
             {
-                let name = self.branch_name(id);
+                let name = self.branch_name(id, None);
                 if let Some(counted) = self.counted.get_mut(&counter) {
                     counted.members.push(CountedArray {
                         branch: id,
@@ -241,7 +241,7 @@ impl Shaper<'_> {
             }
             _ => {
                 let n_notes = self.out.notes.len();
-                let name = self.branch_name(id);
+                let name = self.branch_name(id, None);
                 if let Some((model, piece)) = self.any(id, &name) {
                     self.out.fields.push(model.named(name.as_str()));
                     self.out.pieces.push((name, piece));
@@ -403,8 +403,9 @@ impl Shaper<'_> {
         checked.err().map(|error| error.to_string())
     }
 
-    /// The field name of a branch. Branches of several files are the same if they are read by the same name.
-    fn branch_name(&mut self, id: BranchId) -> String {
+    /// The field name of a branch, derived from its own name or, of a counter, from that of its leaf. Branches of several
+    /// files are the same if they are read by the same name, whether or not they count arrays.
+    fn branch_name(&mut self, id: BranchId, leaf: Option<&str>) -> String {
         let descriptor = self.reader.descriptor();
         let field = Tree::field(self.reader, id);
         let field = field.filter(|field| descriptor.top_level.contains(field));
@@ -413,7 +414,7 @@ impl Shaper<'_> {
         let number = self.n_named.entry(own.to_owned()).or_default();
         *number += 1;
         let meant = Meant::Branch(own.to_owned(), *number);
-        self.free_name(meant, branch)
+        self.free_name(meant, leaf.unwrap_or(branch))
     }
 
     /// A unique valid field name.
@@ -442,7 +443,6 @@ impl Shaper<'_> {
             let branch = self.tree.branch(counted.branch);
             let branch = branch.map_or(String::new(), |branch| branch.name.to_string());
             let (name, cut) = self.collection_name((&counter, &branch), &counted);
-            let own_counter = Meant::Counter(counter.clone(), branch);
             let Counted {
                 branch,
                 is_wanted,
@@ -476,7 +476,7 @@ impl Shaper<'_> {
                 .push(FieldModel::vector(name.as_str(), item));
             self.out.pieces.push((name.clone(), piece));
             if is_wanted {
-                let counter = self.free_name(own_counter, &counter);
+                let counter = self.branch_name(branch, Some(&counter));
                 self.projected
                     .push(FieldModel::cardinality(counter, name, false));
             }

@@ -12,7 +12,6 @@ mod write;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Instant;
 
 use femtobarn_events::{Container, DataSet, ItemType};
@@ -98,21 +97,6 @@ pub enum Missing {
     Optional,
     /// `std::vector` of one value or none.
     List,
-}
-
-impl FromStr for Missing {
-    type Err = TransferError;
-
-    fn from_str(name: &str) -> Result<Self, TransferError> {
-        match name {
-            "optional" => Ok(Self::Optional),
-            "list" => Ok(Self::List),
-            name => Err(TransferError::usage(format!(
-                "missing must be 'optional' or 'list', not {}",
-                quoted(name)
-            ))),
-        }
-    }
 }
 
 impl Missing {

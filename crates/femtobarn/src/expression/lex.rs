@@ -105,6 +105,9 @@ impl<'a> Lexer<'a> {
                 "'^' is power in some languages and exclusive or in others: use ** for powers"
                     .to_owned()
             }
+            '{' | ':' if self.text.trim_start().starts_with('{') => {
+                "this is JSON, not a condition: the guide \"Luminosity blocks\" (docs/guides/luminosity.md) shows how to select the runs and blocks of a golden JSON".to_owned()
+            }
             '?' | ':' => {
                 "`a ? b : c` is not supported: use `a && b || !a && c` for conditions".to_owned()
             }

@@ -14,7 +14,6 @@ mod compare;
 mod evaluate;
 mod excerpt;
 mod function;
-pub mod fuzz;
 mod index;
 mod lex;
 mod load;
@@ -52,11 +51,6 @@ impl Expression {
             tree,
             columns,
         })
-    }
-
-    /// The string, as given.
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// The columns that it reads, in the order of their first use. Members are dotted paths.

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
+use femtobarn_io::did_you_mean;
+
 use super::IngestOptions;
 use super::columns::{Column, Kind};
 use super::numbers::{self, Number};
 use super::open::{place, skipped};
 use crate::ntuple::NTuple;
 use crate::products::{ClassNote, Form, Member};
-use crate::transfer::{NUMBERS, TransferError, did_you_mean, quoted};
+use crate::transfer::{NUMBERS, TransferError, quoted};
 
 /// Fields that become one product: lists of the same lengths.
 #[derive(Debug, Clone)]
@@ -104,14 +106,12 @@ impl Choosing<'_> {
             )));
         }
         let parts: Vec<&str> = pattern.split(',').map(str::trim).collect();
-        let near = did_you_mean(pattern, columns.iter().map(|column| column.field.as_str()));
-        let hint = match (parts.len() > 1, near.is_empty()) {
-            (true, _) => format!(
+        let hint = match parts.len() > 1 {
+            true => format!(
                 "; pass several as a list: {}",
                 words.with_all(option, &parts)
             ),
-            (false, false) => format!("; {near}"),
-            (false, true) => String::new(),
+            false => did_you_mean(pattern, columns.iter().map(|column| column.field.as_str())),
         };
         let what = format!("{place}: no field matches {}{hint}", quoted(pattern));
         Err(TransferError::new("key-not-found", what))

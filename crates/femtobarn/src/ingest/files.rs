@@ -12,6 +12,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use super::IngestOptions;
+use crate::choice::Choice;
 use crate::transfer::{TransferError, quoted, spaced};
 
 /// The type of the products that note files.

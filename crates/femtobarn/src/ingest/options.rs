@@ -19,23 +19,6 @@ pub enum OnConflict {
     Replace,
 }
 
-impl OnConflict {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Raise => "raise",
-            Self::Keep => "keep",
-            Self::Replace => "replace",
-        }
-    }
-
-    /// The action of a name.
-    pub fn of(name: &str) -> Option<Self> {
-        let all = [Self::Raise, Self::Keep, Self::Replace];
-        all.into_iter().find(|one| one.name() == name)
-    }
-}
-
 /// How files are ingested.
 #[derive(Debug, Clone)]
 pub struct IngestOptions {

@@ -14,7 +14,7 @@ use super::columns::{Column, Kind, columns};
 use super::open::{description, ntuples, objects, open, place, skipped};
 use super::plan::Plan;
 use super::steps::Steps;
-use super::{Chunk, IngestOptions, Product, numbers};
+use super::{Chunk, IngestFile, IngestOptions, Product, check_groups, numbers};
 use crate::ntuple::NTuple;
 use crate::transfer::{LEVELS, NUMBERS, TransferError, noted, quoted};
 
@@ -38,118 +38,171 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Reads a ROOT file: its events, then what else an exported file has. `tree` is the ntuple or tree in it.
-pub(super) fn read(
-    path: &str,
-    tree: Option<&str>,
-    dataset: Uuid,
-    options: &IngestOptions,
-    waiting: &mut dyn FnMut() -> bool,
-    tell: &mut dyn FnMut(Message) -> Result<(), TransferError>,
-) -> Result<Done, TransferError> {
-    let plan = Plan::new(path, tree, options)?;
-    warn(&plan.ntuple, tell)?;
-    let mut done = Done::default();
-    if options.fields.is_empty() {
-        let is_dropped = |name: &str| options.drop.iter().any(|drop| crate::matches(drop, name));
-        let skipped = skipped(&plan.ntuple).into_iter();
-        done.left_out = skipped.filter(|(name, _)| !is_dropped(name)).collect();
-    }
-    let is_list = |column: &Column| list_item(&column.kind.name).is_some();
-    if options.collections && plan.collections.is_empty() && plan.columns.iter().any(is_list) {
-        let on = options.words.on("collections");
-        done.notes.push(format!(
-            "{on} has found no collections: no integer field nX has matching lists X_…"
-        ));
-    }
-    let [.., event] = &plan.numbers;
-    if event.field().is_some() {
-        numbers::check_different(&plan.ntuple, &plan.numbers, options, waiting)?;
-    }
-    read_events(&plan, dataset, options, waiting, tell)?;
-    read_above(path, &plan.ntuple, dataset, options, waiting, tell)?;
-    if tree.is_none() {
-        // otherwise no other tree was meant
-        done.left_out.extend(others(path, &plan.ntuple, options)?);
-    }
-    Ok(done)
+/// The reader of a ROOT file.
+pub(super) struct FileReader<'a> {
+    pub file: &'a IngestFile,
+    pub dataset: Uuid,
+    pub options: &'a IngestOptions,
+    /// Whether to go on.
+    pub waiting: &'a mut dyn FnMut() -> bool,
+    /// Takes what is read.
+    pub tell: &'a mut dyn FnMut(Message) -> Result<(), TransferError>,
 }
 
-/// Warns of fields that are left out.
-fn warn(
-    ntuple: &NTuple,
-    tell: &mut dyn FnMut(Message) -> Result<(), TransferError>,
-) -> Result<(), TransferError> {
-    let Some(reader) = ntuple.readers().first() else {
-        return Ok(());
-    };
-    for (field, reason) in ntuple.left_out().unreadable() {
-        let name = &reader.descriptor().name;
-        tell(Message::Warning(format!(
-            "field {} of {} is skipped: {reason}",
-            quoted(field),
-            quoted(name)
-        )))?;
-    }
-    let known = reader.descriptor().skipped.iter();
-    let known: Vec<_> = known
-        .map(|one| (one.name.clone(), one.reason.clone()))
-        .collect();
-    match super::report::left_out(&known, &place(ntuple), "written", "ntuple") {
-        Some(text) => tell(Message::Warning(text)),
-        None => Ok(()),
-    }
-}
-
-fn read_events(
-    plan: &Plan,
-    dataset: Uuid,
-    options: &IngestOptions,
-    waiting: &mut dyn FnMut() -> bool,
-    tell: &mut dyn FnMut(Message) -> Result<(), TransferError>,
-) -> Result<(), TransferError> {
-    let ntuple = &plan.ntuple;
-    let numbers = plan.numbers.iter().filter_map(|number| number.field());
-    let own = plan.columns.iter().map(|column| column.field.as_str());
-    let within = plan.collections.iter().flat_map(Collection::fields);
-    let wanted: Vec<String> = numbers
-        .chain(own)
-        .chain(within)
-        .map(str::to_owned)
-        .collect();
-    if wanted.is_empty() {
-        return Err(TransferError::usage(format!(
-            "{}: nothing to read: run, subrun and event are numbers, and no field is selected",
-            place(ntuple)
-        )));
-    }
-    let mut steps = Steps::new(ntuple, &wanted, options.step_bytes, options)?;
-    let mut start = 0;
-    while let Some(batch) = steps.next(waiting)? {
-        let [runs, subruns, events] = numbers::of_batch(ntuple, &plan.numbers, &batch, start)?;
-        let numbers = runs.into_iter().zip(subruns).zip(events);
-        let containers = numbers.map(|((run, subrun), event)| Descriptor {
-            dataset,
-            run,
-            subrun,
-            event,
-        });
-        let mut products = products(&plan.columns, &batch)?;
-        for one in &plan.collections {
-            let values = zipped(ntuple, one, &batch, start, options)?;
-            products.push(Product::new(&one.label, &one.kind, values));
+impl FileReader<'_> {
+    /// Reads its events, then what else an exported file has.
+    pub fn read(&mut self) -> Result<Done, TransferError> {
+        let (path, options) = (self.file.path.as_str(), self.options);
+        check_groups(path, options)?;
+        let tree = self.file.name.as_deref().or(options.tree.as_deref());
+        let plan = Plan::new(path, tree, options)?;
+        self.warn(&plan.ntuple)?;
+        let mut done = Done::default();
+        if options.fields.is_empty() {
+            let is_dropped =
+                |name: &str| options.drop.iter().any(|drop| crate::matches(drop, name));
+            let skipped = skipped(&plan.ntuple).into_iter();
+            done.left_out = skipped.filter(|(name, _)| !is_dropped(name)).collect();
         }
-        let chunk = Chunk {
-            containers: containers.collect(),
-            products,
-            is_created: true,
-        };
-        start += batch.num_rows() as u64;
-        #[expect(clippy::cast_precision_loss, reason = "a part that is shown")]
-        let part = start as f64 / ntuple.n_entries().max(1) as f64;
-        tell(Message::Chunk(chunk, part))?;
+        let is_list = |column: &Column| list_item(&column.kind.name).is_some();
+        if options.collections && plan.collections.is_empty() && plan.columns.iter().any(is_list) {
+            let on = options.words.on("collections");
+            done.notes.push(format!(
+                "{on} has found no collections: no integer field nX has matching lists X_…"
+            ));
+        }
+        let [.., event] = &plan.numbers;
+        if event.field().is_some() {
+            numbers::check_different(&plan.ntuple, &plan.numbers, options, self.waiting)?;
+        }
+        self.read_events(&plan)?;
+        self.read_above(&plan.ntuple)?;
+        if tree.is_none() {
+            // otherwise no other tree was meant
+            done.left_out.extend(others(path, &plan.ntuple, options)?);
+        }
+        Ok(done)
     }
-    Ok(())
+
+    /// Warns of fields that are left out.
+    fn warn(&mut self, ntuple: &NTuple) -> Result<(), TransferError> {
+        let Some(reader) = ntuple.readers().first() else {
+            return Ok(());
+        };
+        for (field, reason) in ntuple.left_out().unreadable() {
+            let name = &reader.descriptor().name;
+            (self.tell)(Message::Warning(format!(
+                "field {} of {} is skipped: {reason}",
+                quoted(field),
+                quoted(name)
+            )))?;
+        }
+        let known = reader.descriptor().skipped.iter();
+        let known: Vec<_> = known
+            .map(|one| (one.name.clone(), one.reason.clone()))
+            .collect();
+        match super::report::left_out(&known, &place(ntuple), "written", "ntuple") {
+            Some(text) => (self.tell)(Message::Warning(text)),
+            None => Ok(()),
+        }
+    }
+
+    fn read_events(&mut self, plan: &Plan) -> Result<(), TransferError> {
+        let options = self.options;
+        let ntuple = &plan.ntuple;
+        let numbers = plan.numbers.iter().filter_map(|number| number.field());
+        let own = plan.columns.iter().map(|column| column.field.as_str());
+        let within = plan.collections.iter().flat_map(Collection::fields);
+        let wanted: Vec<String> = numbers
+            .chain(own)
+            .chain(within)
+            .map(str::to_owned)
+            .collect();
+        if wanted.is_empty() {
+            return Err(TransferError::usage(format!(
+                "{}: nothing to read: run, subrun and event are numbers, and no field is selected",
+                place(ntuple)
+            )));
+        }
+        let mut steps = Steps::new(ntuple, &wanted, options.step_bytes, options)?;
+        let mut start = 0;
+        while let Some(batch) = steps.next(self.waiting)? {
+            let [runs, subruns, events] = numbers::of_batch(ntuple, &plan.numbers, &batch, start)?;
+            let numbers = runs.into_iter().zip(subruns).zip(events);
+            let containers = numbers.map(|((run, subrun), event)| Descriptor {
+                dataset: self.dataset,
+                run,
+                subrun,
+                event,
+            });
+            let mut products = products(&plan.columns, &batch)?;
+            for one in &plan.collections {
+                let values = zipped(ntuple, one, &batch, start, options)?;
+                products.push(Product::new(&one.label, &one.kind, values));
+            }
+            let chunk = Chunk {
+                containers: containers.collect(),
+                products,
+                is_created: true,
+            };
+            start += batch.num_rows() as u64;
+            #[expect(clippy::cast_precision_loss, reason = "a part that is shown")]
+            let part = start as f64 / ntuple.n_entries().max(1) as f64;
+            (self.tell)(Message::Chunk(chunk, part))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the products of the dataset itself, and of its runs and subruns, from a file that was exported.
+    fn read_above(&mut self, events: &NTuple) -> Result<(), TransferError> {
+        let (path, options) = (self.file.path.as_str(), self.options);
+        if noted("level", description(events)).is_none() {
+            return Ok(());
+        }
+        let there = ntuples(path, options)?;
+        for (n, (level, name)) in LEVELS.iter().zip(levels(events)).enumerate() {
+            if !there.contains(&name) {
+                continue;
+            }
+            let ntuple = Arc::new(open(path, Some(&name), options)?);
+            let own = noted("level", description(&ntuple));
+            if own.as_ref().and_then(|own| own.get("level")?.as_str()) != Some(level) {
+                continue;
+            }
+            let (numbers, columns): (Vec<Column>, Vec<Column>) = columns(&ntuple)?
+                .into_iter()
+                .partition(|column| column.number.is_some());
+            let field = |number: &&str| {
+                let own = numbers
+                    .iter()
+                    .find(|one| one.number.as_deref() == Some(number));
+                own.map(|one| one.field.clone()).ok_or_else(|| {
+                    let what = format!(
+                        "{}: no field has the number of the {number}",
+                        place(&ntuple)
+                    );
+                    TransferError::new("key-not-found", what)
+                })
+            };
+            let numbers: Vec<String> = NUMBERS
+                .iter()
+                .take(n)
+                .map(field)
+                .collect::<Result<_, _>>()?;
+            let own = columns.iter().map(|column| column.field.clone());
+            let fields: Vec<String> = numbers.iter().cloned().chain(own).collect();
+            let mut steps = Steps::new(&ntuple, &fields, options.step_bytes, options)?;
+            while let Some(batch) = steps.next(self.waiting)? {
+                let chunk = Chunk {
+                    containers: containers(self.dataset, &numbers, &batch)?,
+                    products: products(&columns, &batch)?,
+                    is_created: n > 0,
+                };
+                (self.tell)(Message::Chunk(chunk, 1.0))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Product {
@@ -243,63 +296,6 @@ fn lengths_of(counter: &ArrayRef) -> Option<Vec<i64>> {
         .into_iter()
         .map(|count| i64::try_from(count).ok())
         .collect()
-}
-
-/// Reads the products of the dataset itself, and of its runs and subruns, from a file that was exported.
-fn read_above(
-    path: &str,
-    events: &NTuple,
-    dataset: Uuid,
-    options: &IngestOptions,
-    waiting: &mut dyn FnMut() -> bool,
-    tell: &mut dyn FnMut(Message) -> Result<(), TransferError>,
-) -> Result<(), TransferError> {
-    if noted("level", description(events)).is_none() {
-        return Ok(());
-    }
-    let there = ntuples(path, options)?;
-    for (n, (level, name)) in LEVELS.iter().zip(levels(events)).enumerate() {
-        if !there.contains(&name) {
-            continue;
-        }
-        let ntuple = Arc::new(open(path, Some(&name), options)?);
-        let own = noted("level", description(&ntuple));
-        if own.as_ref().and_then(|own| own.get("level")?.as_str()) != Some(level) {
-            continue;
-        }
-        let (numbers, columns): (Vec<Column>, Vec<Column>) = columns(&ntuple)?
-            .into_iter()
-            .partition(|column| column.number.is_some());
-        let field = |number: &&str| {
-            let own = numbers
-                .iter()
-                .find(|one| one.number.as_deref() == Some(number));
-            own.map(|one| one.field.clone()).ok_or_else(|| {
-                let what = format!(
-                    "{}: no field has the number of the {number}",
-                    place(&ntuple)
-                );
-                TransferError::new("key-not-found", what)
-            })
-        };
-        let numbers: Vec<String> = NUMBERS
-            .iter()
-            .take(n)
-            .map(field)
-            .collect::<Result<_, _>>()?;
-        let own = columns.iter().map(|column| column.field.clone());
-        let fields: Vec<String> = numbers.iter().cloned().chain(own).collect();
-        let mut steps = Steps::new(&ntuple, &fields, options.step_bytes, options)?;
-        while let Some(batch) = steps.next(waiting)? {
-            let chunk = Chunk {
-                containers: containers(dataset, &numbers, &batch)?,
-                products: products(&columns, &batch)?,
-                is_created: n > 0,
-            };
-            tell(Message::Chunk(chunk, 1.0))?;
-        }
-    }
-    Ok(())
 }
 
 /// The containers of these numbers: the dataset, runs or subruns.

@@ -10,8 +10,8 @@ use femtobarn_io::Together;
 use femtobarn_io::forked::lock;
 use femtobarn_rntuple::RNTupleError;
 
-use super::read::{Message, read};
-use super::{Done, Ingest, IngestFile, IngestOptions, OnIngest, Warning, check_groups};
+use super::read::{FileReader, Message};
+use super::{Done, Ingest, IngestFile, IngestOptions, OnIngest, Warning};
 use crate::transfer::TransferError;
 
 /// What a reading thread sends.
@@ -34,13 +34,14 @@ impl Ingest {
             return Ok(());
         };
         let (dataset, done, total) = (self.dataset.uuid(), self.done, self.total());
-        let done = read_file(
-            &file,
+        let mut reader = FileReader {
+            file: &file,
             dataset,
-            &options,
-            &mut || tick(done, total),
-            &mut |message| self.take(at, message, tick),
-        )?;
+            options: &options,
+            waiting: &mut || tick(done, total),
+            tell: &mut |message| self.take(at, message, tick),
+        };
+        let done = reader.read()?;
         self.end(at, done, tick)
     }
 
@@ -157,34 +158,23 @@ impl Reading {
                 return;
             };
             let done = self.together.work(|| {
-                read_file(
+                let mut reader = FileReader {
                     file,
-                    self.dataset,
-                    &self.options,
-                    &mut || true,
-                    &mut |message| {
+                    dataset: self.dataset,
+                    options: &self.options,
+                    waiting: &mut || true,
+                    tell: &mut |message| {
                         let sent = sender.send(Ok(Ok(message)));
                         sent.map_err(|_| RNTupleError::Interrupted.into())
                     },
-                )
+                };
+                reader.read()
             });
             if sender.send(done.map(Err)).is_err() {
                 return;
             }
         }
     }
-}
-
-fn read_file(
-    file: &IngestFile,
-    dataset: Uuid,
-    options: &IngestOptions,
-    waiting: &mut dyn FnMut() -> bool,
-    tell: &mut dyn FnMut(Message) -> Result<(), TransferError>,
-) -> Result<Done, TransferError> {
-    check_groups(&file.path, options)?;
-    let tree = file.name.as_deref().or(options.tree.as_deref());
-    read(&file.path, tree, dataset, options, waiting, tell)
 }
 
 fn goes_on(does: bool) -> Result<(), TransferError> {

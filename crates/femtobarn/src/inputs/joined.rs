@@ -13,6 +13,7 @@ use super::keys::{Matches, keys_of, match_keys};
 use super::{Input, OtherObjects, counted};
 use crate::open::{OpenOptions, open_reader_of};
 use crate::pattern::Patterns;
+use crate::transfer::Words;
 
 /// Treatment of entries of the first ntuple that another ntuple lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct JoinOptions {
     pub compression: Option<u32>,
     /// Whether an existing output is replaced.
     pub overwrite: bool,
+    /// How the caller names options, for messages.
+    pub words: Words,
     /// Whether the output is compared with the inputs before it appears.
     pub verify: bool,
     /// Options for writing metadata and new pages.

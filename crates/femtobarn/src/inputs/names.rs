@@ -6,6 +6,7 @@ use femtobarn_io::did_you_mean;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::FieldId;
+use femtobarn_ttree::is_tree;
 
 use super::{Input, Opened, wanted};
 use crate::open::RNTUPLE_CLASS;
@@ -93,11 +94,15 @@ fn names_of(input: &Input) -> Result<Vec<(String, Vec<String>)>, RNTupleError> {
     let opened = Opened::new(input)?;
     let mut out = Vec::new();
     for (path, key) in wanted(&opened.file, input.path.as_deref())? {
-        if key.class_name != RNTUPLE_CLASS {
+        let names = if key.class_name == RNTUPLE_CLASS {
+            let reader = opened.reader(&path, &key)?;
+            reader.paths().iter().flatten().cloned().collect()
+        } else if is_tree(&key.class_name) {
+            let reader = opened.entries(Some(&path))?;
+            reader.paths().iter().flatten().cloned().collect()
+        } else {
             continue;
-        }
-        let reader = opened.reader(&path, &key)?;
-        let names = reader.paths().iter().flatten().cloned().collect();
+        };
         out.push((path, names));
     }
     Ok(out)

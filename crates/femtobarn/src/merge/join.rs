@@ -15,7 +15,7 @@ use femtobarn_rntuple::write::{
 use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::{AttributeSets, Places};
-use super::options::check_free;
+use super::options::{check_free, check_output};
 use super::others::{check_other, copy_object};
 use super::paths::Paths;
 use super::proven::{prove_staged, staged_ntuple};
@@ -276,7 +276,11 @@ fn check(
     settings: &Settings,
 ) -> Result<(), RNTupleError> {
     check_joined(inputs, options)?;
+    check_output(&output.to_string_lossy())?;
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
-    check_free(output, options.overwrite, settings)
+    match options.overwrite {
+        true => Ok(()),
+        false => check_free(output, (options.words, false), settings),
+    }
 }

@@ -34,7 +34,7 @@ use femtobarn_rootfile::{FileWriter, Key};
 
 pub use crate::inputs::{Entries, JoinOptions, OtherObjects, Unmatched};
 pub use join::join;
-pub use options::{Level, MergeOptions};
+pub use options::{Level, MergeOptions, check_output};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
 
 use self::append::Existing;

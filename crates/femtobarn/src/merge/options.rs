@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use femtobarn_io::{Settings, is_remote};
+use femtobarn_io::{Settings, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
 use super::proven;
 use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
+use crate::pattern::is_pattern;
 use crate::staged::shown;
-use crate::writable::{is_there, not_added_to};
+use crate::transfer::Words;
+use crate::writable::{is_there, local, not_added_to};
 
 /// Treatment of pages, as levels of ROOT's `tree/ntuple/doc/Merging.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +60,10 @@ pub struct MergeOptions {
     pub overwrite: bool,
     /// Whether to append the inputs to an existing output.
     pub append: bool,
+    /// Whether the caller can ask for an append, for messages.
+    pub takes_append: bool,
+    /// How the caller names options, for messages.
+    pub words: Words,
     /// Whether a new output is compared with the inputs before it appears.
     pub verify: bool,
     /// How metadata and new pages are written; its threads are the threads of the whole merge.
@@ -81,10 +87,38 @@ impl Default for MergeOptions {
             others: OtherObjects::default(),
             overwrite: false,
             append: false,
+            takes_append: false,
+            words: Words::default(),
             verify: false,
             write: WriteOptions::default(),
             settings: BTreeMap::new(),
         }
+    }
+}
+
+/// Checks that an output is one ROOT file, by its name.
+///
+/// # Errors
+/// If it is a pattern or has another ending, and there is nothing of that name.
+pub fn check_output(output: &str) -> Result<(), RNTupleError> {
+    let path = local(output);
+    // the query of a URL is not part of the name
+    let output = public(output);
+    let is_other = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
+    let wrong = if path.exists() {
+        None
+    } else if is_pattern(&output) {
+        Some("an output cannot be a pattern")
+    } else if is_other {
+        Some("a ROOT file's name ends with .root, e.g. out.root")
+    } else {
+        None
+    };
+    match wrong {
+        None => Ok(()),
+        Some(wrong) => Err(RNTupleError::Usage {
+            what: format!("invalid output {output:?}: {wrong}"),
+        }),
     }
 }
 
@@ -99,6 +133,7 @@ pub(super) fn check(
     if inputs.is_empty() {
         return Err(misused("nothing to merge".to_owned()));
     }
+    check_output(&output.to_string_lossy())?;
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
     if options.level == Level::L2 && options.compression.is_none() {
@@ -140,26 +175,33 @@ pub(super) fn check(
     if options.verify {
         proven::check(output, options)?;
     }
-    check_free(output, options.overwrite || options.append, settings)
-}
-
-/// Insists that an output is new, or may be there.
-pub(super) fn check_free(
-    output: &Path,
-    may_be_there: bool,
-    settings: &Settings,
-) -> Result<(), RNTupleError> {
-    if may_be_there || !is_there(&output.to_string_lossy(), settings)? {
+    if options.overwrite || options.append {
         return Ok(());
     }
+    check_free(output, (options.words, options.takes_append), settings)
+}
+
+/// Insists that an output is new. Some callers could append to it.
+pub(super) fn check_free(
+    output: &Path,
+    (words, takes_append): (Words, bool),
+    settings: &Settings,
+) -> Result<(), RNTupleError> {
+    if !is_there(&output.to_string_lossy(), settings)? {
+        return Ok(());
+    }
+    let replace = match words {
+        Words::Python => words.on("overwrite"),
+        Words::Shell => words.on("force"),
+    };
     // files of servers are not added to
-    let append = match is_remote(&output.to_string_lossy()) {
-        true => "",
-        false => " or append to it (append=True, --append)",
+    let append = match takes_append && !is_remote(&output.to_string_lossy()) {
+        true => format!(", or append to it ({})", words.on("append")),
+        false => String::new(),
     };
     Err(RNTupleError::Usage {
         what: format!(
-            "{:?} already exists: give another name, or replace it (overwrite=True, --force){append}",
+            "{:?} already exists: give another name, or replace it ({replace}){append}",
             shown(output).to_string_lossy()
         ),
     })

@@ -1,5 +1,6 @@
 //! Finds equal pages of two files by their checksums.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
 /// The pages of a field in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pages {
-    /// The pages are equal: their number, and their bytes.
+    /// The pages are equal: their number, and their bytes, without pages that fields before it have, too.
     Equal(u64, u64),
     /// The pages differ or have no checksums, so the values must be compared.
     Other,
@@ -84,24 +85,36 @@ pub(super) fn compare_pages(
         let candidates = fields
             .iter()
             .map(|field| candidates((output, here), (input, there), field));
-        let candidates: Vec<Option<Vec<(Page, Page)>>> = candidates.collect();
+        let candidates: Vec<Option<Vec<Candidate>>> = candidates.collect();
         let all = || candidates.iter().flatten().flatten();
-        let ours = checksums(output, all().map(|(page, _)| page))?;
-        let theirs = checksums(input, all().map(|(_, page)| page))?;
+        let ours = checksums(output, all().map(|it| &it.ours))?;
+        let theirs = checksums(input, all().map(|it| &it.theirs))?;
         let mut equal = ours.iter().zip(&theirs).map(|(a, b)| a == b);
-        let verdict = |pages: &Option<Vec<(Page, Page)>>| match pages {
+        let mut counted = HashSet::new();
+        let verdict = |pages: &Option<Vec<Candidate>>| match pages {
             None => Pages::Other,
             Some(pages) => {
                 let n_equal = equal.by_ref().take(pages.len()).filter(|&it| it).count();
-                let n_bytes = pages.iter().map(|(page, _)| page.stored_size()).sum();
-                match n_equal == pages.len() {
-                    true => Pages::Equal(pages.len() as u64, n_bytes),
-                    false => Pages::Other,
+                if n_equal < pages.len() {
+                    return Pages::Other;
                 }
+                // projected fields have the pages of others
+                let new = pages.iter().filter(|page| counted.insert(page.number));
+                let sizes = new.map(|page| page.ours.stored_size());
+                let (n, n_bytes) = sizes.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
+                Pages::Equal(n, n_bytes)
             }
         };
         Ok(candidates.iter().map(verdict).collect())
     })
+}
+
+/// Two pages that may be equal.
+struct Candidate {
+    /// The column of the output, and the number of the page in it.
+    number: (u32, usize),
+    ours: Page,
+    theirs: Page,
 }
 
 /// Pages of a field that may be equal; `None` if some cannot be.
@@ -109,7 +122,7 @@ fn candidates(
     (output, here): (&Reader, &Cluster),
     (input, there): (&Reader, &Cluster),
     field: &FieldPair,
-) -> Option<Vec<(Page, Page)>> {
+) -> Option<Vec<Candidate>> {
     let mut out = Vec::new();
     for (own, others) in &field.columns {
         let (own, others) = (here.used(own), there.used(others));
@@ -124,7 +137,8 @@ fn candidates(
         {
             return None;
         }
-        for (ours, theirs) in ours.into_iter().zip(theirs) {
+        let column = own.map_or(0, |(column, _)| column);
+        for (number, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
             let may_be = ours.n_elements == theirs.n_elements
                 && ours.stored_size() == theirs.stored_size()
                 && has_checksum(output, &ours)
@@ -132,7 +146,11 @@ fn candidates(
             if !may_be {
                 return None;
             }
-            out.push((ours, theirs));
+            out.push(Candidate {
+                number: (column, number),
+                ours,
+                theirs,
+            });
         }
     }
     Some(out)

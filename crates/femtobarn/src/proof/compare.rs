@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_primitive_array, make_array};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType};
 use femtobarn_rntuple::schema::{ListSort, Node, NodeKind};
 
 /// Maximum number of bytes of a string in a message.
@@ -50,11 +50,22 @@ fn optionals_as_lists(node: &mut Node) {
     }
 }
 
-/// Entries whose values are all zero, empty or missing.
-pub(super) fn zeros(schema: SchemaRef, n: usize) -> Result<RecordBatch, ArrowError> {
-    let fields = schema.fields().iter();
-    let arrays = fields.map(|field| zero_values(field.data_type(), n).map(make_array));
-    RecordBatch::try_new(schema.clone(), arrays.collect::<Result<_, _>>()?)
+/// Entries like these whose values are all zero, empty or missing; lists of which it is said keep their lengths.
+pub(super) fn zeros(like: &RecordBatch, has_items: &[bool]) -> Result<RecordBatch, ArrowError> {
+    let columns = like.columns().iter().zip(has_items);
+    let arrays = columns.map(|(column, &has_items)| {
+        let data = column.to_data();
+        let items = data.child_data().first().filter(|_| has_items);
+        let zeros = match items {
+            None => zero_values(column.data_type(), column.len()),
+            Some(items) => {
+                let items = zero_values(items.data_type(), items.len())?;
+                data.into_builder().child_data(vec![items]).build()
+            }
+        };
+        zeros.map(make_array)
+    });
+    RecordBatch::try_new(like.schema(), arrays.collect::<Result<_, _>>()?)
 }
 
 fn zero_values(data_type: &DataType, n: usize) -> Result<ArrayData, ArrowError> {
@@ -272,7 +283,10 @@ mod tests {
             Field::new("record", DataType::Struct(record), false),
             Field::new("variant", variant, true),
         ];
-        let batch = zeros(Arc::new(Schema::new(fields)), 4).unwrap();
+        let values = fields.iter().map(|field| zero_values(field.data_type(), 4));
+        let values = values.map(|zeros| make_array(zeros.unwrap())).collect();
+        let like = RecordBatch::try_new(Arc::new(Schema::new(fields)), values).unwrap();
+        let batch = zeros(&like, &[false; 3]).unwrap();
         let lists = batch.column(0).as_list::<i64>();
         assert_eq!((lists.null_count(), lists.values().len()), (0, 0));
         let record = batch.column(1).as_struct();
@@ -283,5 +297,14 @@ mod tests {
         );
         assert_eq!(record.null_count(), 0);
         assert_eq!(**batch.column(2).as_union().type_ids(), [0; 4]);
+    }
+
+    #[test]
+    fn lists_of_a_collection_that_is_there_keep_their_lengths() {
+        let found = lists(&[&[1.0, 2.0], &[], &[3.0]]);
+        let like = RecordBatch::try_from_iter([("a", found.clone()), ("b", found)]).unwrap();
+        let zeros = zeros(&like, &[true, false]).unwrap();
+        assert_eq!(zeros.column(0), &lists(&[&[0.0, 0.0], &[], &[0.0]]));
+        assert_eq!(zeros.column(1), &lists(&[&[], &[], &[]]));
     }
 }

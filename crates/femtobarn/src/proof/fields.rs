@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::{Descriptor, FieldId};
+use femtobarn_rntuple::schema::{Descriptor, FieldId, same_collections};
 use femtobarn_rntuple::write::is_same_type;
 
 /// A top-level field of the output, and its counterpart in an input.
@@ -23,6 +23,8 @@ pub(super) enum Counterpart {
     Found(FieldPair),
     /// The input does not have it.
     Missing,
+    /// The input lacks the field, but has the collection that it is projected from, and so as many items.
+    MissingMember,
     /// The input lacks the field, but has its sources, which are these top-level fields.
     Projected(Vec<String>),
     /// The input has another kind of field: descriptions of the output's field and of the input's.
@@ -35,6 +37,22 @@ pub(super) fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
     all.map(|&id| (descriptor.field_name(id), id)).collect()
 }
 
+/// The top-level fields of an input by their names in the output, which numbers collections by itself.
+pub(super) fn by_name_in<'a>(
+    output: &'a Descriptor,
+    input: &'a Descriptor,
+) -> HashMap<&'a str, FieldId> {
+    let mut out = by_name(input);
+    let same = same_collections(output.numbered_collections(), input.numbered_collections());
+    for (_, own) in output.numbered_collections() {
+        out.remove(output.field_name(own));
+    }
+    for (id, own) in same {
+        out.insert(output.field_name(own), id);
+    }
+    out
+}
+
 /// Finds a top-level field of the output in an input, whose top-level fields are given by name.
 pub(super) fn counterpart(
     output: &Reader,
@@ -45,9 +63,11 @@ pub(super) fn counterpart(
     let name = output.descriptor().field_name(id).to_owned();
     let Some(&other) = known.get(name.as_str()) else {
         let mut shown = Vec::new();
-        return match shows_known(output.descriptor(), id, known, &mut shown) {
-            true => Counterpart::Projected(shown),
+        let (ours, theirs) = (output.descriptor(), input.descriptor());
+        return match shows_known(ours, id, known, &mut shown) {
             false => Counterpart::Missing,
+            true if lacks_member(ours, id, theirs, known) => Counterpart::MissingMember,
+            true => Counterpart::Projected(shown),
         };
     };
     let mut pair = FieldPair {
@@ -84,6 +104,44 @@ fn shows_known(
     !field.children.is_empty() && below.all(|&child| shows_known(descriptor, child, known, shown))
 }
 
+/// Whether a list shows a member that the items of its collection do not have in the input.
+fn lacks_member(
+    ours: &Descriptor,
+    id: FieldId,
+    theirs: &Descriptor,
+    known: &HashMap<&str, FieldId>,
+) -> bool {
+    let named = |id: FieldId, name: &str| {
+        let below = theirs.field(id).map(|field| field.children.iter());
+        let mut below = below.into_iter().flatten();
+        below.any(|&child| theirs.field_name(child) == name)
+    };
+    let items = ours.field(id).map(|field| field.children.iter());
+    let mut sources = items.into_iter().flatten();
+    sources.any(|&item| {
+        let member = ours.field(item).and_then(|field| field.record.source_id);
+        let item = member.and_then(|member| ours.field(member)?.parent);
+        let Some((member, item)) = member.zip(item) else {
+            return false;
+        };
+        let collection = known.get(ours.field_name(ours.top_of(member)));
+        let theirs_item = collection.and_then(|&id| theirs.field(id)?.children.first().copied());
+        is_numbered_item(ours, item)
+            && theirs_item.is_some_and(|item| !named(item, ours.field_name(member)))
+    })
+}
+
+/// Whether a field is the item of a numbered collection, whose members are compared as the fields projected from them.
+fn is_numbered_item(descriptor: &Descriptor, id: FieldId) -> bool {
+    let parent = descriptor.field(id).and_then(|field| field.parent);
+    let is_numbered = |parent| {
+        descriptor
+            .numbered_collections()
+            .any(|(_, id)| id == parent)
+    };
+    parent.is_some_and(is_numbered)
+}
+
 impl FieldPair {
     /// Pairs a field and its subfields; returns the common part. The error describes both.
     fn add(
@@ -111,10 +169,16 @@ impl FieldPair {
         let (own, mut others) = (below(ours, id), below(theirs, other));
         let n_others = others.len();
         let mut read = Vec::new();
-        let mut is_cut = false;
+        // reading pairs members by their paths
+        let mut is_cut = is_numbered_item(ours, id)
+            && ours.field_name(ours.top_of(id)) != theirs.field_name(theirs.top_of(other));
         for &child in &own {
             let name = ours.field_name(child);
             let place = others.iter().position(|&o| theirs.field_name(o) == name);
+            if place.is_none() && is_numbered_item(ours, id) {
+                is_cut = true;
+                continue;
+            }
             let Some(place) = place else {
                 let lacks = format!("a member {:?} here", ours.qualified_name(child));
                 return Err((lacks, "no such member".to_owned()));

@@ -140,7 +140,10 @@ impl Job<'_> {
                 Some(Counterpart::Other(found, expected)) => {
                     differences.push(Difference::of(&field, name, found, expected));
                 }
-                Some(Counterpart::Missing | Counterpart::Projected(_)) | None => {
+                Some(
+                    Counterpart::Missing | Counterpart::MissingMember | Counterpart::Projected(_),
+                )
+                | None => {
                     differences.push(lacks(&field));
                 }
             }

@@ -26,9 +26,9 @@ pub use report::{Difference, NTupleProof, ProofReport};
 pub(crate) use values::is_part_of;
 
 use clusters::{Cluster, Pages, clusters, compare_pages};
-use fields::{Counterpart, FieldPair, by_name, counterpart};
+use fields::{Counterpart, FieldPair, by_name_in, counterpart};
 use runs::{Run, runs};
-use values::{Comparer, Task};
+use values::{Comparer, Missing, Task};
 
 use crate::inputs::{Entries, Input, JoinOptions, Opened, check_inputs, counted, no_field, wanted};
 use crate::objects;
@@ -330,7 +330,7 @@ impl<'o> Job<'o> {
         &mut self,
         input: &Arc<Reader>,
         (theirs, runs): (&[Cluster], &[Run]),
-        (fields, missing): (&[FieldPair], &[FieldId]),
+        (fields, missing): (&[FieldPair], &[Missing]),
         first: u64,
         tick: Option<Tick<'_>>,
     ) -> Result<(), RNTupleError> {
@@ -351,19 +351,21 @@ impl<'o> Job<'o> {
     }
 
     /// The paired fields of an input, and the fields that it lacks. Fields with a known difference are skipped.
-    fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<FieldId>) {
+    fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<Missing>) {
         let (mut fields, mut missing) = (Vec::new(), Vec::new());
         let (descriptor, theirs) = (self.output.descriptor(), input.descriptor());
-        let known = by_name(theirs);
+        let known = by_name_in(descriptor, theirs);
         for &id in &descriptor.top_level {
             let field = descriptor.field_name(id).to_owned();
             if !self.wanted.takes(&field) {
                 continue;
             }
-            match counterpart(&self.output, id, input, &known) {
-                Counterpart::Missing => {
+            let found = counterpart(&self.output, id, input, &known);
+            match found {
+                Counterpart::Missing | Counterpart::MissingMember => {
                     self.report.missing.push((field, name.to_owned()));
-                    missing.push(id);
+                    let has_items = matches!(found, Counterpart::MissingMember);
+                    missing.push(Missing { id, has_items });
                 }
                 // it has the values of its source, which is compared
                 Counterpart::Projected(shown) => {
@@ -387,11 +389,26 @@ impl<'o> Job<'o> {
                 }
             }
         }
+        // members of numbered collections are compared by value as the fields projected from them
+        let source = |id: FieldId| {
+            descriptor
+                .field(id)
+                .and_then(|field| field.record.source_id)
+        };
+        let read = fields.iter().flat_map(|pair| &pair.read);
+        let items = read.filter_map(|&(id, _)| descriptor.field(id));
+        let items = items.flat_map(|field| &field.children);
+        let shown: HashSet<FieldId> = items.filter_map(|&item| source(item)).collect();
+        for pair in &mut fields {
+            pair.read.retain(|(own, _)| !shown.contains(own));
+        }
         let own = descriptor.fields.iter();
         let own = own.filter(|field| field.parent.is_none());
-        let own: HashSet<&str> = own.map(|field| field.record.name.as_str()).collect();
-        let others = theirs.top_level.iter().map(|&id| theirs.field_name(id));
-        let left_out = others.filter(|other| !own.contains(other) && self.wanted.takes(other));
+        let paired = own.filter_map(|field| known.get(field.record.name.as_str()));
+        let paired: HashSet<FieldId> = paired.copied().collect();
+        let others = theirs.top_level.iter().filter(|id| !paired.contains(id));
+        let others = others.map(|&id| theirs.field_name(id));
+        let left_out = others.filter(|other| self.wanted.takes(other));
         let left_out = left_out.map(|other| (other.to_owned(), name.to_owned()));
         self.report.left_out.extend(left_out);
         (fields, missing)

@@ -39,6 +39,14 @@ struct First {
     unequal: Unequal,
 }
 
+/// A field of the output that the input does not have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Missing {
+    pub id: FieldId,
+    /// It is a list, and the input has the collection: the items are zero.
+    pub has_items: bool,
+}
+
 /// Compares values of the output with one input.
 pub(super) struct Comparer<'a> {
     /// The output and the input.
@@ -47,7 +55,7 @@ pub(super) struct Comparer<'a> {
     pub runs: &'a [Run],
     pub fields: &'a [FieldPair],
     /// Fields of the output that the input does not have.
-    pub missing: &'a [FieldId],
+    pub missing: &'a [Missing],
     pub threads: usize,
     pub tick: Option<Tick<'a>>,
     pub report: &'a mut NTupleProof,
@@ -58,12 +66,15 @@ pub(super) struct Comparer<'a> {
 struct Column {
     name: String,
     read: [Vec<FieldId>; 2],
+    /// Where the input does not have it: whether it has as many items.
+    has_items: bool,
 }
 
 /// Fields that are read together.
 struct Columns {
     /// Their names.
     names: Vec<String>,
+    has_items: Vec<bool>,
     schema: ReadSchema,
     bindings: Vec<Arc<Binding>>,
     /// The caches for the output and for the input.
@@ -82,6 +93,7 @@ impl Columns {
         nodes.for_each(make_plain);
         Ok(Self {
             names: columns.iter().map(|column| column.name.clone()).collect(),
+            has_items: columns.iter().map(|column| column.has_items).collect(),
             schema,
             bindings,
             caches: [PageCache::new(CACHE), PageCache::new(CACHE)],
@@ -144,12 +156,14 @@ impl<'a> Comparer<'a> {
 
     fn task(&mut self, task: &Task) -> Result<(), RNTupleError> {
         let fields = task.fields.iter().filter_map(|&at| self.fields.get(at));
-        let fields: Vec<&FieldPair> = fields.filter(|field| !self.is_done(&field.name)).collect();
+        let fields = fields.filter(|field| !field.read.is_empty() && !self.is_done(&field.name));
+        let fields: Vec<&FieldPair> = fields.collect();
         let column = |field: &&FieldPair| {
             let (own, others) = field.read.iter().copied().unzip();
             Column {
                 name: field.name.clone(),
                 read: [own, others],
+                has_items: false,
             }
         };
         let columns: Vec<Column> = fields.iter().map(column).collect();
@@ -164,9 +178,10 @@ impl<'a> Comparer<'a> {
     /// Checks that fields that the input lacks are zero, empty or missing.
     fn zeros(&mut self, entries: Range<u64>) -> Result<(), RNTupleError> {
         let descriptor = self.readers.0.descriptor();
-        let column = |&id: &FieldId| Column {
-            name: descriptor.field_name(id).to_owned(),
-            read: [vec![id], Vec::new()],
+        let column = |missing: &Missing| Column {
+            name: descriptor.field_name(missing.id).to_owned(),
+            read: [vec![missing.id], Vec::new()],
+            has_items: missing.has_items,
         };
         let columns = self.missing.iter().map(column);
         let columns = columns.filter(|column| !self.is_done(&column.name));
@@ -247,7 +262,7 @@ impl<'a> Comparer<'a> {
         let mut firsts = vec![None; columns.names.len()];
         match others.first() {
             None => {
-                let expected = zeros(found.schema(), found.num_rows());
+                let expected = zeros(&found, &columns.has_items);
                 let expected = expected.map_err(RNTupleError::internal)?;
                 let place = |row| (entries.start + row, None);
                 self.note((&columns.names, &found, &expected), &place, &mut firsts);

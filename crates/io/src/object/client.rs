@@ -20,7 +20,7 @@ use super::bounded::bounded;
 use super::redirect;
 use crate::meter::TrafficCounters;
 use crate::progress::Progress;
-use femtobarn_xrootd::Rate;
+use crate::settings::Limits;
 
 /// Factor for the timeout of a `POST` with a body: the store then assembles an object from its parts, possibly without
 /// sending anything meanwhile.
@@ -37,14 +37,8 @@ const STARTING: usize = 3;
 /// second cryptography library, or other certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
-    pub connect_timeout: Duration,
-    pub request_timeout: Duration,
-    /// Minimum rate of answers in bytes per second.
-    pub least_rate: u64,
-    pub most_redirects: usize,
+    pub limits: Limits,
     pub authorities: Option<PathBuf>,
-    /// Number of retries by the store.
-    pub most_retries: usize,
 }
 
 impl Connector {
@@ -52,8 +46,8 @@ impl Connector {
     pub fn options(&self) -> ClientOptions {
         ClientOptions::new()
             .with_timeout_disabled()
-            .with_connect_timeout(self.connect_timeout)
-            .with_read_timeout(self.request_timeout)
+            .with_connect_timeout(self.limits.connect_timeout)
+            .with_read_timeout(self.limits.request_timeout)
     }
 }
 
@@ -72,36 +66,27 @@ impl HttpConnector for Connector {
         // a store changes the timeout only for the metadata server
         let is_near = timeout(options) != timeout(&self.options());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
-        let (connect_timeout, request_timeout) = match is_near {
-            true => (
-                NEAR.min(self.connect_timeout),
-                (NEAR * 5).min(self.request_timeout),
-            ),
-            false => (self.connect_timeout, self.request_timeout),
-        };
+        let mut limits = self.limits;
+        if is_near {
+            limits.connect_timeout = NEAR.min(limits.connect_timeout);
+            limits.request_timeout = (NEAR * 5).min(limits.request_timeout);
+        }
         let builder = || {
             reqwest::Client::builder()
                 .tls_backend_preconfigured(tls.clone())
                 .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(connect_timeout)
+                .connect_timeout(limits.connect_timeout)
                 .https_only(allows_http.as_deref() != Some("true"))
                 // each redirect is checked before it gets credentials
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .http1_only()
         };
-        let asking = builder().read_timeout(request_timeout);
+        let asking = builder().read_timeout(limits.request_timeout);
         Ok(HttpClient::new(Counting {
             asking: asking.build().map_err(failed)?,
             sending: builder().build().map_err(failed)?,
-            connect_timeout,
-            request_timeout,
-            rate: Rate {
-                least: self.least_rate,
-                window: request_timeout,
-            },
-            most_redirects: self.most_redirects,
-            is_tried_again: self.most_retries > 0,
+            limits,
             was_there: AtomicBool::new(false),
         }))
     }
@@ -157,12 +142,7 @@ struct Counting {
     asking: reqwest::Client,
     /// For requests with bodies: with the other client, the whole time of sending would count as silence.
     sending: reqwest::Client,
-    connect_timeout: Duration,
-    request_timeout: Duration,
-    rate: Rate,
-    most_redirects: usize,
-    /// Whether failed requests are retried.
-    is_tried_again: bool,
+    limits: Limits,
     /// Whether the server has answered before.
     was_there: AtomicBool,
 }
@@ -180,14 +160,14 @@ impl Counting {
     /// Follows redirects.
     async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let is_object = is_of_object(&request);
-        for _ in 0..=self.most_redirects {
+        for _ in 0..=self.limits.most_redirects {
             let answer = self.asking.call(request.clone()).await?;
             let Some(location) = redirect::place(&answer) else {
-                return Ok(bounded(answer, self.rate, is_object));
+                return Ok(bounded(answer, self.limits.rate(), is_object));
             };
             request = redirect::next(&request, location)?;
         }
-        Err(redirect::too_many(self.most_redirects))
+        Err(redirect::too_many(self.limits.most_redirects))
     }
 
     /// Checks the final answer to a request without redirects to another server.
@@ -200,7 +180,7 @@ impl Counting {
             Some(location) => Err(redirect::next(asked, location)
                 .err()
                 .unwrap_or_else(|| redirect::too_many(0))),
-            None => Ok(bounded(answer, self.rate, false)),
+            None => Ok(bounded(answer, self.limits.rate(), false)),
         }
     }
 
@@ -218,7 +198,7 @@ impl Counting {
         match &answered {
             Ok(_) => self.was_there.store(true, Relaxed),
             Err(error) if error.kind() == HttpErrorKind::Connect => {
-                if self.is_tried_again && self.was_there.load(Relaxed) {
+                if self.limits.most_retries > 0 && self.was_there.load(Relaxed) {
                     tokio::time::sleep(backoff(STARTING)).await;
                 }
             }
@@ -251,14 +231,14 @@ impl Counting {
             let answer = response.map(|_| HttpResponseBody::new(body));
             complete(self.received(&head, answer)?).await
         };
-        let (patience, connecting) = (self.request_timeout, self.connect_timeout);
+        let (patience, connecting) = (self.limits.request_timeout, self.limits.connect_timeout);
         let sent = progress.wait(size, patience, connecting, sending).await;
         sent.ok_or_else(|| silent(patience))?
     }
 
     /// Sends a `POST`, which may take the store some time.
     async fn post(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let patience = self.request_timeout * PATIENCE;
+        let patience = self.limits.request_timeout * PATIENCE;
         let work = async {
             let answer = self.sending.call(request.clone()).await?;
             complete(self.received(&request, answer)?).await

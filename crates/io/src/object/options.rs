@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind::PermissionDenied;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use object_store::aws::AmazonS3ConfigKey as S3Key;
 use object_store::azure::AzureConfigKey as AzureKey;
@@ -14,6 +13,7 @@ use femtobarn_xrootd::read_unwritable;
 
 use super::profile::Profile;
 use super::{Address, Kind, failure};
+use crate::settings::Limits;
 use crate::url::public;
 use crate::{IoError, Settings};
 
@@ -32,12 +32,7 @@ pub(crate) struct Options {
     pub host: Option<String>,
     /// The options of the crate `object_store`, by its names.
     pub config: BTreeMap<String, String>,
-    pub connect_timeout: Duration,
-    pub request_timeout: Duration,
-    pub total_timeout: Duration,
-    pub least_rate: u64,
-    pub most_redirects: usize,
-    pub most_retries: usize,
+    pub limits: Limits,
     pub at_once: usize,
     pub authorities: Option<PathBuf>,
 }
@@ -92,12 +87,7 @@ impl Options {
             bucket: address.bucket.clone(),
             host: address.host.clone(),
             config,
-            connect_timeout: limits.connect_timeout,
-            request_timeout: limits.request_timeout,
-            total_timeout: limits.total_timeout,
-            least_rate: limits.least_rate,
-            most_redirects: limits.most_redirects,
-            most_retries: limits.most_retries,
+            limits,
             at_once: settings.number("requests_at_once")?.unwrap_or(AT_ONCE),
             authorities: settings.text("authorities")?.map(PathBuf::from),
         })

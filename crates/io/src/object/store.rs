@@ -66,15 +66,11 @@ macro_rules! configured {
 
 fn make(options: &Options) -> object_store::Result<Store> {
     let connector = Connector {
-        connect_timeout: options.connect_timeout,
-        request_timeout: options.request_timeout,
-        least_rate: options.least_rate,
-        most_redirects: options.most_redirects,
+        limits: options.limits,
         authorities: options.authorities.clone(),
-        most_retries: options.most_retries,
     };
     let retry = RetryConfig {
-        max_retries: options.most_retries,
+        max_retries: options.limits.most_retries,
         ..RetryConfig::default()
     };
     let (objects, parts): (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>) = match options.kind {
@@ -105,12 +101,9 @@ fn make(options: &Options) -> object_store::Result<Store> {
     Ok(Store {
         objects,
         parts,
-        rate: Rate {
-            least: options.least_rate,
-            window: options.request_timeout,
-        },
+        rate: options.limits.rate(),
         slots: Arc::new(Semaphore::new(options.at_once)),
-        most_retries: options.most_retries,
+        most_retries: options.limits.most_retries,
     })
 }
 

@@ -22,7 +22,7 @@ fn put(url: &str, replaces: bool, content: &[u8], settings: &Settings) -> Result
 
 fn reads_and_writes(scheme: &str, own: &Settings) {
     let number = AtomicUsize::new(0);
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let number = number.fetch_add(1, Ordering::Relaxed);
         let url = format!("{scheme}://private/folder/f {number}.root");
         put(&url, false, &content, own).unwrap();
@@ -92,7 +92,7 @@ fn objects_of_google_are_read() {
     let server = RefCell::new(Servers::start("fake-gcs"));
     let own = settings(&server.borrow(), &[("anonymous", "true")]);
     let number = AtomicUsize::new(0);
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let name = format!("folder/f{}.root", number.fetch_add(1, Ordering::Relaxed));
         server
             .borrow_mut()

@@ -23,7 +23,6 @@ const AT_ONCE: usize = 8;
 /// The objects below a base.
 #[derive(Debug)]
 pub struct ObjectFolder {
-    base: String,
     url: String,
     place: Place,
 }
@@ -58,7 +57,7 @@ impl ObjectFolder {
             Some(_) => Place::Bucket(Box::new(Bucket::open(&base, settings)?)),
         };
         let url = public(&base);
-        Ok(Self { base, url, place })
+        Ok(Self { url, place })
     }
 
     /// Normalizes a base, so that equal locations have equal bases: an absolute path, without a slash at the end.
@@ -108,12 +107,6 @@ impl ObjectFolder {
                 why: "objects need a directory, but this path is a file or inside a file",
             }),
         }
-    }
-
-    /// The base, for opening it again.
-    #[must_use]
-    pub fn base(&self) -> &str {
-        &self.base
     }
 
     /// The base, for messages.

@@ -65,7 +65,7 @@ impl ObjectSource {
         let start = Instant::now();
         let (meta, held, read) = {
             let work = opened(&store, &address, &traffic);
-            let longest = options.total_timeout;
+            let longest = options.limits.total_timeout;
             wait_for(&address.url, within(&address.url, longest, work))???
         };
         let known = PerProcess::new();
@@ -318,7 +318,7 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     let listing = store.objects.list_with_delimiter(prefix);
     let found = wait_for(
         &address.url,
-        within(&address.url, options.total_timeout, listing),
+        within(&address.url, options.limits.total_timeout, listing),
     )??;
     let found = found.map_err(|error| object::read(&address, error))?;
     let folders = found.common_prefixes.iter().map(|folder| RemoteEntry {
@@ -403,7 +403,7 @@ impl ByteSource for ObjectSource {
         let url = &self.address.url;
         wait_for(
             url,
-            within(url, self.options.total_timeout, try_join_all(reads)),
+            within(url, self.options.limits.total_timeout, try_join_all(reads)),
         )??
     }
 }

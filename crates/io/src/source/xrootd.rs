@@ -261,7 +261,7 @@ mod tests {
         }
         let server = Servers::start("xrootd");
         let number = AtomicUsize::new(0);
-        crate::conformance::check(&|content| {
+        crate::tests::conformance::check(&|content| {
             let name = format!("f{}", number.fetch_add(1, Ordering::Relaxed));
             server.put(&name, &content);
             XrootdSource::open(&server.url(&name), &Settings::default()).unwrap()

@@ -12,7 +12,7 @@ fn conforms(kind: &'static str, more: &[(&str, &str)]) {
         return;
     };
     let (place, number) = (RefCell::new(place), AtomicUsize::new(0));
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let name = format!("f{}", number.fetch_add(1, Ordering::Relaxed));
         place.borrow_mut().put(&name, &content);
         let place = place.borrow();

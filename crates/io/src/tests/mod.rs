@@ -1,5 +1,6 @@
 //! Tests of all kinds of sources together: real servers of every kind, bad connections, and replaced files.
 
+pub(crate) mod conformance;
 mod kinds;
 mod layers;
 pub(crate) mod liar;

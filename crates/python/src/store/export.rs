@@ -8,6 +8,7 @@ use femtobarn::events::ItemType;
 use super::*;
 use crate::callback::Callback;
 use crate::error::transfer_to_python;
+use crate::merge::chosen;
 
 /// The options from keyword arguments.
 fn options(given: &Bound<'_, PyDict>) -> PyResult<ExportOptions> {
@@ -22,10 +23,7 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<ExportOptions> {
             "runs" => options.runs = value.extract()?,
             "name" => options.name = value.extract()?,
             "numbers" => options.numbers = value.extract()?,
-            "missing" => {
-                let name: String = value.extract()?;
-                options.missing = name.parse().map_err(transfer_to_python)?;
-            }
+            "missing" => options.missing = chosen("missing", &value)?,
             "compression" => options.write.compression = value.extract()?,
             "cluster_size" => options.write.cluster_bytes = value.extract()?,
             "threads" => options.write.threads = value.extract()?,

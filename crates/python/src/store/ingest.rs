@@ -1,14 +1,13 @@
 //! Files into an event store.
 
-use femtobarn::ingest::{
-    self, Chunk, Done, IngestFile, IngestOptions, OnConflict, Product, Warning,
-};
+use femtobarn::ingest::{self, Chunk, Done, IngestFile, IngestOptions, Product, Warning};
 use femtobarn::transfer::TransferError;
 use pyo3::types::PyDict;
 
 use super::*;
 use crate::callback::Callback;
 use crate::error::transfer_to_python;
+use crate::merge::chosen;
 use crate::ntuple::Files;
 
 /// Path, name of the ntuple, format and size of a file, and whether it is to be read.
@@ -29,16 +28,7 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<IngestOptions> {
             "tree" => options.tree = value.extract()?,
             "numbers" => options.numbers = value.extract()?,
             "collections" => options.collections = value.extract()?,
-            "on_conflict" => {
-                let name: String = value.extract()?;
-                options.on_conflict = OnConflict::of(&name).ok_or_else(|| {
-                    let what = format!(
-                        "on_conflict must be 'raise', 'keep' or 'replace', not {}",
-                        codec::shown(&value)
-                    );
-                    usage(what)
-                })?;
-            }
+            "on_conflict" => options.on_conflict = chosen("on_conflict", &value)?,
             "again" => options.again = value.extract()?,
             "workers" => options.workers = value.extract()?,
             "threads" => options.threads = value.extract()?,

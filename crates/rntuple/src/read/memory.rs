@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use femtobarn_io::IDLE_MEMORY;
 use femtobarn_io::units::parse_bytes;
 use memmap2::MmapMut;
 
@@ -184,7 +185,7 @@ impl Idle {
 fn most_idle() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
-        let wanted = std::env::var("FEMTOBARN_IDLE_MEMORY").ok();
+        let wanted = std::env::var(IDLE_MEMORY).ok();
         let wanted = wanted.and_then(|text| parse_bytes(&text));
         wanted.map_or(MOST_IDLE, |n| usize::try_from(n).unwrap_or(usize::MAX))
     })

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::build::build;
+use super::collections::NUMBERED;
 use super::paths::FieldNames;
 use super::slots::Slots;
 use crate::spec::{
@@ -229,8 +230,17 @@ impl Schema {
     pub fn is_hidden_source(&self, id: FieldId) -> bool {
         let source = |id: FieldId| self.field(id).and_then(|field| field.record.source_id);
         let mut others = self.top_level.iter();
-        self.field_name(id).starts_with("_collection")
-            && others.any(|&other| source(other) == Some(id))
+        self.field_name(id).starts_with(NUMBERED) && others.any(|&other| source(other) == Some(id))
+    }
+
+    /// The numbered collections by the top-level fields projected from them, or from their items.
+    pub fn numbered_collections(&self) -> impl Iterator<Item = (&str, FieldId)> {
+        self.top_level.iter().filter_map(|&id| {
+            let source = self.field(id)?.record.source_id?;
+            let is_numbered =
+                self.top_level.contains(&source) && self.field_name(source).starts_with(NUMBERED);
+            is_numbered.then(|| (self.field_name(id), source))
+        })
     }
 
     /// The top-level fields with the lengths of collections that are among some top-level fields, or are their sources:

@@ -1,6 +1,7 @@
 //! The schema of an ntuple, names of its fields, and the schema of a read.
 
 mod build;
+mod collections;
 mod descriptor;
 mod dtype;
 mod members;
@@ -9,6 +10,8 @@ mod paths;
 mod slots;
 
 pub use build::build;
+pub(crate) use collections::NUMBERED;
+pub use collections::same_collections;
 pub(crate) use descriptor::CARDINALITY;
 pub use descriptor::{Column, Descriptor, Field, FieldId, Schema, SkippedField};
 pub use dtype::DType;

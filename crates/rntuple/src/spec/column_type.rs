@@ -73,7 +73,7 @@ const COLUMN_TYPES: [(ColumnType, &str, u16, u16); 30] = [
 
 impl ColumnType {
     /// The type of a code on disk.
-    pub(crate) fn from_code(code: u16) -> Self {
+    pub fn from_code(code: u16) -> Self {
         COLUMN_TYPES
             .get(usize::from(code))
             .map_or(Self::Unknown(code), |entry| entry.0)

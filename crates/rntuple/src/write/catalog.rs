@@ -17,7 +17,7 @@ use crate::spec::{
 const SMALLEST_KEY: u64 = 64;
 pub(super) const LARGEST_KEY: u64 = 2_000_000_000;
 
-/// The metadata of an ntuple whose pages are being written. Its header has been written.
+/// The metadata of an ntuple whose pages are being written. Its header is written before them.
 #[derive(Debug)]
 pub(super) struct Catalog {
     name: String,
@@ -25,6 +25,7 @@ pub(super) struct Catalog {
     options: WriteOptions,
     header: EnvelopeLink,
     header_checksum: u64,
+    has_header: bool,
     envelopes: Envelopes,
     /// Clusters of the current cluster group.
     clusters: Vec<WrittenCluster>,
@@ -55,6 +56,20 @@ impl Catalog {
         schema: &SchemaDescription,
         options: &WriteOptions,
     ) -> Result<Self, RNTupleError> {
+        let mut catalog = Self::unwritten(sink, (directory, name), options)?;
+        catalog.write_header(sink, schema)?;
+        Ok(catalog)
+    }
+
+    /// An ntuple whose header is still to be written, before anything is added.
+    ///
+    /// # Errors
+    /// If the name or the options are invalid.
+    pub fn unwritten(
+        sink: &mut dyn PageSink,
+        (directory, name): (usize, &str),
+        options: &WriteOptions,
+    ) -> Result<Self, RNTupleError> {
         check_name(name)?;
         if without_cycle(name) != name {
             let reason = "';' precedes the cycle number, which is assigned automatically";
@@ -68,16 +83,14 @@ impl Catalog {
             return Err(unwritable(name, what));
         }
         sink.check_place(&place(directory, name, options, false))?;
-        let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));
-        let (header, header_checksum) = spec::header(name, &options.description, writer, schema);
-        let mut envelopes = Envelopes::default();
         Ok(Self {
             name: name.to_owned(),
             directory,
-            header: envelopes.append(sink, &header, options)?,
-            envelopes,
+            header: EnvelopeLink::default(),
+            header_checksum: 0,
+            has_header: false,
+            envelopes: Envelopes::default(),
             options: options.clone(),
-            header_checksum,
             clusters: Vec::new(),
             n_listed: 0,
             groups: Vec::new(),
@@ -85,10 +98,33 @@ impl Catalog {
             extra_type_infos: Vec::new(),
             feature_flags: 0,
             n_entries: 0,
-            has_soa: has_soa(schema),
+            has_soa: false,
             in_header: 0,
             old: None,
         })
+    }
+
+    /// Writes the header with this schema.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_header(
+        &mut self,
+        sink: &mut dyn PageSink,
+        schema: &SchemaDescription,
+    ) -> Result<(), RNTupleError> {
+        let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));
+        let (header, checksum) =
+            spec::header(&self.name, &self.options.description, writer, schema);
+        self.header = self.envelopes.append(sink, &header, &self.options)?;
+        self.header_checksum = checksum;
+        self.has_soa = has_soa(schema);
+        self.has_header = true;
+        Ok(())
+    }
+
+    pub fn has_header(&self) -> bool {
+        self.has_header
     }
 
     /// Continues an ntuple in the file. Its header and page lists stay where they are.
@@ -108,6 +144,7 @@ impl Catalog {
             header: descriptor.anchor.header,
             envelopes: Envelopes::default(),
             header_checksum: descriptor.header_checksum,
+            has_header: true,
             clusters: Vec::new(),
             n_listed: 0,
             groups: descriptor.cluster_groups.clone(),

@@ -95,3 +95,19 @@ impl WriteOptions {
         self.memory()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_takes_the_memory_that_the_guides_state() {
+        let mut options = WriteOptions {
+            threads: 2,
+            ..WriteOptions::default()
+        };
+        // docs/guides/writing.md and memory.md, and the docstring of recreate
+        assert_eq!(options.memory() >> 20, 379);
+        assert_eq!(options.limit_memory(0) >> 20, 102);
+    }
+}

@@ -26,6 +26,16 @@ impl Contents {
         })
     }
 
+    /// Whether its baskets take less space than their contents.
+    pub(crate) fn is_compressed(&self) -> bool {
+        let stored = self.baskets.iter().map(|basket| match basket.place {
+            Place::File { n_bytes, .. } => n_bytes,
+            Place::Tree { .. } => 0,
+        });
+        let stored = stored.fold(0u64, u64::saturating_add);
+        0 < stored && stored < self.total_bytes
+    }
+
     /// Whether there are fewer entries than the branch counts, among those of the tree.
     pub(super) fn lacks_own(&self, n_entries: u64) -> bool {
         let end = self.baskets.last().map_or(0, Basket::end);
@@ -267,6 +277,20 @@ mod tests {
         assert_eq!(found, branches);
         assert!(filling.is_embedded);
         assert_eq!(filling.contents(3), Contents::default());
+    }
+
+    #[test]
+    fn baskets_that_are_smaller_than_their_contents_are_compressed() {
+        let of = |total_bytes, baskets| Contents {
+            total_bytes,
+            baskets,
+            ..Contents::default()
+        };
+        let two = vec![file(0, 20, 100, 60), file(20, 20, 160, 50)];
+        assert!(of(889, two.clone()).is_compressed());
+        assert!(!of(110, two).is_compressed());
+        // what is within the tree's own object has no size of its own
+        assert!(!of(889, vec![embedded(0, 1, None)]).is_compressed());
     }
 
     #[test]

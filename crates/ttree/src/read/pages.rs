@@ -31,7 +31,11 @@ pub(crate) fn list(tree: &TreeStorage) -> PageList {
         let columns = shown.iter().zip(owners).zip(&schema.columns);
         let columns = columns.map(|((shown, owner), column)| {
             let (Owner::Branch { branch, .. } | Owner::Counter(branch)) = *owner;
-            let settings = model.branch(branch).map_or(0, compression);
+            let settings = match model.branch(branch).map_or(0, compression) {
+                // copied branches may keep the setting of none, though their baskets are compressed
+                0 if filling.contents(branch).is_compressed() => tree.file_compression(),
+                settings => settings,
+            };
             let Some((branch, contents)) = shown else {
                 return (Vec::new(), settings);
             };

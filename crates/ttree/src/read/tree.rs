@@ -20,10 +20,17 @@ pub(crate) struct TreeStorage {
     common: Arc<Common>,
     filling: Filling,
     object: Bytes,
+    /// The file's default for new baskets.
+    file_compression: u32,
 }
 
 impl TreeStorage {
-    pub fn new(common: Arc<Common>, filling: Filling, object: Bytes) -> Self {
+    pub fn new(
+        common: Arc<Common>,
+        filling: Filling,
+        object: Bytes,
+        file_compression: u32,
+    ) -> Self {
         let object = match filling.is_embedded {
             true => object,
             false => Bytes::new(),
@@ -32,6 +39,7 @@ impl TreeStorage {
             common,
             filling,
             object,
+            file_compression,
         }
     }
 
@@ -41,6 +49,10 @@ impl TreeStorage {
 
     pub fn model(&self) -> &TreeModel {
         &self.common.model
+    }
+
+    pub fn file_compression(&self) -> u32 {
+        self.file_compression
     }
 
     pub fn filling(&self) -> &Filling {

@@ -40,28 +40,12 @@ pub(super) async fn send(
 }
 
 /// Why receiving ended.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum End {
-    Io(std::io::Error),
-    Malformed(Malformed),
-    Slow(TooSlow),
-}
-
-impl From<std::io::Error> for End {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<TooSlow> for End {
-    fn from(slow: TooSlow) -> Self {
-        Self::Slow(slow)
-    }
-}
-
-impl From<Malformed> for End {
-    fn from(malformed: Malformed) -> Self {
-        Self::Malformed(malformed)
-    }
+    Io(#[from] std::io::Error),
+    Malformed(#[from] Malformed),
+    Slow(#[from] TooSlow),
 }
 
 /// The most bytes of an answer without data: an error, a redirect or a wait.

@@ -174,22 +174,6 @@ impl File {
         self.insist("sync", |handle| Request::Sync { handle }).await
     }
 
-    /// Changes the size of the file.
-    ///
-    /// # Errors
-    /// If the server refuses.
-    pub async fn truncate(&self, size: u64) -> Result<(), XrootdError> {
-        let [least, most] = &self.ends;
-        // until the server answers, the file may have either size
-        least.fetch_min(size, Relaxed);
-        most.fetch_max(size, Relaxed);
-        self.insist("truncate", |handle| Request::TruncateOpen { handle, size })
-            .await?;
-        least.store(size, Relaxed);
-        most.store(size, Relaxed);
-        Ok(())
-    }
-
     /// Closes the file. Errors of earlier writes may be reported here.
     ///
     /// # Errors

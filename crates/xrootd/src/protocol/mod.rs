@@ -6,9 +6,7 @@ mod cursor;
 mod request;
 mod response;
 
-pub use request::{
-    DirListOptions, Element, FileHandle, Mode, OpenFlags, QueryKind, Request, handshake,
-};
+pub use request::{Element, FileHandle, Mode, OpenFlags, QueryKind, Request, handshake};
 pub use response::{
     DirEntry, Flags, Header, Login, Opened, PageRead, Protocol, Redirect, SessionId, Stat, Status,
     StatusBody, Wait, attention, dir_entries, error, locations, login, opened, page_length,

@@ -21,10 +21,6 @@ pub struct Element {
 pub struct OpenFlags(pub u16);
 
 impl OpenFlags {
-    /// Delete an existing file first.
-    pub const DELETE: Self = Self(0x0002);
-    /// Open even if others have the file open.
-    pub const FORCE: Self = Self(0x0004);
     /// Create; fail if the file exists.
     pub const NEW: Self = Self(0x0008);
     /// Open for reading.
@@ -33,14 +29,10 @@ impl OpenFlags {
     pub const UPDATE: Self = Self(0x0020);
     /// Allow asynchronous answers.
     pub const ASYNC: Self = Self(0x0040);
-    /// Make redirectors look up the file again.
-    pub const REFRESH: Self = Self(0x0080);
     /// Create missing parent directories.
     pub const MAKE_PATH: Self = Self(0x0100);
     /// Return the status of the file.
     pub const RETURN_STAT: Self = Self(0x0400);
-    /// Keep the file only if it is closed.
-    pub const KEEP_ON_CLOSE: Self = Self(0x1000);
 
     /// Both options.
     #[must_use]
@@ -49,40 +41,27 @@ impl OpenFlags {
     }
 }
 
-/// Permissions of a new file or directory, as in POSIX.
+/// Permissions of a new file, as in POSIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode(pub u16);
 
 impl Mode {
     /// The owner may read and write, others may read.
     pub const FILE: Self = Self(0o644);
-    /// The same for a directory.
-    pub const FOLDER: Self = Self(0o755);
-}
-
-/// Options of a directory listing (`XDirlistRequestOption`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DirListOptions {
-    /// Return the status of each entry.
-    pub with_stat: bool,
 }
 
 /// The kind of a query (`XQueryType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in the protocol")]
 pub enum QueryKind {
-    Stats,
     Checksum,
-    Space,
     Config,
 }
 
 impl QueryKind {
     fn code(self) -> u16 {
         match self {
-            Self::Stats => 1,
             Self::Checksum => 3,
-            Self::Space => 5,
             Self::Config => 7,
         }
     }
@@ -108,13 +87,9 @@ pub enum Request {
         kind: [u8; 4],
         credentials: Vec<u8>,
     },
-    Bind {
-        session: [u8; 16],
-    },
     EndSession {
         session: [u8; 16],
     },
-    Ping,
     Open {
         path: String,
         flags: OpenFlags,
@@ -127,12 +102,9 @@ pub enum Request {
         handle: FileHandle,
         offset: u64,
         length: u32,
-        /// The parallel stream for the data; 0 for this one.
-        path_id: u8,
     },
     ReadV {
         elements: Vec<Element>,
-        path_id: u8,
     },
     PgRead {
         handle: FileHandle,
@@ -157,14 +129,6 @@ pub enum Request {
     Sync {
         handle: FileHandle,
     },
-    TruncateOpen {
-        handle: FileHandle,
-        size: u64,
-    },
-    Truncate {
-        path: String,
-        size: u64,
-    },
     Stat {
         path: String,
     },
@@ -173,7 +137,6 @@ pub enum Request {
     },
     DirList {
         path: String,
-        options: DirListOptions,
     },
     Locate {
         path: String,
@@ -183,19 +146,11 @@ pub enum Request {
         kind: QueryKind,
         argument: String,
     },
-    Mkdir {
-        path: String,
-        mode: Mode,
-        with_parents: bool,
-    },
     Mv {
         from: String,
         to: String,
     },
     Rm {
-        path: String,
-    },
-    Rmdir {
         path: String,
     },
 }
@@ -210,52 +165,18 @@ impl Request {
             Self::DirList { .. } => 3004,
             Self::Protocol { .. } => 3006,
             Self::Login { .. } => 3007,
-            Self::Mkdir { .. } => 3008,
             Self::Mv { .. } => 3009,
             Self::Open { .. } => 3010,
-            Self::Ping => 3011,
             Self::Read { .. } => 3013,
             Self::Rm { .. } => 3014,
-            Self::Rmdir { .. } => 3015,
             Self::Sync { .. } => 3016,
             Self::Stat { .. } | Self::StatOpen { .. } => 3017,
             Self::Write { .. } => 3019,
             Self::EndSession { .. } => 3023,
-            Self::Bind { .. } => 3024,
             Self::ReadV { .. } => 3025,
             Self::PgWrite { .. } => 3026,
             Self::Locate { .. } => 3027,
-            Self::Truncate { .. } | Self::TruncateOpen { .. } => 3028,
             Self::PgRead { .. } => 3030,
-        }
-    }
-
-    /// The name in the protocol, for messages.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Auth { .. } => "auth",
-            Self::Query { .. } => "query",
-            Self::Close { .. } => "close",
-            Self::DirList { .. } => "dirlist",
-            Self::Protocol { .. } => "protocol",
-            Self::Login { .. } => "login",
-            Self::Mkdir { .. } => "mkdir",
-            Self::Mv { .. } => "mv",
-            Self::Open { .. } => "open",
-            Self::Ping => "ping",
-            Self::Read { .. } => "read",
-            Self::Rm { .. } => "rm",
-            Self::Rmdir { .. } => "rmdir",
-            Self::Sync { .. } => "sync",
-            Self::Stat { .. } | Self::StatOpen { .. } => "stat",
-            Self::Write { .. } => "write",
-            Self::EndSession { .. } => "endsess",
-            Self::Bind { .. } => "bind",
-            Self::ReadV { .. } => "readv",
-            Self::PgWrite { .. } => "pgwrite",
-            Self::Locate { .. } => "locate",
-            Self::Truncate { .. } | Self::TruncateOpen { .. } => "truncate",
-            Self::PgRead { .. } => "pgread",
         }
     }
 
@@ -310,8 +231,7 @@ impl Request {
                 body.put(12, kind);
                 payload.extend_from_slice(credentials);
             }
-            Self::Bind { session } | Self::EndSession { session } => body.put(0, session),
-            Self::Ping => {}
+            Self::EndSession { session } => body.put(0, session),
             Self::Open { path, flags, mode } => {
                 body.put(0, &mode.0.to_be_bytes());
                 body.put(2, &flags.0.to_be_bytes());
@@ -322,17 +242,12 @@ impl Request {
                 handle,
                 offset,
                 length,
-                path_id,
             } => {
                 body.put(0, handle);
                 body.put(4, &offset.to_be_bytes());
                 body.put(12, &length.to_be_bytes());
-                if *path_id != 0 {
-                    payload.extend_from_slice(&[*path_id, 0, 0, 0, 0, 0, 0, 0]);
-                }
             }
-            Self::ReadV { elements, path_id } => {
-                body.put(15, &[*path_id]);
+            Self::ReadV { elements } => {
                 for element in elements {
                     payload.extend_from_slice(&element.handle);
                     payload.extend_from_slice(&element.length.to_be_bytes());
@@ -366,20 +281,12 @@ impl Request {
                 body.put(4, &offset.to_be_bytes());
                 body.put(13, &[u8::from(*is_retry)]);
             }
-            Self::TruncateOpen { handle, size } => {
-                body.put(0, handle);
-                body.put(4, &size.to_be_bytes());
-            }
-            Self::Truncate { path, size } => {
-                body.put(4, &size.to_be_bytes());
-                payload.extend_from_slice(path.as_bytes());
-            }
-            Self::Stat { path } | Self::Rm { path } | Self::Rmdir { path } => {
+            Self::Stat { path } | Self::Rm { path } => {
                 payload.extend_from_slice(path.as_bytes());
             }
             Self::StatOpen { handle } => body.put(12, handle),
-            Self::DirList { path, options } => {
-                body.put(15, &[u8::from(options.with_stat) << 1]);
+            Self::DirList { path } => {
+                body.put(15, &[1 << 1]); // with the status of each entry
                 payload.extend_from_slice(path.as_bytes());
             }
             Self::Locate { path, refresh } => {
@@ -390,15 +297,6 @@ impl Request {
             Self::Query { kind, argument } => {
                 body.put(0, &kind.code().to_be_bytes());
                 payload.extend_from_slice(argument.as_bytes());
-            }
-            Self::Mkdir {
-                path,
-                mode,
-                with_parents,
-            } => {
-                body.put(0, &[u8::from(*with_parents)]);
-                body.put(14, &mode.0.to_be_bytes());
-                payload.extend_from_slice(path.as_bytes());
             }
             Self::Mv { from, to } => {
                 let length = i16::try_from(from.len()).unwrap_or(0);
@@ -446,7 +344,6 @@ mod tests {
             handle: [1, 2, 3, 4],
             offset: 0x0102_0304_0506_0708,
             length: 9,
-            path_id: 0,
         };
         let expected = [
             0x12, 0x34, 0x0b, 0xc5, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 0, 0, 0, 0,
@@ -459,7 +356,6 @@ mod tests {
         };
         let readv = bytes(&Request::ReadV {
             elements: vec![element],
-            path_id: 0,
         });
         assert_eq!(readv.len(), 24 + 16);
         assert_eq!(readv[20..24], 16_i32.to_be_bytes());

@@ -76,10 +76,6 @@ pub struct Flags(pub u32);
 
 #[expect(missing_docs, reason = "named as in the protocol")]
 impl Flags {
-    pub fn is_server(self) -> bool {
-        self.0 & 0x1 != 0
-    }
-
     pub fn is_manager(self) -> bool {
         self.0 & 0x2 != 0
     }
@@ -100,10 +96,6 @@ impl Flags {
     /// Whether it is a proxy: it serves files of another server, perhaps from a cache.
     pub fn is_proxy(self) -> bool {
         self.0 & (0x80 | 0x200) != 0
-    }
-
-    pub fn supports_page_io(self) -> bool {
-        self.0 & 0x0020_0000 != 0
     }
 }
 
@@ -200,16 +192,6 @@ impl Stat {
     /// Whether it is neither a file nor a directory.
     pub fn is_other(&self) -> bool {
         self.flags & 4 != 0
-    }
-
-    /// Whether it is offline, for example on tape.
-    pub fn is_offline(&self) -> bool {
-        self.flags & 8 != 0
-    }
-
-    /// Whether it can be read.
-    pub fn is_readable(&self) -> bool {
-        self.flags & 16 != 0
     }
 }
 
@@ -585,7 +567,7 @@ mod tests {
     fn a_protocol_answer_says_what_the_server_demands() {
         let mut body = vec![0, 0, 5, 0x20, 0xc4, 0, 0, 1];
         let found = protocol(&body).unwrap();
-        assert!(found.flags.is_server() && found.flags.has_tls() && found.flags.go_to_tls());
+        assert!(!found.flags.is_manager() && found.flags.has_tls() && found.flags.go_to_tls());
         assert!(found.flags.demands_tls() && !found.flags.is_manager());
         body.extend_from_slice(&[b'B', 0, 0, 4, b'e', b'0', 0, 0]);
         body.extend_from_slice(&[b'S', 0, 0, 0, 3, 0]);
@@ -622,7 +604,7 @@ mod tests {
     fn stats_are_numbers_in_words() {
         let found = stat(b"140730 1024 51 1700000000 1 2 0644 u g\0").unwrap();
         assert_eq!((found.size, found.modified), (1024, 1_700_000_000));
-        assert!(found.is_folder() && found.is_readable() && !found.is_offline());
+        assert!(found.is_folder() && !found.is_other());
         for wrong in ["", "1 2", "1 x 3 4", "1 -5 0 0"] {
             assert!(stat(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

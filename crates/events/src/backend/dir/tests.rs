@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::conformance;
+use crate::tests::conformance;
 
 #[test]
 fn it_does_what_backends_promise() {

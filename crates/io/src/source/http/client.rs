@@ -1,6 +1,7 @@
 //! Shared state of all HTTP sources of a process: connections, and knowledge about servers.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,6 @@ use tokio::sync::Semaphore;
 
 use crate::runtime::PerSettings;
 use crate::{IoError, Settings};
-use femtobarn_xrootd::Rate;
 
 /// Maximum number of concurrent requests per server.
 const CONCURRENCY: usize = 16;
@@ -33,44 +33,30 @@ static CLIENTS: PerSettings<Limits, Arc<Client>> = PerSettings::new();
 /// The settings for requests to servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Limits {
-    pub connect_timeout: Duration,
-    pub request_timeout: Duration,
-    pub longest_wait: Duration,
-    pub least_rate: u64,
-    pub total_timeout: Duration,
-    pub most_redirects: usize,
-    pub most_retries: usize,
+    usual: crate::settings::Limits,
     pub concurrency: usize,
     pub authorities: Option<PathBuf>,
 }
 
 impl Limits {
     pub fn of(settings: &Settings, is_of_the_grid: bool) -> Result<Self, IoError> {
-        let (limits, concurrency) = (settings.limits()?, settings.number("requests_at_once")?);
+        let (usual, concurrency) = (settings.limits()?, settings.number("requests_at_once")?);
         let named = settings.text("authorities")?.map(PathBuf::from);
         // the certificates of the grid do not cover other servers
         let grid = || std::env::var_os("X509_CERT_DIR").map(PathBuf::from);
         Ok(Self {
-            connect_timeout: limits.connect_timeout,
-            request_timeout: limits.request_timeout,
-            longest_wait: limits.longest_wait,
-            least_rate: limits.least_rate,
-            total_timeout: limits.total_timeout,
-            most_redirects: limits.most_redirects,
-            most_retries: limits.most_retries,
+            usual,
             concurrency: concurrency.unwrap_or(CONCURRENCY).min(1024),
             authorities: named.or_else(|| is_of_the_grid.then(grid).flatten()),
         })
     }
 }
 
-impl Limits {
-    /// Minimum rate of answers.
-    pub fn rate(&self) -> Rate {
-        Rate {
-            least: self.least_rate,
-            window: self.request_timeout,
-        }
+impl Deref for Limits {
+    type Target = crate::settings::Limits;
+
+    fn deref(&self) -> &Self::Target {
+        &self.usual
     }
 }
 

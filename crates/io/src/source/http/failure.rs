@@ -13,7 +13,8 @@ use super::client::Limits;
 use super::target::Target;
 
 /// A failed attempt: the server, the request, and the reason.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{server}: {doing}: {why}")]
 pub(super) struct Failure {
     pub server: String,
     pub doing: String,
@@ -23,34 +24,53 @@ pub(super) struct Failure {
 }
 
 /// The reason for a failed attempt.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Why {
     /// The connection failed permanently, as its certificate is not trusted.
+    #[error("no TLS: {0}")]
     NoTrust(String),
     /// The connection failed.
+    #[error("cannot connect: {0}")]
     Unreachable(String),
     /// Nothing was received for too long.
+    #[error("no data for {} s (request_timeout)", .0.as_secs_f32())]
     Silent(Duration),
     /// The data rate is below the setting `least_rate`.
+    #[error(transparent)]
     Slow(TooSlow),
     /// The connection ended.
+    #[error("the connection was lost: {0}")]
     Lost(String),
     /// The server has answered with an error.
+    #[error("{0}")]
     Status(StatusCode),
     /// The answer does not match the request.
+    #[error("wrong answer: {0}")]
     Lied(String),
     /// The file was replaced.
+    #[error("the file has changed: {0}")]
     Changed(String),
     /// Too many redirects.
+    #[error("more than {0} redirects")]
     Redirects(usize),
     /// The path is a directory.
+    #[error("it is a directory")]
     Folder,
     /// The name of the new file exists.
+    #[error("it already exists")]
     Taken,
     /// The server does not list directories.
+    #[error(
+        "the server does not list directories (no WebDAV): give the URLs of the files instead of a pattern"
+    )]
     NoLists,
     /// The server only sends whole files, and this one is too large for that.
+    #[error("the server does not support ranges, and this file is too large to be read as a whole{}: download it first, e.g. with curl, and read the local copy", in_bytes(*.0))]
     OnlyWhole(Option<u64>),
+}
+
+fn in_bytes(size: Option<u64>) -> String {
+    size.map_or_else(String::new, |size| format!(" ({size} bytes)"))
 }
 
 /// How often a kind of failure is retried.
@@ -73,49 +93,6 @@ impl Why {
             },
             _ => Again::Never,
         }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTrust(why) => write!(f, "no TLS: {why}"),
-            Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
-            Self::Silent(waited) => {
-                write!(
-                    f,
-                    "no data for {} s (request_timeout)",
-                    waited.as_secs_f32()
-                )
-            }
-            Self::Slow(slow) => slow.fmt(f),
-            Self::Lost(why) => write!(f, "the connection was lost: {why}"),
-            Self::Status(status) => write!(f, "{status}"),
-            Self::Lied(what) => write!(f, "wrong answer: {what}"),
-            Self::Changed(what) => write!(f, "the file has changed: {what}"),
-            Self::Redirects(most) => write!(f, "more than {most} redirects"),
-            Self::Folder => f.write_str("it is a directory"),
-            Self::Taken => f.write_str("it already exists"),
-            Self::NoLists => f.write_str(
-                "the server does not list directories (no WebDAV): give the URLs of the files instead of a pattern",
-            ),
-            Self::OnlyWhole(size) => {
-                f.write_str("the server does not support ranges, and this file is too large to be read as a whole")?;
-                if let Some(size) = size {
-                    write!(f, " ({size} bytes)")?;
-                }
-                f.write_str(": download it first, e.g. with curl, and read the local copy")
-            }
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            server, doing, why, ..
-        } = self;
-        write!(f, "{server}: {doing}: {why}")
     }
 }
 

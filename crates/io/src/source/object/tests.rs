@@ -24,7 +24,7 @@ fn objects_are_sources() {
     }
     let server = Servers::start("minio");
     let number = AtomicUsize::new(0);
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let number = number.fetch_add(1, Ordering::Relaxed);
         let url = format!("s3://private/folder/f {number}%20.root");
         put(&server, &url, &content);

@@ -20,7 +20,6 @@ use crate::error::{new, usage};
 use part::Part;
 use read::Read;
 use write::Writer;
-pub use write::shown;
 
 /// Maximum number of cached items.
 const MOST: usize = 4096;

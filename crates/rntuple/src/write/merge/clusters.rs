@@ -151,6 +151,7 @@ pub(super) fn plan<'a>(
             let planner = Planner {
                 reader,
                 schema,
+                mapping,
                 field,
                 cluster,
                 compression,
@@ -177,6 +178,7 @@ struct Planner<'a, 'c> {
     settings: u32,
     reader: &'a Reader,
     schema: &'a MergedSchema,
+    mapping: &'a Mapping,
     field: &'a FieldMapping,
     cluster: &'c Cluster,
     compression: Option<u32>,
@@ -303,7 +305,17 @@ impl<'c> Planner<'_, 'c> {
                 let fields = &self.schema.schema.fields;
                 // a collection that does not exist has no items
                 let own = expected(|id| fields.get(id as usize), self.field.output, n_entries);
-                Some(own.unwrap_or(0))
+                match self.schema.collection_of(self.field.output) {
+                    Some(above)
+                        if self
+                            .mapping
+                            .field(above)
+                            .is_some_and(|it| it.input.is_some()) =>
+                    {
+                        return self.n_of_sibling();
+                    }
+                    _ => Some(own.unwrap_or(0)),
+                }
             }
         };
         let label = || {
@@ -331,6 +343,30 @@ impl<'c> Planner<'_, 'c> {
                     .to_owned(),
             }),
         }
+    }
+
+    /// Number of elements of a member that the items of the input do not have: that of another member, if it is stored.
+    fn n_of_sibling(&self) -> Result<u64, RNTupleError> {
+        let descriptor = self.reader.descriptor();
+        let columns = self
+            .field
+            .sibling
+            .map(|id| descriptor.representations(id, 0));
+        let mut columns = columns.into_iter().flatten();
+        let n_stored = columns.find_map(|id| {
+            let listed = self.cluster.column(id).filter(|it| !it.suppressed())?;
+            let record = descriptor.column(id)?;
+            let pages = self.cluster.list.pages(listed).iter();
+            let n = pages.map(|page| u64::from(page.n_elements)).sum();
+            (record.first_element == 0).then_some(n)
+        });
+        n_stored.ok_or_else(|| RNTupleError::NeedsRebuild {
+            url: self.reader.url().to_owned(),
+            other: "others".to_owned(),
+            name: self.schema.shown_path(self.field.output),
+            reason: "its items have no such member here, and no page tells how many they are"
+                .to_owned(),
+        })
     }
 
     /// Whether the columns of a field begin later than with the first element.

@@ -86,6 +86,7 @@ pub fn join_columns(
         begin = end;
     }
     let mut merger = NTupleMerger::of_schema(sink, place, schema, options)?;
+    merger.begin(sink)?;
     for part in &parts {
         merger.add_type_infos(part.reader);
     }

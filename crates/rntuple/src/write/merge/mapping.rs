@@ -1,9 +1,9 @@
 //! Maps the columns of an input to those of the output.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::schema::{MergedSchema, Mode, Names, closure, has_late_items};
+use super::schema::{Fitting, MergedSchema, Mode, Names, closure, has_late_items, renamed};
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::{Descriptor, FieldId};
@@ -40,8 +40,39 @@ pub(super) struct FieldMapping {
     pub output: u32,
     /// The field of the input; none if it does not exist there.
     pub input: Option<FieldId>,
+    /// A member of the input's items that has as many elements, if the items exist, but not this member of theirs.
+    pub sibling: Option<FieldId>,
     /// For each representation of the input.
     pub ways: Vec<Way>,
+}
+
+/// How the fields of an input are mapped.
+struct Mapper<'a> {
+    reader: &'a Reader,
+    /// The names that its fields have in the output.
+    names: Names,
+    how: Fitting,
+    /// Number of elements of each column of the output so far.
+    n_elements: &'a [u64],
+    /// Members of items that the input does not have.
+    lacking: HashSet<u32>,
+    mapping: Mapping,
+}
+
+impl<'a> Mapper<'a> {
+    fn new(reader: &'a Reader, names: Names, how: Fitting, n_elements: &'a [u64]) -> Self {
+        Self {
+            reader,
+            names,
+            how,
+            n_elements,
+            lacking: HashSet::new(),
+            mapping: Mapping {
+                has_late_items: has_late_items(reader.descriptor()),
+                ..Mapping::default()
+            },
+        }
+    }
 }
 
 /// A representation of an input, and the corresponding one of the output.
@@ -53,13 +84,18 @@ pub(super) struct Way {
     pub reencode: bool,
 }
 
-/// The top-level fields by name; of equal names, the first.
-fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
+/// The top-level fields by their names in the output; of equal names, the first.
+fn by_name<'a>(descriptor: &'a Descriptor, names: &'a Names) -> HashMap<&'a str, FieldId> {
     let mut out = HashMap::new();
     for &id in &descriptor.top_level {
-        out.entry(descriptor.field_name(id)).or_insert(id);
+        out.entry(name_of(descriptor, id, names)).or_insert(id);
     }
     out
+}
+
+fn name_of<'a>(descriptor: &'a Descriptor, id: FieldId, names: &'a Names) -> &'a str {
+    let own = || descriptor.field_name(id);
+    names.get(&id).map_or_else(own, String::as_str)
 }
 
 impl MergedSchema {
@@ -70,17 +106,23 @@ impl MergedSchema {
         fields: &[u32],
     ) -> Result<Mapping, RNTupleError> {
         let descriptor = reader.descriptor();
-        let mut mapping = Mapping {
-            has_late_items: has_late_items(descriptor),
-            ..Mapping::default()
+        let no_names = Names::new();
+        let by_name = by_name(descriptor, &no_names);
+        let found = |&own: &u32| (own, by_name.get(self.own_path(own).as_str()).copied());
+        let found: Vec<(u32, Option<FieldId>)> = fields.iter().map(found).collect();
+        let names = found.iter();
+        let names = names.filter_map(|&(own, found)| Some((found?, self.path(own))));
+        let how = Fitting {
+            mode: Mode::Strict,
+            compatible: true,
+            chooses: false,
         };
-        let by_name = by_name(descriptor);
-        for &own in fields {
-            let found = by_name.get(self.own_path(own).as_str()).copied();
-            mapping.output.push(own);
-            self.map_field(reader, own, found, true, &[], &mut mapping)?;
+        let mut mapper = Mapper::new(reader, names.collect(), how, &[]);
+        for (own, found) in found {
+            mapper.mapping.output.push(own);
+            self.map_field(&mut mapper, own, found, None)?;
         }
-        Ok(mapping)
+        Ok(mapper.mapping)
     }
 
     /// All columns of the fields of a mapping.
@@ -94,16 +136,17 @@ impl MergedSchema {
     pub(super) fn may_grow(
         &self,
         reader: &Reader,
-        (mode, compatible): (Mode, bool),
+        how: Fitting,
         takes: &dyn Fn(&str) -> bool,
     ) -> bool {
-        let descriptor = reader.descriptor();
-        let mut names = descriptor
-            .top_level
-            .iter()
-            .map(|&id| descriptor.field_name(id));
-        let is_new = |name: &str| !self.has(name) && takes(name);
-        !compatible || (mode == Mode::Union && names.any(is_new))
+        let is_new = || {
+            let (descriptor, names) = (reader.descriptor(), self.names_of(reader));
+            let mut top_level = descriptor.top_level.iter();
+            top_level.any(|&id| {
+                !self.has(name_of(descriptor, id, &names)) && takes(descriptor.field_name(id))
+            })
+        };
+        !how.compatible || (how.mode == Mode::Union && is_new())
     }
 
     /// Names of the first few fields whose encoding in an input differs.
@@ -113,25 +156,20 @@ impl MergedSchema {
         others.map(|field| self.path(field.output)).collect()
     }
 
-    /// Maps the columns of an input that follows `n_entries` entries of others. With `compatible`, no representations are
-    /// added to columns: ROOT 6.40 assumes that columns that begin later have one element per entry, and uproot 5.7 does
-    /// not find the pages of a representation that is used again. `n_elements` is the number of elements of each column
-    /// so far.
+    /// Maps the columns of an input that follows `n_entries` entries of others. `n_elements` is the number of elements of
+    /// each column so far.
     pub(super) fn map(
         &mut self,
         reader: &Reader,
-        (mode, compatible): (Mode, bool),
+        how: Fitting,
         takes: &dyn Fn(&str) -> bool,
         (n_entries, n_elements): (u64, &[u64]),
     ) -> Result<Mapping, RNTupleError> {
         let descriptor = reader.descriptor();
-        let mut mapping = Mapping {
-            has_late_items: has_late_items(descriptor),
-            ..Mapping::default()
-        };
+        let own_names = self.names_of(reader);
+        let mut mapper = Mapper::new(reader, own_names.clone(), how, n_elements);
         let is_new = |id: &FieldId| {
-            let name = descriptor.field_name(*id);
-            !self.has(name) && takes(name)
+            !self.has(name_of(descriptor, *id, &own_names)) && takes(descriptor.field_name(*id))
         };
         let top_level = descriptor.top_level.iter().copied();
         let new: Vec<FieldId> = top_level.filter(is_new).collect();
@@ -140,58 +178,77 @@ impl MergedSchema {
                 .map(|&id| descriptor.field_name(id).to_owned())
                 .collect()
         };
-        match mode {
+        match how.mode {
             Mode::Union => {
                 let chosen = closure(descriptor, &new);
-                self.append(reader, &chosen, Some(n_entries), &Names::new())?;
+                self.append(reader, &chosen, Some(n_entries), &own_names)?;
             }
             Mode::Strict if !new.is_empty() => {
-                let name = names(&new).swap_remove(0);
+                let is_shown = |id: &&FieldId| !descriptor.is_hidden_source(**id);
+                let shown = new.iter().find(is_shown).or(new.first());
+                let name = shown.map_or("", |&id| descriptor.field_name(id));
                 let reason = "the first file does not have it (mode strict requires the same fields in all files; union adds fields, filter leaves them out)";
-                return Err(self.mismatch(reader, &name, 0, reason));
+                return Err(self.mismatch(reader, name, 0, reason));
             }
-            Mode::Strict | Mode::Filter => mapping.left_out = names(&new).into(),
+            Mode::Strict | Mode::Filter => mapper.mapping.left_out = names(&new).into(),
         }
-        let by_name = by_name(descriptor);
+        let by_name = by_name(descriptor, &own_names);
         let mut missing = Vec::new();
         for own in self.top_level().collect::<Vec<_>>() {
             let name = self.path(own);
             let found = by_name.get(name.as_str()).copied();
             if found.is_none() {
-                if mode != Mode::Union {
+                if how.mode != Mode::Union {
                     let near = did_you_mean(&name, new.iter().map(|&id| descriptor.field_name(id)));
-                    let reason = format!(
-                        "it does not exist (leave it out of the fields, or merge in mode union, which fills it with zero or empty values){near}"
-                    );
-                    return Err(self.mismatch(reader, &name, own, &reason));
+                    return Err(self.lacks(&mapper, own, &near));
                 }
-                // a projected field exists if its source does
-                let source = self.record(own).and_then(|record| record.source_id);
-                let source = source.map(|id| self.path(self.top_of(id)));
-                if source.is_none_or(|name| !by_name.contains_key(name.as_str())) {
-                    missing.push(name);
-                }
+                missing.push(own);
             }
-            mapping.output.push(own);
-            self.map_field(reader, own, found, compatible, n_elements, &mut mapping)?;
+            mapper.mapping.output.push(own);
+            self.map_field(&mut mapper, own, found, None)?;
         }
-        mapping.missing = missing.into();
-        Ok(mapping)
+        // a projected field exists if its source does
+        missing.retain(|&own| {
+            let has = |source: u32| {
+                let top = self.path(self.top_of(source));
+                by_name.contains_key(top.as_str()) && !mapper.lacking.contains(&source)
+            };
+            let source = |id: u32| self.record(id).and_then(|record| record.source_id);
+            let items = self.children(own).iter();
+            let sources = source(own).into_iter();
+            let mut sources = sources.chain(items.filter_map(|&item| source(item)));
+            source(own).is_none() || !sources.all(has)
+        });
+        let missing = missing.into_iter().map(|own| self.path(own));
+        mapper.mapping.missing = missing.collect();
+        Ok(mapper.mapping)
     }
 
-    pub(super) fn map_field(
+    /// The error of a field that an input does not have.
+    fn lacks(&self, mapper: &Mapper<'_>, own: u32, near: &str) -> RNTupleError {
+        let union = match mapper.how.chooses {
+            true => "skim each file by itself, and merge the outputs in mode union",
+            false => "merge in mode union",
+        };
+        let reason = format!(
+            "it does not exist (leave it out of the fields, or {union}, which fills it with zero or empty values){near}"
+        );
+        self.mismatch(mapper.reader, &self.shown_path(own), own, &reason)
+    }
+
+    /// Maps a field. `sibling` is a member of the input's items that has as many elements.
+    fn map_field(
         &mut self,
-        reader: &Reader,
+        mapper: &mut Mapper<'_>,
         own: u32,
         other: Option<FieldId>,
-        compatible: bool,
-        n_elements: &[u64],
-        mapping: &mut Mapping,
+        sibling: Option<FieldId>,
     ) -> Result<(), RNTupleError> {
+        let reader = mapper.reader;
         let children = self.children(own).to_vec();
         let mut others = vec![None; children.len()];
         if let Some(other) = other {
-            self.compare(reader, own, other)?;
+            self.compare(mapper, own, other)?;
             let descriptor = reader.descriptor();
             let below = descriptor
                 .field(other)
@@ -202,7 +259,12 @@ impl MergedSchema {
                     .map_or("", |record| record.name.as_str());
                 let mut below = below.iter().copied();
                 *slot = below.find(|&id| descriptor.field_name(id) == name);
-                if slot.is_none() {
+                if slot.is_none() && self.is_numbered_item(own) {
+                    if mapper.how.mode != Mode::Union {
+                        return Err(self.lacks(mapper, *child, ""));
+                    }
+                    mapper.lacking.insert(*child);
+                } else if slot.is_none() {
                     let reason = format!(
                         "it has no member {name:?} here, but has one there (leave this field out by naming the others)"
                     );
@@ -216,23 +278,36 @@ impl MergedSchema {
         if self.has_columns(own) && !is_projected {
             let ways = match other {
                 None => Vec::new(),
-                Some(other) => self.ways(reader, own, other, compatible, n_elements)?,
+                Some(other) => {
+                    self.ways(reader, own, other, mapper.how.compatible, mapper.n_elements)?
+                }
             };
-            mapping.places.insert(own, mapping.fields.len());
-            mapping.fields.push(FieldMapping {
+            let Mapping { places, fields, .. } = &mut mapper.mapping;
+            places.insert(own, fields.len());
+            fields.push(FieldMapping {
                 output: own,
                 input: other,
+                sibling,
                 ways,
             });
         }
-        for (child, other) in children.into_iter().zip(others) {
-            self.map_field(reader, child, other, compatible, n_elements, mapping)?;
+        let is_number = |id: &u32| {
+            let record = self.record(*id);
+            self.has_columns(*id) && record.is_some_and(|record| record.array_size.is_none())
+        };
+        let mut siblings = children.iter().zip(&others);
+        let sibling = siblings.find_map(|(child, other)| other.filter(|_| is_number(child)));
+        let alike: Vec<bool> = children.iter().map(is_number).collect();
+        for ((child, other), is_alike) in children.into_iter().zip(others).zip(alike) {
+            let sibling = sibling.filter(|_| other.is_none() && is_alike);
+            self.map_field(mapper, child, other, sibling)?;
         }
         Ok(())
     }
 
     /// Checks that two fields have the same type.
-    fn compare(&self, reader: &Reader, own: u32, other: FieldId) -> Result<(), RNTupleError> {
+    fn compare(&self, mapper: &Mapper<'_>, own: u32, other: FieldId) -> Result<(), RNTupleError> {
+        let (reader, names) = (mapper.reader, &mapper.names);
         let descriptor = reader.descriptor();
         let Some((mine, field)) = self.record(own).zip(descriptor.field(other)) else {
             return Ok(());
@@ -241,15 +316,17 @@ impl MergedSchema {
         let source = |source: Option<String>| source.unwrap_or_else(|| "its own data".to_owned());
         let checksums = mine.type_checksum.zip(theirs.type_checksum);
         let differs = |what: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
-            Some(format!("its {what} is {here} here, and {there} there"))
+            Some(format!(
+                "its {what} is {here} here, and {there} there (leave it out by naming the others)"
+            ))
         };
         let type_of = |record: &FieldRecord| match record.type_name.as_str() {
             "" => format!("a {} without a class", record.role.name()),
             name => format!("{name:?}"),
         };
         let (own_source, their_source) = (
-            source(mine.source_id.map(|id| self.own_path(id))),
-            source(theirs.source_id.map(|id| descriptor.qualified_name(id))),
+            source(mine.source_id.map(|id| self.path(id))),
+            source(theirs.source_id.map(|id| renamed(descriptor, id, names))),
         );
         let is_same = is_same_type(&mine.type_name, &theirs.type_name) && mine.role == theirs.role;
         let reason = if !is_same {
@@ -265,7 +342,10 @@ impl MergedSchema {
             Some(format!(
                 "its data are those of {their_source} here, and {own_source} there"
             ))
-        } else if field.children.len() != self.children(own).len() && !self.is_cut(own) {
+        } else if field.children.len() != self.children(own).len()
+            && !self.is_cut(own)
+            && !self.is_numbered_item(own)
+        {
             let own = self.children(own).len();
             differs("number of members", &field.children.len(), &own)
         } else {

@@ -1,10 +1,10 @@
 //! The schema of the output, and the mapping of each input.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::schema::{Descriptor, FieldId, is_tuple};
+use crate::schema::{Descriptor, FieldId, NUMBERED, is_tuple, same_collections};
 use crate::spec::{
     AliasColumn, ColumnFlags, ColumnRecord, FieldRecord, NESTED_DEFERRED_COLUMNS, Role,
     SchemaDescription,
@@ -21,6 +21,17 @@ pub enum Mode {
     Union,
     /// Exactly the fields of the first input.
     Strict,
+}
+
+/// How the fields of an input have to fit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fitting {
+    pub mode: Mode,
+    /// No representations are added to columns: ROOT 6.40 assumes that columns that begin later have one element per
+    /// entry, and uproot 5.7 does not find the pages of a representation that is used again.
+    pub compatible: bool,
+    /// Entries are selected: all in one mode, as skims have none.
+    pub chooses: bool,
 }
 
 /// The schema of the output.
@@ -44,6 +55,10 @@ pub struct MergedSchema {
     pub(super) lossy: HashMap<u32, Limits>,
     /// Whether columns below collections are deferred: feature flag 0.
     pub(super) has_nested_deferred: bool,
+    /// Whether the items of numbered collections may get members of later inputs, because nothing is written yet.
+    pub(super) takes_members: bool,
+    /// Whether they have got some.
+    pub(super) has_new_members: bool,
 }
 
 /// The selected fields with all fields that they need: descendants, ancestors, and sources of projected fields.
@@ -97,7 +112,7 @@ fn is_whole(descriptor: &Descriptor, id: FieldId) -> bool {
 pub(super) type Names = HashMap<FieldId, String>;
 
 /// The path of a field, with renamed top-level fields.
-fn renamed(descriptor: &Descriptor, id: FieldId, names: &Names) -> String {
+pub(super) fn renamed(descriptor: &Descriptor, id: FieldId, names: &Names) -> String {
     let path = descriptor.qualified_name(id);
     match names.get(&descriptor.top_of(id)) {
         None => path,
@@ -128,21 +143,10 @@ impl MergedSchema {
         let (n_fields, n_columns) = descriptor.in_header;
         own.append(first, &chosen, None, &Names::new())?;
         if at_once {
-            own.schema
-                .columns
-                .iter_mut()
-                .for_each(|column| defer(column, 0, false));
             if collapsed {
                 own.collapse();
             }
-            let SchemaDescription {
-                fields,
-                columns,
-                alias_columns,
-                ..
-            } = &own.schema;
-            own.in_header = (fields.len(), columns.len(), alias_columns.len());
-            return Ok(own);
+            return Ok(own.at_once());
         }
         own.has_nested_deferred = descriptor.feature_flags & NESTED_DEFERRED_COLUMNS != 0;
         let count = |n: usize| chosen.iter().take(n).filter(|chosen| **chosen).count();
@@ -163,6 +167,96 @@ impl MergedSchema {
         let aliases = own.schema.alias_columns.iter();
         own.in_header.2 = aliases.filter(|alias| is_early(alias)).count();
         Ok(own)
+    }
+
+    /// The same, with all in the header: all columns begin with the first entry.
+    pub(super) fn at_once(mut self) -> Self {
+        let columns = self.schema.columns.iter_mut();
+        columns.for_each(|column| defer(column, 0, false));
+        let SchemaDescription {
+            fields,
+            columns,
+            alias_columns,
+            ..
+        } = &self.schema;
+        self.in_header = (fields.len(), columns.len(), alias_columns.len());
+        self.has_nested_deferred = false;
+        self
+    }
+
+    /// The names that fields of an input have in the output, where they differ: numbered collections are called as those
+    /// of which the same fields are projected.
+    pub(super) fn names_of(&self, reader: &Reader) -> Names {
+        let descriptor = reader.descriptor();
+        let own: Vec<(&str, FieldId)> = self.numbered_collections().collect();
+        let same = same_collections(own.iter().copied(), descriptor.numbered_collections());
+        let (mut names, mut given) = (Names::new(), HashSet::new());
+        for (&id, &own) in &same {
+            given.insert(own);
+            names.insert(id, self.path(own));
+        }
+        let known: HashSet<FieldId> = own.into_iter().map(|(_, id)| id).collect();
+        for (_, id) in descriptor.numbered_collections() {
+            let name = descriptor.field_name(id);
+            let other = self.by_path.get(name);
+            let is_other = other.is_some_and(|id| known.contains(id) || given.contains(id));
+            if names.contains_key(&id) || !is_other {
+                continue;
+            }
+            let is_free = |name: &String| {
+                !self.by_path.contains_key(name)
+                    && names.values().all(|other| other != name)
+                    && descriptor.field_names().all(|other| other != name)
+            };
+            let free = (0..).map(|n| format!("{NUMBERED}{n}")).find(is_free);
+            names.extend(free.map(|free| (id, free)));
+        }
+        names.retain(|&id, name| descriptor.field_name(id) != name);
+        names
+    }
+
+    /// The numbered collections by the fields projected from them.
+    fn numbered_collections(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.top_level().filter_map(|id| {
+            let record = self.record(id)?;
+            let source = record.source_id?;
+            self.is_numbered(source)
+                .then_some((record.name.as_str(), source))
+        })
+    }
+
+    /// Whether a field is a numbered collection.
+    fn is_numbered(&self, id: u32) -> bool {
+        self.record(id).is_some_and(|record| {
+            record.parent_id == id
+                && record.role == Role::Collection
+                && record.name.starts_with(NUMBERED)
+        })
+    }
+
+    /// Whether a field is the item of a numbered collection, whose members are seen as projected fields only.
+    pub(super) fn is_numbered_item(&self, id: u32) -> bool {
+        self.record(id).is_some_and(|record| {
+            record.parent_id != id
+                && record.role == Role::Record
+                && record.type_name.is_empty()
+                && self.is_numbered(record.parent_id)
+        })
+    }
+
+    /// The name by which users know a field: of a numbered collection or its member, that of the first field projected
+    /// from it.
+    pub(super) fn shown_path(&self, id: u32) -> String {
+        let source = |id: u32| self.record(id).and_then(|record| record.source_id);
+        let mut top_level = self.top_level();
+        let shown = top_level.find(|&top| {
+            let mut items = self.children(top).iter();
+            match self.is_numbered(id) {
+                true => source(top) == Some(id),
+                false => items.any(|&item| source(item) == Some(id)),
+            }
+        });
+        self.path(shown.unwrap_or(id))
     }
 
     /// Adds fields of an input. `begin` is the entry at which they begin, if they are added later.
@@ -194,11 +288,18 @@ impl MergedSchema {
             }
             let parent = field.parent.and_then(|parent| ids.get(&parent).copied());
             if let Some(above) = parent.filter(|&above| begin.is_some() && above < n_before) {
-                let reason = format!(
-                    "it has a member {:?} here, but not there (leave this field out by naming the others)",
-                    field.record.name
-                );
-                return Err(self.mismatch(reader, &self.path(above), above, &reason));
+                if !self.is_numbered_item(above) {
+                    let reason = format!(
+                        "it has a member {:?} here, but not there (leave this field out by naming the others)",
+                        field.record.name
+                    );
+                    return Err(self.mismatch(reader, &self.path(above), above, &reason));
+                }
+                if !self.takes_members {
+                    let reason = "a collection that is written already cannot get it (merge all files into a new one, or leave it out by naming the others)";
+                    return Err(self.mismatch(reader, &field.record.name, above, reason));
+                }
+                self.has_new_members = true;
             }
             let mut record = FieldRecord {
                 parent_id: parent.unwrap_or(own),
@@ -314,6 +415,19 @@ impl MergedSchema {
         top
     }
 
+    /// The collection or variant that a field is in, the nearest one.
+    pub(super) fn collection_of(&self, id: u32) -> Option<u32> {
+        let above = |id: &u32| {
+            let parent = self.record(*id)?.parent_id;
+            (parent != *id).then_some(parent)
+        };
+        let mut above = std::iter::successors(above(&id), above);
+        above.find(|&id| {
+            let role = self.record(id).map(|record| record.role);
+            matches!(role, Some(Role::Collection | Role::Variant))
+        })
+    }
+
     /// Whether there is a field of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.by_path.contains_key(name)
@@ -385,17 +499,8 @@ impl MergedSchema {
             let free = (0..).map(|n| format!("{plain}{n}")).find(is_free);
             names.extend(free.map(|free| (id, free)));
         }
-        let n_columns = self.schema.columns.len();
         self.append(reader, &chosen, None, &names)?;
-        let new = self.schema.columns.iter_mut().skip(n_columns);
-        new.for_each(|column| defer(column, 0, false));
-        let SchemaDescription {
-            fields,
-            columns,
-            alias_columns,
-            ..
-        } = &self.schema;
-        self.in_header = (fields.len(), columns.len(), alias_columns.len());
+        *self = std::mem::take(self).at_once();
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use super::mapping::Mapping;
 use super::options::{Levels, MergeOptions, Merged, Rebuild, quick};
 use super::pages::Remaker;
 use super::rebuild::{Origin, Rebuilder};
-use super::schema::{MergedSchema, has_late_items};
+use super::schema::{Fitting, MergedSchema, has_late_items};
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::FieldId;
@@ -113,8 +113,7 @@ impl NTupleMerger {
         schema: MergedSchema,
         options: MergeOptions,
     ) -> Result<Self, RNTupleError> {
-        let (header, _) = schema.schema.split_at(schema.in_header);
-        let catalog = Catalog::new(sink, (directory, name), &header, &quick(&options.write))?;
+        let catalog = Catalog::unwritten(sink, (directory, name), &quick(&options.write))?;
         let threads = options.write.threads.max(1);
         let mut merger = Self {
             n_elements: Vec::new(),
@@ -130,6 +129,22 @@ impl NTupleMerger {
         };
         merger.grow();
         Ok(merger)
+    }
+
+    /// Writes the header, before anything is added: by then all inputs that may add members to collections were checked.
+    pub(super) fn begin(&mut self, sink: &mut dyn PageSink) -> Result<(), RNTupleError> {
+        if self.catalog.has_header() {
+            return Ok(());
+        }
+        let trial = self.trial.take().map(|(schema, _)| schema);
+        if let Some(schema) = trial.filter(|schema| schema.has_new_members) {
+            self.schema = schema.at_once();
+            self.rebuilder = Rebuilder::new(&self.options.write, self.options.compression);
+            self.n_elements.clear();
+            self.grow();
+        }
+        let (header, _) = self.schema.schema.split_at(self.schema.in_header);
+        self.catalog.write_header(sink, &header)
     }
 
     /// Number of entries so far.
@@ -181,16 +196,27 @@ impl NTupleMerger {
         takes: &dyn Fn(&str) -> bool,
     ) -> Result<(), RNTupleError> {
         let header = whole_header(reader);
-        let trial = self
-            .trial
-            .get_or_insert_with(|| (self.schema.clone(), None));
+        let takes_members = !self.catalog.has_header();
+        let how = self.fitting();
+        let trial = self.trial.get_or_insert_with(|| {
+            let mut schema = self.schema.clone();
+            schema.takes_members = takes_members;
+            (schema, None)
+        });
         if header.is_none() || trial.1 != header {
-            let how = (self.options.mode, self.options.compatible);
             let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
             trial.0.map(reader, how, takes, so_far)?;
             trial.1 = header;
         }
         Ok(())
+    }
+
+    fn fitting(&self) -> Fitting {
+        Fitting {
+            mode: self.options.mode,
+            compatible: self.options.compatible,
+            chooses: self.options.chooses,
+        }
     }
 
     /// The mapping of an input's columns, reused from the last input if the header is equal.
@@ -200,12 +226,13 @@ impl NTupleMerger {
         reader: &Reader,
         takes: &dyn Fn(&str) -> bool,
     ) -> Result<Arc<Mapping>, RNTupleError> {
+        self.begin(sink)?;
         self.trial = None;
         let header = whole_header(reader);
         if let Some((_, mapping)) = self.last.as_ref().filter(|(last, _)| header == Some(*last)) {
             return Ok(Arc::clone(mapping));
         }
-        let how = (self.options.mode, self.options.compatible);
+        let how = self.fitting();
         // new fields begin with a cluster, as all readers support that
         if self.schema.may_grow(reader, how, takes) {
             self.flush(sink)?;
@@ -458,6 +485,7 @@ impl NTupleMerger {
             let reason = "an input could not be added completely, so it cannot be finished";
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
+        self.begin(sink)?;
         self.flush(sink)?;
         if self.schema.has_nested_deferred {
             self.catalog.feature_flags |= NESTED_DEFERRED_COLUMNS;

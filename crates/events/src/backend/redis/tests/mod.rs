@@ -12,7 +12,7 @@ use femtobarn_redis::{Address, Connection, Options};
 use femtobarn_testkit::{Servers, can_start_redis};
 
 use super::*;
-use crate::conformance;
+use crate::tests::conformance;
 
 fn start(kind: &str) -> Option<Servers> {
     can_start_redis().then(|| Servers::start(kind))

@@ -26,7 +26,7 @@ fn asked(server: &Servers, from: usize, count: usize) -> Vec<String> {
 
 fn conforms(server: &Servers, url: impl Fn(&str) -> String, given: &[(&str, &str)], ends: Ends) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    crate::conformance::check(&|content| {
+    crate::tests::conformance::check(&|content| {
         let name = format!("f{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         server.put(&name, &content);
         let url = url(&name);

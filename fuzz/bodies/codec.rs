@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets, functions so that tests can replay a corpus. They panic if the crate
 //! breaks a promise.
 
-use crate::{Decompressor, RecordHeader, bits, delta, real, transpose, zigzag};
+use femtobarn_codec::{Decompressor, RecordHeader, bits, delta, real, transpose, zigzag};
 
 /// The most bytes that a fuzz input may request to be decompressed.
 const LARGEST_TARGET: usize = 1 << 22;

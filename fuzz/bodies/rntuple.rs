@@ -5,10 +5,10 @@ use std::sync::Arc;
 use femtobarn_codec::xxh3;
 use femtobarn_io::MemorySource;
 
-use crate::encoding::{PageDecoder, Target};
-use crate::read::{FileStore, Reader};
-use crate::schema::DType;
-use crate::spec::{
+use femtobarn_rntuple::encoding::{PageDecoder, Target};
+use femtobarn_rntuple::read::{FileStore, Reader};
+use femtobarn_rntuple::schema::DType;
+use femtobarn_rntuple::spec::{
     Anchor, ColumnFlags, ColumnRecord, ColumnType, Cursor, Footer, Header, PageList,
     SchemaDescription,
 };
@@ -58,9 +58,10 @@ pub fn page(data: &[u8]) {
         None => Target::Switch,
     };
     // aligned to 8 bytes, like the buffers of results
-    let mut out = vec![0u64; (n * target.size()).div_ceil(8)];
-    let out = bytemuck::cast_slice_mut(&mut out)
-        .get_mut(..n * target.size())
+    let mut out = vec![0; n * target.size() + 8];
+    let start = out.as_ptr().align_offset(8);
+    let out = out
+        .get_mut(start..start + n * target.size())
         .unwrap_or_default();
     let _ = PageDecoder::default().decode(&column, n, stored, target, out);
 }
@@ -79,7 +80,7 @@ pub fn whole_file(data: &[u8]) {
         let Ok(anchor) = Anchor::parse(&payload) else {
             continue;
         };
-        let options = crate::read::ReaderOptions::default();
+        let options = femtobarn_rntuple::read::ReaderOptions::default();
         let store = FileStore::new(source.clone(), &entry.path, anchor.max_key_size);
         let store = Arc::new(store);
         let Ok(reader) = Reader::open(store.clone(), &*store, &entry.path, anchor, options) else {
@@ -89,8 +90,9 @@ pub fn whole_file(data: &[u8]) {
     }
 }
 
-fn read_everything(reader: &Arc<crate::read::Reader>) {
-    let Ok((schema, bindings)) = crate::read::ReadSchema::new(std::slice::from_ref(reader), None)
+fn read_everything(reader: &Arc<femtobarn_rntuple::read::Reader>) {
+    let Ok((schema, bindings)) =
+        femtobarn_rntuple::read::ReadSchema::new(std::slice::from_ref(reader), None)
     else {
         return;
     };
@@ -99,14 +101,18 @@ fn read_everything(reader: &Arc<crate::read::Reader>) {
     };
     let stop = reader.n_entries().min(1000);
     let read = |start: u64, stop: u64| {
-        let part = crate::read::Part {
+        let part = femtobarn_rntuple::read::Part {
             reader: reader.clone(),
             binding: binding.clone(),
             start,
             stop,
         };
-        let _ = crate::read::explain(&schema, std::slice::from_ref(&part));
-        let arrays = crate::read::read(&schema, &[part], &crate::read::ReadOptions::default());
+        let _ = femtobarn_rntuple::read::explain(&schema, std::slice::from_ref(&part));
+        let arrays = femtobarn_rntuple::read::read(
+            &schema,
+            &[part],
+            &femtobarn_rntuple::read::ReadOptions::default(),
+        );
         arrays.ok()?.to_arrow().ok()
     };
     let (from, to) = (stop / 3, stop - stop / 5);
@@ -118,7 +124,7 @@ fn read_everything(reader: &Arc<crate::read::Reader>) {
             "a range is the part of the whole"
         );
     }
-    let _ = crate::read::verify(reader, 1, None);
+    let _ = femtobarn_rntuple::read::verify(reader, 1, None);
     for link in &reader.descriptor().attribute_sets {
         let _ = reader.attribute_set(link).map(|set| set.n_entries());
     }

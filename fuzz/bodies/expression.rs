@@ -8,7 +8,7 @@ use arrow_array::{
     RecordBatch, UInt64Array,
 };
 
-use super::Expression;
+use femtobarn::expression::Expression;
 
 /// Parses an expression, and evaluates it on a batch with columns of several types; their names are single
 /// letters.

@@ -1,12 +1,5 @@
 //! Tests of the guarantees of every backend: [`all`] runs them with empty stores from a function.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "these are tests"
-)]
-
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;

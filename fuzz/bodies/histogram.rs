@@ -5,7 +5,7 @@ use std::sync::Arc;
 use femtobarn_io::MemorySource;
 use femtobarn_rootfile::RootFile;
 
-use crate::{Histogram, Infos, is_histogram, moved_object};
+use femtobarn_histogram::{Histogram, Infos, is_histogram, moved_object};
 
 /// By how many bytes keys become longer.
 const LONGER: u16 = 8;

@@ -1,0 +1,3 @@
+//! Tests that several modules share.
+
+pub(crate) mod conformance;
