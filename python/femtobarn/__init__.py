@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from femtobarn._files.access_log import AccessLog
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.many import concatenate, iterate
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from femtobarn import aio
 
 __all__ = [
+    "AccessLog",
     "Arrow",
     "As",
     "AttributeSetWriter",

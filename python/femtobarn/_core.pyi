@@ -15,6 +15,7 @@ __all__ = [
     "FILE_NOTES",
     "SETTINGS",
     "SETTINGS_FOR_ALL",
+    "Accesses",
     "AttributeSet",
     "Batch",
     "BatchIterator",
@@ -28,6 +29,10 @@ __all__ = [
     "Fields",
     "FileWriter",
     "Ingest",
+    "LazyBatch",
+    "LazyBatchIterator",
+    "LazyBuffer",
+    "LazyReader",
     "Loader",
     "NTuple",
     "NTupleWriter",
@@ -162,6 +167,10 @@ class NTuple:
         named: bool = True,
         settled: bool = False,
     ) -> BatchIterator: ...
+    def accesses(self, function: str, directory: str | os.PathLike[str] | None = None) -> Accesses: ...
+    def lazy(
+        self, paths: list[str] | None, accesses: Accesses, *, threads: int = 1, small: int | None = None
+    ) -> LazyReader: ...
     def arrow_stream(
         self, paths: list[str] | None, entry_start: int, entry_stop: int, step: int, *, threads: int = 1
     ) -> object: ...
@@ -171,6 +180,42 @@ class NTuple:
 class BatchIterator:
     def __iter__(self) -> BatchIterator: ...
     def __next__(self) -> Batch: ...
+
+@final
+class Accesses:
+    def log(self) -> dict[str, Any]: ...
+
+@final
+class LazyReader:
+    def read(self, entry_start: int, entry_stop: int, *, prefetch: bool = False) -> LazyBatch: ...
+    def steps(
+        self, entry_start: int, entry_stop: int, step: int | None, n_bytes: int, *, prefetch: bool = True
+    ) -> LazyBatchIterator: ...
+    def step_bytes(self, entry_start: int, entry_stop: int, step: int | None, n_bytes: int) -> int: ...
+
+@final
+class LazyBatchIterator:
+    def __iter__(self) -> LazyBatchIterator: ...
+    def __next__(self) -> LazyBatch: ...
+
+@final
+class LazyBatch:
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def entry_start(self) -> int: ...
+    @property
+    def entry_stop(self) -> int: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def form_id(self) -> str: ...
+    def names(self) -> list[str]: ...
+    def column(self, index: int) -> tuple[str, Node]: ...
+
+@final
+class LazyBuffer:
+    def __call__(self) -> Buffer: ...
 
 @final
 class Opening:

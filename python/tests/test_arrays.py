@@ -143,7 +143,7 @@ def test_arguments_that_cannot_be_honoured_say_what_to_do(nt):
     with pytest.raises(fb.UsageError, match="aliases"):
         nt.arrays(aliases={"x": "f32"})
     with pytest.raises(fb.UsageError, match="virtual"):
-        nt.arrays(virtual=True)
+        nt["f32"].array(virtual=True)
     with pytest.raises(fb.UsageError, match="to_backend"):
         nt.arrays(backend="cuda")
     with pytest.raises(TypeError, match="did you mean 'entry_stop'"):

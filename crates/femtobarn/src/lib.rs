@@ -10,6 +10,7 @@
 //! # Ok(()) }
 //! ```
 
+mod access_records;
 pub mod choice;
 mod common;
 pub mod convert;
@@ -22,6 +23,7 @@ pub mod ingest;
 mod inputs;
 mod iterate;
 pub mod kinds;
+mod lazy;
 mod left_behind;
 pub mod merge;
 mod ntuple;
@@ -87,7 +89,8 @@ pub mod array {
 /// One ntuple in one file.
 pub mod read {
     pub use femtobarn_rntuple::read::{
-        FileStore, NotStored, PageStore, Reader, ReaderOptions, verify,
+        AccessCounts, AccessedColumn, Accesses, FileStore, LazyArrays, LazyOptions, NotStored,
+        PageStore, Reader, ReaderOptions, verify,
     };
 }
 
@@ -99,7 +102,7 @@ pub mod rows {
 /// The schema of an ntuple.
 pub mod schema {
     pub use femtobarn_rntuple::schema::{
-        DType, Descriptor, Field, FieldId, ListSort, Node, NodeKind, is_anonymous,
+        DType, Descriptor, Field, FieldId, ListSort, Node, NodeKind, SlotId, SlotKind, is_anonymous,
     };
 }
 
@@ -128,9 +131,11 @@ pub mod ttree {
     pub use femtobarn_ttree::is_tree;
 }
 
+pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
 pub use iterate::{Steps, StepsOptions};
+pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};
 pub use left_behind::{AllLeftBehind, LeftBehind};
 pub use ntuple::{NTuple, Selection};
 pub use objects::ntuples;

@@ -375,7 +375,7 @@ impl NTuple {
     }
 
     /// The parts of files that make up an entry range.
-    fn parts(
+    pub(crate) fn parts(
         &self,
         selection: &Selection,
         entries: &Range<u64>,

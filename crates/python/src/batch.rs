@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use femtobarn::NTuple;
 use femtobarn::array::{Arrays, SlotData};
 use femtobarn::schema::{ListSort, Node, NodeKind};
+use femtobarn::{Error, NTuple};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -47,7 +47,7 @@ impl Batch {
 }
 
 /// URL of the file that has an entry.
-fn url_of(ntuple: &NTuple, entry: u64) -> String {
+pub fn url_of(ntuple: &NTuple, entry: u64) -> String {
     let starts = ntuple.file_starts();
     let after = starts.partition_point(|&first| first <= entry);
     let reader = ntuple.readers().get(after.saturating_sub(1));
@@ -85,17 +85,8 @@ impl Batch {
 
     /// Top-level names and their nodes.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut nodes = Nodes {
-            py,
-            arrays: &self.arrays,
-            known: HashMap::new(),
-        };
-        let list = PyList::empty(py);
-        for (name, node) in self.arrays.columns() {
-            let length = self.arrays.n_entries();
-            list.append((name, nodes.node(node, length)?))?;
-        }
-        Ok(list)
+        let (columns, length) = (self.arrays.columns(), self.arrays.n_entries());
+        Nodes::list(py, &self.arrays, columns, length)
     }
 
     #[pyo3(signature = (requested_schema = None))]
@@ -125,8 +116,8 @@ impl Batch {
 }
 
 /// Parts of a slot that are exported as buffers.
-#[derive(PartialEq, Eq, Hash, Clone, Copy)]
-enum Piece {
+#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
+pub enum Piece {
     Data(usize),
     Tags(usize),
     Positions(usize),
@@ -134,50 +125,120 @@ enum Piece {
     Option(usize),
 }
 
-struct Nodes<'a, 'py> {
-    py: Python<'py>,
-    arrays: &'a Arrays,
-    /// Buffers that are exported already: columns that share a buffer get the same object.
-    known: HashMap<Piece, Bound<'py, Buffer>>,
+impl Piece {
+    /// The slot that it is a part of.
+    pub fn slot(self) -> usize {
+        match self {
+            Self::Data(slot)
+            | Self::Tags(slot)
+            | Self::Positions(slot)
+            | Self::Cardinality(slot, _)
+            | Self::Option(slot) => slot,
+        }
+    }
+
+    /// Its bytes.
+    pub fn bytes(self, data: &SlotData) -> Result<Bytes, Error> {
+        Ok(match (self, data) {
+            (Self::Data(_), SlotData::Leaf { values, .. }) => values.clone(),
+            (Self::Data(_), SlotData::Index { offsets }) => offsets.clone(),
+            (Self::Tags(_), SlotData::Switch { tags, .. }) => tags.clone(),
+            (Self::Positions(_), SlotData::Switch { positions, .. }) => positions.clone(),
+            (Self::Cardinality(_, wide), data) => data.cardinality(wide)?,
+            (Self::Option(_), data) => data.optional_index()?,
+            _ => Bytes::new(),
+        })
+    }
 }
 
-impl<'py> Nodes<'_, 'py> {
-    fn buffer(
-        &mut self,
-        piece: Piece,
-        bytes: impl FnOnce(&Arrays) -> PyResult<Bytes>,
-    ) -> PyResult<Bound<'py, Buffer>> {
+/// Where the buffers of nodes come from.
+pub trait Pieces {
+    /// The type of a leaf.
+    fn dtype(&self, slot: usize) -> &'static str;
+
+    /// Number of items of a collection, if it is known.
+    fn n_items(&self, index: usize) -> Option<u64>;
+
+    /// Number of values of each alternative of a variant with `n` of them, if it is known.
+    fn lengths(&self, switch: usize, n: usize) -> Vec<Option<u64>>;
+
+    /// The object of Python that has a part of a slot.
+    fn buffer<'py>(&self, py: Python<'py>, piece: Piece) -> PyResult<Bound<'py, PyAny>>;
+}
+
+impl Pieces for Arrays {
+    fn dtype(&self, slot: usize) -> &'static str {
+        self.leaf(slot).map_or("uint8", |(dtype, _)| dtype.name())
+    }
+
+    fn n_items(&self, index: usize) -> Option<u64> {
+        Some(Self::n_items(self, index))
+    }
+
+    fn lengths(&self, switch: usize, n: usize) -> Vec<Option<u64>> {
+        match self.slot(switch) {
+            Some(SlotData::Switch { lengths, .. }) => lengths.iter().copied().map(Some).collect(),
+            _ => vec![Some(0); n],
+        }
+    }
+
+    fn buffer<'py>(&self, py: Python<'py>, piece: Piece) -> PyResult<Bound<'py, PyAny>> {
+        let data = self.slot(piece.slot());
+        let bytes = data.map_or_else(|| Ok(Bytes::new()), |data| piece.bytes(data));
+        let bytes = bytes.map_err(error::to_python)?;
+        Ok(Bound::new(py, Buffer(bytes))?.into_any())
+    }
+}
+
+/// Turns the trees of columns into tuples.
+pub struct Nodes<'a, 'py, P> {
+    py: Python<'py>,
+    pieces: &'a P,
+    /// Buffers that are exported already: columns that share a buffer get the same object.
+    known: HashMap<Piece, Bound<'py, PyAny>>,
+}
+
+impl<'a, 'py, P: Pieces> Nodes<'a, 'py, P> {
+    /// The names and nodes of columns with `length` entries.
+    pub fn list(
+        py: Python<'py>,
+        pieces: &'a P,
+        columns: &[(String, Node)],
+        length: u64,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut nodes = Self {
+            py,
+            pieces,
+            known: HashMap::new(),
+        };
+        let list = PyList::empty(py);
+        for (name, node) in columns {
+            list.append((name, nodes.node(node, Some(length))?))?;
+        }
+        Ok(list)
+    }
+
+    fn buffer(&mut self, piece: Piece) -> PyResult<Bound<'py, PyAny>> {
         if let Some(known) = self.known.get(&piece) {
             return Ok(known.clone());
         }
-        let bytes = bytes(self.arrays)?;
-        let buffer = Bound::new(self.py, Buffer(bytes))?;
+        let buffer = self.pieces.buffer(self.py, piece)?;
         self.known.insert(piece, buffer.clone());
         Ok(buffer)
     }
 
-    fn data(&mut self, slot: usize) -> PyResult<Bound<'py, Buffer>> {
-        self.buffer(Piece::Data(slot), |arrays| match arrays.slot(slot) {
-            Some(SlotData::Leaf { values, .. }) => Ok(values.clone()),
-            Some(SlotData::Index { offsets }) => Ok(offsets.clone()),
-            _ => Ok(Bytes::new()),
-        })
+    fn data(&mut self, slot: usize) -> PyResult<Bound<'py, PyAny>> {
+        self.buffer(Piece::Data(slot))
     }
 
-    fn node(&mut self, node: &Node, length: u64) -> PyResult<Bound<'py, PyTuple>> {
+    fn node(&mut self, node: &Node, length: Option<u64>) -> PyResult<Bound<'py, PyTuple>> {
         let py = self.py;
         match &node.kind {
             NodeKind::Leaf { slot } => {
-                let dtype = self
-                    .arrays
-                    .leaf(*slot)
-                    .map_or("uint8", |(dtype, _)| dtype.name());
-                ("numpy", dtype, self.data(*slot)?).into_pyobject(py)
+                ("numpy", self.pieces.dtype(*slot), self.data(*slot)?).into_pyobject(py)
             }
             NodeKind::Cardinality { index, wide } => {
-                let buffer = self.buffer(Piece::Cardinality(*index, *wide), |a| {
-                    a.cardinality(*index, *wide).map_err(error::to_python)
-                })?;
+                let buffer = self.buffer(Piece::Cardinality(*index, *wide))?;
                 ("numpy", if *wide { "int64" } else { "int32" }, buffer).into_pyobject(py)
             }
             NodeKind::String { index, chars } => {
@@ -189,7 +250,7 @@ impl<'py> Nodes<'_, 'py> {
                 class_name,
             } => ("bytes", self.data(*index)?, self.data(*bytes)?, class_name).into_pyobject(py),
             NodeKind::List { index, item, sort } => {
-                let item = self.node(item, self.arrays.n_items(*index))?;
+                let item = self.node(item, self.pieces.n_items(*index))?;
                 let sort = match sort {
                     ListSort::List => None,
                     ListSort::Set => Some("set"),
@@ -198,14 +259,11 @@ impl<'py> Nodes<'_, 'py> {
                 ("list", self.data(*index)?, item, sort).into_pyobject(py)
             }
             NodeKind::Optional { index, item } => {
-                let item = self.node(item, self.arrays.n_items(*index))?;
-                let positions = self.buffer(Piece::Option(*index), |a| {
-                    a.optional_index(*index).map_err(error::to_python)
-                })?;
-                ("option", positions, item).into_pyobject(py)
+                let item = self.node(item, self.pieces.n_items(*index))?;
+                ("option", self.buffer(Piece::Option(*index))?, item).into_pyobject(py)
             }
             NodeKind::Regular { size, item } => {
-                let item = self.node(item, length.saturating_mul(*size))?;
+                let item = self.node(item, length.map(|length| length.saturating_mul(*size)))?;
                 ("regular", *size, length, item).into_pyobject(py)
             }
             NodeKind::Record {
@@ -222,29 +280,16 @@ impl<'py> Nodes<'_, 'py> {
             NodeKind::Variant {
                 switch,
                 alternatives,
-            } => self.variant(*switch, alternatives),
-        }
-    }
-
-    fn variant(&mut self, switch: usize, alternatives: &[Node]) -> PyResult<Bound<'py, PyTuple>> {
-        let lengths = match self.arrays.slot(switch) {
-            Some(SlotData::Switch { lengths, .. }) => lengths.clone(),
-            _ => Vec::new(),
-        };
-        let list = PyList::empty(self.py);
-        for (node, length) in alternatives.iter().zip(lengths) {
-            list.append(self.node(node, length)?)?;
-        }
-        let tags = self.buffer(Piece::Tags(switch), |arrays| match arrays.slot(switch) {
-            Some(SlotData::Switch { tags, .. }) => Ok(tags.clone()),
-            _ => Ok(Bytes::new()),
-        })?;
-        let positions = self.buffer(Piece::Positions(switch), |arrays| {
-            match arrays.slot(switch) {
-                Some(SlotData::Switch { positions, .. }) => Ok(positions.clone()),
-                _ => Ok(Bytes::new()),
+            } => {
+                let lengths = self.pieces.lengths(*switch, alternatives.len());
+                let list = PyList::empty(py);
+                for (node, length) in alternatives.iter().zip(lengths) {
+                    list.append(self.node(node, length)?)?;
+                }
+                let tags = self.buffer(Piece::Tags(*switch))?;
+                let positions = self.buffer(Piece::Positions(*switch))?;
+                ("union", tags, positions, list).into_pyobject(py)
             }
-        })?;
-        ("union", tags, positions, list).into_pyobject(self.py)
+        }
     }
 }

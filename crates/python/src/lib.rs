@@ -10,6 +10,7 @@ mod error;
 mod fields;
 mod fsspec;
 mod input;
+mod lazy;
 mod merge;
 mod metadata;
 mod ntuple;
@@ -42,6 +43,8 @@ mod _core {
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
     use crate::fields::Fields;
+    #[pymodule_export]
+    use crate::lazy::{Accesses, LazyBatch, LazyBatchIterator, LazyBuffer, LazyReader};
     #[pymodule_export]
     use crate::merge::{join_columns, merge};
     #[pymodule_export]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use femtobarn::documents;
 use femtobarn::io::SourceMeta;
-use femtobarn::read::{Reader, ReaderOptions};
+use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -16,6 +17,7 @@ use crate::arrow;
 use crate::batch::Batch;
 use crate::callback::Callback;
 use crate::error::{new, to_python};
+use crate::lazy::{Accesses, LazyReader};
 use crate::metadata;
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
@@ -342,6 +344,37 @@ impl NTuple {
         let ntuple = self.inner.clone();
         let steps = Steps::new(ntuple, selection, entry_start..entry_stop, options);
         Ok(BatchIterator::new(steps, self.inner.clone()))
+    }
+
+    /// The record of what a function touches in ntuples with this schema, also kept in a directory if one is given.
+    #[pyo3(signature = (function, directory = None))]
+    fn accesses(&self, function: &str, directory: Option<PathBuf>) -> Accesses {
+        Accesses::of(&self.inner, function, directory)
+    }
+
+    /// Reads columns when they are touched, `small` bytes beside them as long as nothing was learned.
+    #[pyo3(signature = (paths, accesses, *, threads = 1, small = None))]
+    fn lazy(
+        &self,
+        py: Python<'_>,
+        paths: Option<Vec<String>>,
+        accesses: &Accesses,
+        threads: usize,
+        small: Option<u64>,
+    ) -> PyResult<LazyReader> {
+        let selection = py.detach(|| self.inner.select(paths.as_deref()));
+        let defaults = LazyOptions::default();
+        let options = LazyOptions {
+            threads,
+            small: small.unwrap_or(defaults.small),
+            ..defaults
+        };
+        LazyReader::new(
+            &self.inner,
+            selection.map_err(to_python)?,
+            accesses,
+            options,
+        )
     }
 
     /// Streams all entries of `paths`, `step` at a time.

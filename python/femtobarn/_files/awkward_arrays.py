@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from femtobarn._core_types import Node
     from femtobarn._files.schema import Schema
 
-__all__ = ["AddDoc", "to_array", "zip_jagged"]
+__all__ = ["AddDoc", "layouts_of", "to_array", "zip_jagged"]
 
 AddDoc: TypeAlias = bool | dict[str, str]
 
@@ -68,15 +68,37 @@ def to_array(
     ak.Array
         An array of `batch.num_entries` records.
     """
+    columns = batch.columns()
+    contents = layouts_of(columns, schema, add_doc, of_tree, named)
+    parameters = {"__doc__": description} if add_doc is True and description else None
+    names = [name for name, _ in columns]
+    return ak.Array(RecordArray(contents, names, length=batch.num_entries, parameters=parameters))
+
+
+def layouts_of(
+    columns: list[tuple[str, Node]],
+    schema: Schema | None = None,
+    add_doc: AddDoc = False,
+    of_tree: bool = False,
+    named: bool = False,
+) -> list[Any]:
+    """Return the layouts of columns.
+
+    Parameters
+    ----------
+    columns : list of (str, Node)
+        The names of top-level fields, and their nodes.
+    schema, add_doc, of_tree, named
+        As for `to_array`.
+
+    Returns
+    -------
+    list of ak.contents.Content
+        The layouts in the order of the columns.
+    """
     builder = _Builder(schema, add_doc, of_tree, named)
     top = {} if schema is None else {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
-    names: list[str] = []
-    contents: list[Any] = []
-    for name, node in batch.columns():
-        names.append(name)
-        contents.append(builder.build(node, top.get(name)))
-    parameters = {"__doc__": description} if add_doc is True and description else None
-    return ak.Array(RecordArray(contents, names, length=batch.num_entries, parameters=parameters))
+    return [builder.build(node, top.get(name)) for name, node in columns]
 
 
 def zip_jagged(array: ak.Array) -> ak.Array:

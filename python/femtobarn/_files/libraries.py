@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from femtobarn._core import LazyBatch
 from femtobarn._files.numpy_arrays import is_simple, layout_to_numpy, node_to_numpy
 from femtobarn._shared.optional import optional
 from femtobarn.errors import UsageError
@@ -113,12 +114,19 @@ class Output:
                 "leave it out, or read it with library='ak'"
             )
 
-    def group(self, batch: Batch, global_offset: int = 0) -> Any:
+    def check_virtual(self) -> None:
+        """Raise if the library has no virtual arrays."""
+        if self.library != "ak":
+            raise UsageError(f"virtual=True needs library='ak', not {self.library!r}: other arrays are read at once")
+        if self.how == "zip":
+            raise UsageError("how='zip' compares lists, which reads them all: use ak.zip with the columns to combine")
+
+    def group(self, batch: Batch | LazyBatch, global_offset: int = 0) -> Any:
         """Return the columns of a batch together, in the form of the library.
 
         Parameters
         ----------
-        batch : Batch
+        batch : Batch or LazyBatch
             The data from the core.
         global_offset : int
             Number of entries before the first one of the ntuple, for the pandas index.
@@ -128,6 +136,8 @@ class Output:
         object
             An array of records, a dict of arrays, a table or a data frame.
         """
+        if isinstance(batch, LazyBatch):
+            return self._group_awkward(self._descend_virtual(batch))
         if self.library == "batch":
             return batch
         if self.library == "ak":
@@ -177,9 +187,17 @@ class Output:
             array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree)
         else:
             array = to_array(batch, of_tree=of_tree, named=isinstance(self.ntuple, _NoNTuple))
-        for name in names:
-            array = array[name if name in array.fields else "0"]  # a tuple with one slot read
-        return array
+        return _inside(array, names)
+
+    def _descend_virtual(self, batch: LazyBatch) -> Any:
+        optional("awkward", "all")
+        from femtobarn._files.virtual_arrays import to_virtual_array
+
+        of_tree = self.ntuple.version in _TREES
+        if self.add_doc:
+            options = self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree
+            return _inside(to_virtual_array(batch, *options), self.inside)
+        return _inside(to_virtual_array(batch, of_tree=of_tree), self.inside)
 
     def _group_awkward(self, array: Any) -> Any:
         if self.how is None:
@@ -238,6 +256,12 @@ class Output:
             values = _to_pandas(pandas, self._single_arrow(batch))
         index = pandas.RangeIndex(batch.entry_start, batch.entry_stop)
         return pandas.Series(values, index=index, name=self.inside[-1])
+
+
+def _inside(array: Any, names: tuple[str, ...]) -> Any:
+    for name in names:
+        array = array[name if name in array.fields else "0"]  # a tuple with one slot read
+    return array
 
 
 def _grouped(columns: dict[str, Any], how: Any) -> Any:

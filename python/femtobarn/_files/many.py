@@ -14,6 +14,7 @@ from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import Files, Opening, open_pairs, resolve
 from femtobarn._files.pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
 from femtobarn._files.reading import without_reports
+from femtobarn._shared.caller import calling_function
 from femtobarn._shared.compat import check_read_options, split_open_options
 from femtobarn._shared.repr import shortened
 from femtobarn._shared.steps import check_step_size, num_threads
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from femtobarn._files.field import Field
     from femtobarn._files.filters import Filter
+    from femtobarn._shared.output import Path as PathLike
 
 __all__ = ["concatenate", "iterate"]
 
@@ -45,6 +47,8 @@ def iterate(
     how: Any = None,
     ak_add_doc: bool | dict[str, str] = False,
     report: bool = False,
+    virtual: bool = False,
+    record: PathLike | None = None,
     allow_missing: bool = False,
     threads: int | None = None,
     prefetch: bool = True,
@@ -60,8 +64,8 @@ def iterate(
         The fields, as for `NTuple.arrays`.
     step_size : int or str
         Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
-    library, how, ak_add_doc, threads
-        As for `NTuple.arrays`.
+    library, how, ak_add_doc, virtual, record, threads
+        As for `NTuple.iterate`.
     report : bool
         Whether to return a `Report` with each step. Its global entries count over all files.
     allow_missing : bool
@@ -108,6 +112,7 @@ def iterate(
         step_size,
         num_threads(threads) if threads is not None else None,
         prefetch,
+        (virtual, record, calling_function()),
     )
     return _iterate(list(_sources(files, opening.get("storage_options"))), opening, request, report, allow_missing)
 
@@ -204,14 +209,16 @@ class _Request:
     step_size: str | SupportsIndex
     threads: int | None
     prefetch: bool
+    lazy: tuple[bool, PathLike | None, str]  # whether arrays are virtual, the directory of records, the function
 
     def of(self, nt: NTuple, global_offset: int) -> How:
         """Return the request for one ntuple."""
         paths = nt._paths(*self.fields)
-        output = nt._output(paths, *self.output)
+        output = nt._output(paths, *self.output, virtual=self.lazy[0])
+        lazy = nt._lazy_reader(paths, self.threads, *self.lazy)
         nt._warn_of_lacking(paths, *self.fields[:2])
         named = nt._is_named(self.fields[0])
-        return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset)
+        return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset, lazy)
 
 
 def _iterate(

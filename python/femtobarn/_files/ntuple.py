@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core as core_module
+from femtobarn._files.access_log import AccessLog, access_log_of
 from femtobarn._files.explain import Cluster, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
@@ -16,6 +18,7 @@ from femtobarn._files.pickled import absolute
 from femtobarn._files.proof import proven, verified
 from femtobarn._files.reading import Readable
 from femtobarn._files.schema import Schema
+from femtobarn._shared.caller import calling_function
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import format_bytes, format_table, html_table, plural, shortened, skipped_lines
 from femtobarn._shared.steps import num_threads, step_entries
@@ -25,8 +28,9 @@ from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from femtobarn._core import Batch
+    from femtobarn._core import Batch, BatchIterator, LazyBatch, LazyBatchIterator
     from femtobarn._files.open import Files
+    from femtobarn._shared.output import Path as PathLike
 
 __all__ = ["NTuple"]
 
@@ -75,6 +79,7 @@ class NTuple(Readable):
         self._is_told = False  # whether fields missing in a copy were warned about
         self._known_lacking: list[tuple[str, str]] | None = None  # missing fields that no read has warned about
         self._known_sizes: dict[int, dict[str, Any]] | None = None
+        self._accesses: dict[tuple[str, str | None], core_module.Accesses] = {}  # by function and directory
         self._id = None
         if threads is not None:
             num_threads(threads)
@@ -171,6 +176,24 @@ class NTuple(Readable):
         if self._final_metrics is not None:
             return self._final_sources
         return tuple(Source._from_core(source) for source in self._core.sources())
+
+    @property
+    def access_log(self) -> tuple[AccessLog, ...]:
+        """What each function has touched of virtual arrays of this ntuple, and what it has cost.
+
+        Functions share what they have learned with all ntuples of the same schema; the numbers are of this process.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> nt = fb.open(dimuon)
+        >>> _ = nt.arrays(virtual=True).nMuon + 1
+        >>> [log.main for log in nt.access_log]
+        [('_collection0[]',)]
+        """
+        with self._lock:
+            known = list(self._accesses.items())
+        return tuple(access_log_of(accesses, function) for (function, _), accesses in known)
 
     @property
     def attributes(self) -> dict[str, NTuple]:
@@ -421,7 +444,27 @@ class NTuple(Readable):
         self._warn_of_unreadable()
         return batch
 
-    def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _lazy_reader(
+        self,
+        paths: list[str] | None,
+        threads: int | None,
+        virtual: bool,
+        record: PathLike | None,
+        function: str | None = None,
+    ) -> core_module.LazyReader | None:
+        """Return what reads columns when they are touched, for a function; None if they are read at once."""
+        if not virtual:
+            if record is not None:
+                raise UsageError("record keeps what virtual arrays touch: add virtual=True")
+            return None
+        directory = None if record is None else str(Path(record).absolute())
+        function = calling_function() if function is None else function
+        accesses = self._core.accesses(function, directory)
+        with self._lock:
+            self._accesses[function, directory] = accesses
+        return self._core.lazy(paths, accesses, threads=self._threads(threads))
+
+    def _watched(self, batches: BatchIterator | LazyBatchIterator) -> Iterator[Batch | LazyBatch]:
         """Yield batches, and warn about fields that turn out to be unreadable."""
         try:
             for batch in batches:

@@ -17,7 +17,7 @@ from femtobarn.errors import FemtobarnError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from femtobarn._core import BatchIterator
+    from femtobarn._core import BatchIterator, LazyBatchIterator, LazyReader
     from femtobarn._files.libraries import Output
     from femtobarn._files.ntuple import NTuple
     from femtobarn._files.reading import Readable
@@ -53,6 +53,8 @@ class How:
         Whether the fields are requested by name.
     global_offset : int
         Number of entries in all files before this ntuple.
+    lazy : LazyReader, optional
+        Reads columns when they are touched; None to read them at once.
     """
 
     source: Readable
@@ -63,6 +65,7 @@ class How:
     prefetch: bool
     named: bool
     global_offset: int = 0
+    lazy: LazyReader | None = None
 
     @property
     def nt(self) -> NTuple:
@@ -91,11 +94,17 @@ class Piece:
     first: int
     start: int
     stop: int
-    begun: BatchIterator | None = None
+    begun: BatchIterator | LazyBatchIterator | None = None
 
     @cached_property
     def _decoded(self) -> int:
         return self.how.nt._core.decoded_bytes(self.how.paths, self.start, self.stop)
+
+    @property
+    def _lazy_step(self) -> tuple[int | None, int]:
+        """Number of entries per step, if it was given; otherwise memory per step."""
+        size = self.how.step_size
+        return (None, num_bytes(size)) if isinstance(size, str) else (self.step, 0)
 
     @cached_property
     def step(self) -> int:
@@ -116,10 +125,12 @@ class Piece:
         int
             A number of bytes, estimated from the metadata.
         """
+        if self.how.lazy is not None:
+            return self.how.lazy.step_bytes(entry, self.stop, *self._lazy_step)
         number = min(self.step, self.stop - entry)
         return self._decoded * number // (self.stop - self.start)
 
-    def begin(self, settled: bool) -> BatchIterator:
+    def begin(self, settled: bool) -> BatchIterator | LazyBatchIterator:
         """Start reading.
 
         Parameters
@@ -132,6 +143,9 @@ class Piece:
         BatchIterator
             The steps.
         """
+        if self.begun is None and self.how.lazy is not None:
+            lazy, prefetch = self.how.lazy, self.how.prefetch
+            self.begun = lazy.steps(self.start, self.stop, *self._lazy_step, prefetch=prefetch)
         if self.begun is None:
             how = self.how
             options: dict[str, Any] = {"threads": how.threads, "prefetch": how.prefetch}

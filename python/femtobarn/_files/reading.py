@@ -18,9 +18,11 @@ from femtobarn._shared.steps import check_step_size, clip_entries, num_bytes, st
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from femtobarn._core import LazyReader
     from femtobarn._files.field import Field
     from femtobarn._files.filters import Filter
     from femtobarn._files.report import Report
+    from femtobarn._shared.output import Path as PathLike
 
 __all__ = ["Readable", "without_reports"]
 
@@ -45,6 +47,8 @@ class Readable(HasFields):
         library: str | ModuleType = "ak",
         how: Any = None,
         ak_add_doc: bool | dict[str, str] = False,
+        virtual: bool = False,
+        record: PathLike | None = None,
         threads: int | None = None,
         **options: Any,
     ) -> Any:
@@ -78,6 +82,11 @@ class Readable(HasFields):
         ak_add_doc : bool or dict
             Whether descriptions of fields become `__doc__` parameters of the Awkward Array; or a dict from parameter
             names to attributes of fields.
+        virtual : bool
+            Whether to return an Awkward Array whose columns are read when they are touched. A touch reads all columns
+            that belong together according to what earlier calls of the same function touched (see `access_log`).
+        record : str or path, optional
+            A directory that keeps what was learned, for the next run. Only with `virtual`.
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
         **options
@@ -110,8 +119,11 @@ class Readable(HasFields):
         check_read_options(cut, options)
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
         self._warn_of_lacking(paths, expressions, filter_name)
-        output = self._output(paths, library, how, ak_add_doc)
+        output = self._output(paths, library, how, ak_add_doc, virtual=virtual)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        lazy = self.ntuple._lazy_reader(paths, threads, virtual, record)
+        if lazy is not None:
+            return output.group(lazy.read(start, stop))
         return output.group(self.ntuple._read(paths, start, stop, threads, self._is_named(expressions)))
 
     def iterate(
@@ -130,6 +142,8 @@ class Readable(HasFields):
         how: Any = None,
         ak_add_doc: bool | dict[str, str] = False,
         report: bool = False,
+        virtual: bool = False,
+        record: PathLike | None = None,
         threads: int | None = None,
         prefetch: bool = True,
         **options: Any,
@@ -140,10 +154,11 @@ class Readable(HasFields):
         ----------
         expressions, cut, filter_name, filter_typename, filter_field, filter_branch
             The fields, as for `arrays`.
-        entry_start, entry_stop, library, how, ak_add_doc, threads, **options
-            As for `arrays`.
+        entry_start, entry_stop, library, how, ak_add_doc, virtual, record, threads, **options
+            As for `arrays`. With `virtual`, the columns that most steps touch are read for the next step in advance.
         step_size : int or str
             Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
+            With `virtual`, memory is that of the columns that steps touch, and steps consist of whole clusters.
         report : bool
             Whether to return with each step a `Report` of its file and entries.
         prefetch : bool
@@ -171,11 +186,12 @@ class Readable(HasFields):
         check_read_options(cut, options)
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
         self._warn_of_lacking(paths, expressions, filter_name)
-        output = self._output(paths, library, how, ak_add_doc)
+        output = self._output(paths, library, how, ak_add_doc, virtual=virtual)
         entries = clip_entries(self.num_entries, entry_start, entry_stop)
         check_step_size(step_size)
         named = self._is_named(expressions)
-        steps = _steps(self._how(paths, output, step_size, threads, prefetch, named), entries)
+        lazy = self.ntuple._lazy_reader(paths, threads, virtual, record)
+        steps = _steps(self._how(paths, output, step_size, threads, prefetch, named, lazy=lazy), entries)
         return steps if report else without_reports(steps)
 
     def num_entries_for(
@@ -310,12 +326,20 @@ class Readable(HasFields):
         return expressions is not None or self._id is not None
 
     def _output(
-        self, paths: list[str] | None, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]
+        self,
+        paths: list[str] | None,
+        library: str | ModuleType,
+        how: Any,
+        add_doc: bool | dict[str, str],
+        *,
+        virtual: bool = False,
     ) -> Output:
         nt = self.ntuple
         inside = () if self._id is None else nt._schema.parts(self._id)[:-1]
         output = Output(nt, regularize(library), how, add_doc, inside)
         output.check(paths)
+        if virtual:
+            output.check_virtual()
         return output
 
     def _how(
@@ -327,8 +351,10 @@ class Readable(HasFields):
         prefetch: bool,
         named: bool,
         global_offset: int = 0,
+        lazy: LazyReader | None = None,
     ) -> How:
-        return How(self, paths, output, step_size, self.ntuple._threads(threads), prefetch, named, global_offset)
+        options = self.ntuple._threads(threads), prefetch, named, global_offset, lazy
+        return How(self, paths, output, step_size, *options)
 
 
 def _steps(how: How, entries: tuple[int, int]) -> Iterator[tuple[Any, Report]]:

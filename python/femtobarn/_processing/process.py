@@ -19,6 +19,7 @@ from femtobarn._processing.pools import FuturesPool, Pool, ProcessPool, ThreadPo
 from femtobarn._processing.statistics import ProcessStatistics
 from femtobarn._processing.work import (
     Failure,
+    Lazy,
     NTupleWork,
     Outcome,
     Piece,
@@ -98,6 +99,8 @@ def process(
     function: Callable[[Any], Any],
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
+    virtual: bool = False,
+    record: PathLike | None = None,
     by: str = "event",
     executor: Any = "threads",
     workers: int | None = None,
@@ -124,6 +127,12 @@ def process(
     preload : str, tuple or list
         Products to fetch with the events: a label, or a label and a type, or several of these; for an ntuple, the
         fields to read.
+    virtual : bool
+        For an ntuple, whether to read columns when the function touches them. Later batches are fetched in advance in
+        the columns that the function has touched in most earlier ones.
+    record : str or path, optional
+        A directory that keeps what was learned of the function, for other processes and the next run. Only with
+        `virtual`.
     by : str
         "event", or "batch": `output_batch_size` events at a time.
     executor : str or executor
@@ -185,7 +194,7 @@ def process(
     failed: BaseException | None = None
     try:
         _check(by, on_error, executor, workers, function, reduce, (input_batch_size, output_batch_size))
-        work = _work(source, preload)
+        work = _work(source, preload, _lazy(source, function, virtual, record))
         sizes = (output_batch_size or input_batch_size, input_batch_size)
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
@@ -291,13 +300,23 @@ def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> di
     }
 
 
-def _work(source: Any, preload: Any) -> Work:
+def _lazy(source: Any, function: Callable[[Any], Any], virtual: bool, record: PathLike | None) -> Lazy | None:
+    if virtual and isinstance(source, NTuple):
+        return Lazy.of(function, record)
+    if virtual:
+        raise UsageError("virtual=True reads columns of an ntuple when they are touched; a store loads whole products")
+    if record is not None:
+        raise UsageError("record keeps what virtual arrays touch: add virtual=True")
+    return None
+
+
+def _work(source: Any, preload: Any, lazy: Lazy | None = None) -> Work:
     if isinstance(source, Holder):
         if not source.exists():
             raise KeyNotFoundError(f"{source._store.url}: {source} does not exist: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
-        return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))
+        return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload), lazy)
     raise UsageError(
         "events must come from a dataset, run or subrun of a store, or from an ntuple, not "
         f"{source!r}{instead(source, 'await aio.process(…)')}"

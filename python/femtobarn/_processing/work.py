@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Failure",
+    "Lazy",
     "NTupleWork",
     "Outcome",
     "Piece",
@@ -239,12 +240,37 @@ class StoreWork:
             loader.check_left()
 
 
+@dataclass(frozen=True)
+class Lazy:
+    """How columns are read when they are touched.
+
+    Attributes
+    ----------
+    function : str
+        The name of the function that touches them.
+    record : path, optional
+        The directory of records.
+    """
+
+    function: str
+    record: str | os.PathLike[str] | None = None
+
+    @classmethod
+    def of(cls, function: Callable[[Any], Any], record: str | os.PathLike[str] | None) -> Lazy:
+        """Return that of a function."""
+        called = getattr(function, "func", function)  # of a partial
+        if not hasattr(called, "__qualname__"):
+            called = type(called)
+        return cls(f"{called.__module__}:{called.__qualname__}", record)
+
+
 class NTupleWork:
     """The entries of an ntuple, or of many files."""
 
-    def __init__(self, ntuple: NTuple, fields: tuple[str, ...]) -> None:
+    def __init__(self, ntuple: NTuple, fields: tuple[str, ...], lazy: Lazy | None = None) -> None:
         self._whole: NTuple | None = ntuple
         self._fields = list(fields) or None
+        self._lazy = lazy
         files = ntuple.files
         where = files[0][0] if len(files) == 1 else f"{len(files)} files"
         self.name = f"{ntuple.name} ({where})"
@@ -281,8 +307,9 @@ class NTupleWork:
     def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
         start = after or 0
-        if not loads:
-            yield from self._unloaded(size, number, start)
+        if not loads or self._lazy is not None:
+            for piece in self._unloaded(size, number, start):
+                yield replace(piece, loaded=self.load(piece)) if loads else piece
             return
         # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
         step_size = max(input_size // size, 1) * size
@@ -309,7 +336,12 @@ class NTupleWork:
 
     def load(self, piece: Piece) -> Any:
         ntuple, start = self._found(piece)
-        return ntuple.arrays(self._fields, entry_start=start, entry_stop=start + piece.n)
+        if self._lazy is None:
+            return ntuple.arrays(self._fields, entry_start=start, entry_stop=start + piece.n)
+        paths = ntuple._paths(self._fields, None, None, None, None)
+        lazy = ntuple._lazy_reader(paths, 1, True, self._lazy.record, self._lazy.function)
+        output = ntuple._output(paths, "ak", None, False, virtual=True)
+        return output.group(lazy.read(start, start + piece.n, prefetch=True)) if lazy is not None else None
 
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)

@@ -47,12 +47,12 @@ _REFUSED = {
     "cut": "cut is not supported: read the fields that it needs and mask the arrays, as in "
     "a = nt.arrays(['nMuon', 'Muon_pt']); a[a.nMuon >= 2]",
     "aliases": "aliases are not supported: read the fields and compute with the arrays",
-    "access_log": "access_log needs virtual arrays, which are not supported: pass the names of the fields to read",
+    "access_log": "access_log is not an argument: after reading with virtual=True, see the access_log of the ntuple",
 }
 _ONLY = {
     "backend": ("cpu", "arrays are in CPU memory: convert them with ak.to_backend"),
     "interpreter": ("cpu", "arrays are in CPU memory"),
-    "virtual": (False, "virtual arrays are not supported: pass the names of the fields to read"),
+    "virtual": (False, "only arrays of several fields can be virtual: use arrays or iterate"),
 }
 
 
@@ -105,7 +105,7 @@ def split_open_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
     """Raise for options of reading that are not supported, or that neither femtobarn nor uproot has."""
     known = ["filter_name", "filter_typename", "filter_field", "filter_branch", "entry_start", "entry_stop"]
-    known += ["library", "how", "ak_add_doc", "threads"]
+    known += ["library", "how", "ak_add_doc", "virtual", "record", "threads"]
     for name, value in {"cut": cut, **options}.items():
         if name in _REFUSED:
             if value is not None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
 
+from femtobarn._shared.caller import outside_level
 from femtobarn._shared.repr import shortened
 from femtobarn.errors import ServerWarning, UnreadableWarning
 
 __all__ = ["warn_of_left_out", "warn_of_server", "warn_outside"]
-
-_HERE = str(Path(__file__).parents[1] / "_")[:-1]  # with the separator
 
 
 def warn_outside(message: str, category: type[Warning]) -> None:
@@ -25,12 +22,7 @@ def warn_outside(message: str, category: type[Warning]) -> None:
     category : type of Warning
         The class of the warning.
     """
-    level = 1
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(message, category, stacklevel=outside_level() + 1)
 
 
 def warn_of_server(message: str) -> None:

@@ -37,6 +37,47 @@ pub enum SlotData {
     },
 }
 
+impl SlotData {
+    /// Offsets of a collection.
+    pub fn offsets(&self) -> Option<&Bytes> {
+        match self {
+            Self::Index { offsets } => Some(offsets),
+            _ => None,
+        }
+    }
+
+    /// The lengths of a collection's lists, as `i64` if `wide`, else `i32`.
+    pub fn cardinality(&self, wide: bool) -> Result<Bytes, RNTupleError> {
+        let offsets = values(self.offsets());
+        let n = offsets.len().saturating_sub(1);
+        let ends = offsets.get(1..).unwrap_or_default();
+        let lengths = offsets.iter().zip(ends).map(|(a, b)| b - a);
+        if wide {
+            filled(n, |out| {
+                out.iter_mut().zip(lengths).for_each(|(to, n)| *to = n)
+            })
+        } else {
+            let narrow = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
+            filled(n, |out| {
+                out.iter_mut()
+                    .zip(lengths)
+                    .for_each(|(to, n)| *to = narrow(n))
+            })
+        }
+    }
+
+    /// For optional values: the position of each value as `i64`, −1 if it is missing.
+    pub fn optional_index(&self) -> Result<Bytes, RNTupleError> {
+        let offsets = values(self.offsets());
+        let position = |(a, b): (&i64, &i64)| if a == b { -1 } else { *a };
+        let ends = offsets.get(1..).unwrap_or_default();
+        let positions = offsets.iter().zip(ends).map(position);
+        filled(offsets.len().saturating_sub(1), |out: &mut [i64]| {
+            out.iter_mut().zip(positions).for_each(|(to, n)| *to = n);
+        })
+    }
+}
+
 /// The columns of a range of entries.
 #[derive(Debug, Clone)]
 pub struct Arrays {
@@ -87,10 +128,7 @@ impl Arrays {
 
     /// Offsets of a collection.
     pub fn offsets(&self, id: SlotId) -> Option<&Bytes> {
-        match self.slot(id)? {
-            SlotData::Index { offsets } => Some(offsets),
-            _ => None,
-        }
+        self.slot(id)?.offsets()
     }
 
     /// Total number of items of a collection.
@@ -103,33 +141,14 @@ impl Arrays {
 
     /// The lengths of a collection's lists, as `i64` if `wide`, else `i32`.
     pub fn cardinality(&self, id: SlotId, wide: bool) -> Result<Bytes, RNTupleError> {
-        let offsets = values(self.offsets(id));
-        let n = offsets.len().saturating_sub(1);
-        let ends = offsets.get(1..).unwrap_or_default();
-        let lengths = offsets.iter().zip(ends).map(|(a, b)| b - a);
-        if wide {
-            filled(n, |out| {
-                out.iter_mut().zip(lengths).for_each(|(to, n)| *to = n)
-            })
-        } else {
-            let narrow = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
-            filled(n, |out| {
-                out.iter_mut()
-                    .zip(lengths)
-                    .for_each(|(to, n)| *to = narrow(n))
-            })
-        }
+        let lengths = self.slot(id).map(|slot| slot.cardinality(wide));
+        lengths.unwrap_or_else(|| Ok(Bytes::new()))
     }
 
     /// For optional values: the position of each value as `i64`, −1 if it is missing.
     pub fn optional_index(&self, id: SlotId) -> Result<Bytes, RNTupleError> {
-        let offsets = values(self.offsets(id));
-        let position = |(a, b): (&i64, &i64)| if a == b { -1 } else { *a };
-        let ends = offsets.get(1..).unwrap_or_default();
-        let positions = offsets.iter().zip(ends).map(position);
-        filled(offsets.len().saturating_sub(1), |out: &mut [i64]| {
-            out.iter_mut().zip(positions).for_each(|(to, n)| *to = n);
-        })
+        let positions = self.slot(id).map(SlotData::optional_index);
+        positions.unwrap_or_else(|| Ok(Bytes::new()))
     }
 
     /// Total size of all buffers in bytes.

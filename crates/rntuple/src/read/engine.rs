@@ -1,13 +1,15 @@
 //! The rounds of a read: resolve, allocate, fetch, decode, finish.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use super::options::{Progress, ReadOptions};
-use super::plan::{self, Part, Segment};
-use super::rounds::Rounds;
+use super::plan::{self, Items, Part, Segment};
+use super::rounds::{Extents, Rounds};
 use super::selection::ReadSchema;
 use crate::RNTupleError;
 use crate::array::{Arrays, SlotData};
+use crate::schema::SlotId;
 
 /// Reads the entries of all parts, one after another, into arrays.
 pub fn read(
@@ -53,27 +55,145 @@ fn all_slots(
     options: &ReadOptions<'_>,
     structure_only: bool,
 ) -> Result<Vec<SlotData>, RNTupleError> {
-    let n_slots = schema.slots.len();
-    let mut rounds = Rounds {
-        schema,
-        parts,
-        segments,
-        options,
-        structure_only,
-        progress: Progress::new(),
-        items: vec![None; n_slots],
-        extents: vec![None; n_slots],
-        data: (0..n_slots).map(|_| None).collect(),
-        most: HashMap::new(),
-    };
-    for (_, node) in &schema.columns {
-        node.limits(&mut |slot, most| {
-            let known = rounds.most.entry(slot).or_insert(most);
-            *known = most.min(*known);
-        });
+    let mut found = Found::new(schema);
+    let how = (options, structure_only);
+    found.read(schema, parts, segments, how, None)?;
+    Ok(found.data.into_iter().flatten().collect())
+}
+
+/// The slots that were read so far.
+#[derive(Debug)]
+struct Found {
+    items: Vec<Option<Vec<Items>>>,
+    extents: Vec<Option<Extents>>,
+    data: Vec<Option<SlotData>>,
+    most: HashMap<SlotId, i64>,
+}
+
+impl Found {
+    fn new(schema: &ReadSchema) -> Self {
+        let n_slots = schema.slots.len();
+        let mut most = HashMap::new();
+        for (_, node) in &schema.columns {
+            node.limits(&mut |slot, limit| {
+                let known = most.entry(slot).or_insert(limit);
+                *known = limit.min(*known);
+            });
+        }
+        Self {
+            items: vec![None; n_slots],
+            extents: vec![None; n_slots],
+            data: (0..n_slots).map(|_| None).collect(),
+            most,
+        }
     }
-    while rounds.data.iter().any(Option::is_none) {
-        rounds.next()?;
+
+    /// Reads what is missing of the wanted slots, all if none.
+    fn read(
+        &mut self,
+        schema: &ReadSchema,
+        parts: &[Part],
+        segments: &[Segment],
+        (options, structure_only): (&ReadOptions<'_>, bool),
+        wanted: Option<&[bool]>,
+    ) -> Result<(), RNTupleError> {
+        let mut rounds = Rounds {
+            schema,
+            parts,
+            segments,
+            options,
+            structure_only,
+            wanted,
+            progress: Progress::new(),
+            items: take(&mut self.items),
+            extents: take(&mut self.extents),
+            data: take(&mut self.data),
+            most: take(&mut self.most),
+        };
+        let mut result = Ok(());
+        while result.is_ok() && (0..schema.slots.len()).any(|id| rounds.is_missing(id)) {
+            result = rounds.next();
+        }
+        self.items = rounds.items;
+        self.extents = rounds.extents;
+        self.data = rounds.data;
+        self.most = rounds.most;
+        result
     }
-    Ok(rounds.data.into_iter().flatten().collect())
+}
+
+/// A read of some slots after others: what was read before is not read again.
+#[derive(Debug)]
+pub(super) struct PartialRead {
+    /// None for columns in another format.
+    segments: Option<Vec<Segment>>,
+    found: Found,
+}
+
+impl PartialRead {
+    /// A read that has nothing yet. Reads page lists.
+    pub fn new(schema: &ReadSchema, parts: &[Part]) -> Result<Self, RNTupleError> {
+        let first = parts.first();
+        let is_stored = first.is_none_or(|first| first.reader.storage().is_none());
+        Ok(Self {
+            segments: is_stored.then(|| plan::segments(parts)).transpose()?,
+            found: Found::new(schema),
+        })
+    }
+
+    /// The data of a slot, if they were read.
+    pub fn data(&self, id: SlotId) -> Option<&SlotData> {
+        self.found.data.get(id)?.as_ref()
+    }
+
+    /// Drops the data of a slot.
+    pub fn drop_data(&mut self, id: SlotId) {
+        if let Some(data) = self.found.data.get_mut(id) {
+            *data = None;
+        }
+    }
+
+    /// Reads the slots that are wanted and were not read yet; the parents of wanted slots are wanted, too.
+    pub fn read(
+        &mut self,
+        schema: &ReadSchema,
+        parts: &[Part],
+        wanted: &[bool],
+        options: &ReadOptions<'_>,
+    ) -> Result<(), RNTupleError> {
+        let Some(segments) = &self.segments else {
+            return self.read_storage(schema, parts, wanted, options);
+        };
+        let how = (options, false);
+        self.found.read(schema, parts, segments, how, Some(wanted))
+    }
+
+    /// The same for columns in another format, which are read with the counters that they depend on.
+    fn read_storage(
+        &mut self,
+        schema: &ReadSchema,
+        parts: &[Part],
+        wanted: &[bool],
+        options: &ReadOptions<'_>,
+    ) -> Result<(), RNTupleError> {
+        let Some(storage) = parts.first().and_then(|part| part.reader.storage()) else {
+            return Err(RNTupleError::internal("a read without a storage"));
+        };
+        let mut needed = vec![false; schema.slots.len()];
+        for (id, &wanted) in wanted.iter().enumerate() {
+            if wanted && self.data(id).is_none() {
+                schema.slots.mark_with_parents(id, &mut needed);
+            }
+        }
+        let ids = needed.iter().enumerate().filter(|(_, needed)| **needed);
+        let ids: Vec<SlotId> = ids.map(|(id, _)| id).collect();
+        let parts: Vec<Part> = parts.iter().map(|part| part.only(&ids)).collect();
+        let data = storage.read(&schema.only(&ids), &parts, options, &Progress::new())?;
+        for (id, data) in ids.into_iter().zip(data) {
+            if let Some(known) = self.found.data.get_mut(id) {
+                known.get_or_insert(data);
+            }
+        }
+        Ok(())
+    }
 }

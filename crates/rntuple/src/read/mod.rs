@@ -5,6 +5,7 @@
 //! collection of which only some entries are wanted waits for the collection's offsets. Each such round is planned,
 //! combined into requests, fetched, and decoded by all threads directly into the buffers of the result.
 
+mod accesses;
 mod ahead;
 mod cache;
 mod decode;
@@ -18,6 +19,8 @@ mod finish;
 mod groups;
 mod invariants;
 mod known;
+mod lazy;
+mod lazy_columns;
 mod memory;
 mod options;
 mod plan;
@@ -26,6 +29,7 @@ mod reader;
 mod report;
 mod rounds;
 mod selection;
+mod sizes;
 mod stats;
 pub mod storage;
 mod store;
@@ -38,17 +42,21 @@ pub(crate) use plan::check_pages;
 pub(crate) use reader::page_error;
 pub(crate) use store::{part_of, requests as requests_of};
 
+pub use accesses::{AccessCounts, AccessedColumn, Accesses};
 pub use cache::{PageCache, PageKey};
 pub use engine::read;
 pub use explain::{ColumnCost, OpeningCost, Plan, explain};
 pub use file_store::FileStore;
 pub use invariants::{ENTRIES_OF_ANY_FILE, most_entries};
 pub use known::{Known, KnownHeader};
+pub use lazy::{LazyArrays, LazyOptions};
+pub use lazy_columns::LazyColumns;
 pub use options::{Progress, ReadOptions, Tick};
 pub use plan::{Part, Segment, segments};
 pub use reader::{Reader, ReaderOptions};
 pub use report::{Damage, VerifyReport};
-pub use selection::{Binding, ReadSchema, decoded_bytes};
+pub use selection::{Binding, ReadSchema};
+pub use sizes::{SlotSize, decoded_bytes, slot_sizes};
 pub use stats::Stats;
 pub use store::{NotStored, PageStore};
 pub use verify::verify;

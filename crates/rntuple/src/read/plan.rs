@@ -25,6 +25,16 @@ pub struct Part {
     pub stop: u64,
 }
 
+impl Part {
+    /// The same for these slots alone.
+    pub(super) fn only(&self, slots: &[SlotId]) -> Self {
+        Self {
+            binding: Arc::new(self.binding.only(slots)),
+            ..self.clone()
+        }
+    }
+}
+
 /// The wanted entries of one cluster.
 #[derive(Debug, Clone)]
 pub struct Segment {

@@ -28,6 +28,8 @@ pub(super) struct Rounds<'a> {
     pub options: &'a ReadOptions<'a>,
     /// Whether values are not wanted, only a check that they exist.
     pub structure_only: bool,
+    /// The slots to read; none for all.
+    pub wanted: Option<&'a [bool]>,
     pub progress: Progress,
     /// Items of finished index slots (per segment) and switch slots (per segment and alternative).
     pub items: Vec<Option<Vec<Items>>>,
@@ -53,6 +55,12 @@ impl Planned {
 }
 
 impl<'a> Rounds<'a> {
+    /// Whether a slot is wanted and not read yet.
+    pub fn is_missing(&self, id: SlotId) -> bool {
+        let is_wanted = |wanted: &[bool]| wanted.get(id).copied().unwrap_or(false);
+        self.data.get(id).is_some_and(Option::is_none) && self.wanted.is_none_or(is_wanted)
+    }
+
     /// Reads every slot whose elements are known.
     pub fn next(&mut self) -> Result<(), RNTupleError> {
         let planned = self.ready()?;
@@ -104,7 +112,7 @@ impl<'a> Rounds<'a> {
     fn ready(&self) -> Result<Vec<Planned>, RNTupleError> {
         let mut out = Vec::new();
         for (id, slot) in self.schema.slots.as_slice().iter().enumerate() {
-            if self.data.get(id).is_some_and(Option::is_none)
+            if self.is_missing(id)
                 && let Some(extents) = self.resolve(id, slot)?
             {
                 let total = extents

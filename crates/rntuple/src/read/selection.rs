@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::plan::{Part, segments, slot_source};
 use super::reader::Reader;
 use crate::RNTupleError;
 use crate::schema::{
-    FieldId, Node, Schema, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
+    FieldId, Node, Schema, SlotId, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
 };
 
 /// The columns of a read, and the slots that fill them.
@@ -137,6 +136,25 @@ impl ReadSchema {
             }
         }
         Ok(Self { columns, slots })
+    }
+
+    /// These slots alone, which include their parents; without the trees of the columns.
+    pub(super) fn only(&self, slots: &[SlotId]) -> Self {
+        let new_id = |id: SlotId| slots.binary_search(&id).unwrap_or(id);
+        let mut out = Slots::default();
+        for slot in slots.iter().filter_map(|&id| self.slots.get(id)) {
+            let mut slot = slot.clone();
+            slot.parent = match slot.parent {
+                SlotParent::Entries => SlotParent::Entries,
+                SlotParent::Index(parent) => SlotParent::Index(new_id(parent)),
+                SlotParent::Switch(parent, n) => SlotParent::Switch(new_id(parent), n),
+            };
+            out.push(slot);
+        }
+        Self {
+            columns: Vec::new(),
+            slots: out,
+        }
     }
 
     fn check_against(
@@ -287,46 +305,14 @@ impl Binding {
         self.0.iter().flatten().copied().collect()
     }
 
+    /// The columns of these slots.
+    pub(super) fn only(&self, slots: &[SlotId]) -> Self {
+        let columns = slots.iter().map(|&slot| self.columns(slot).to_vec());
+        Self(columns.collect())
+    }
+
     /// The columns of a slot.
     pub fn columns(&self, slot: usize) -> &[u32] {
         self.0.get(slot).map_or(&[], Vec::as_slice)
     }
-}
-
-/// The size of a read's result in memory, from metadata; for partly read clusters, in proportion.
-pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
-    let mut total = 0u64;
-    for part in parts {
-        if let Some(storage) = part.reader.storage() {
-            let costs = storage.costs(schema, part)?;
-            let bytes = costs.iter().map(|cost| cost.bytes_decoded);
-            total = bytes.fold(total, u64::saturating_add);
-        }
-    }
-    let is_stored = |part: &&Part| part.reader.storage().is_none();
-    let parts: Vec<Part> = parts.iter().filter(is_stored).cloned().collect();
-    let parts = parts.as_slice();
-    for segment in segments(parts)? {
-        let Some(part) = parts.get(segment.part) else {
-            continue;
-        };
-        for (index, slot) in schema.slots.as_slice().iter().enumerate() {
-            let size = match slot.kind {
-                SlotKind::Leaf(dtype) => dtype.size(),
-                SlotKind::Index => 8,
-                SlotKind::Switch(_) => 9,
-            };
-            let source = slot_source(part, &segment, index, slot)?;
-            // elements before the first one of a column that was added later are zeros
-            let entries = segment.summary.n_entries.saturating_mul(slot.multiplicity);
-            let zeros = source.deferred && slot.parent == SlotParent::Entries;
-            let zeros = if zeros { entries } else { 0 };
-            let elements = u128::from(source.n_elements().max(zeros));
-            let wanted = elements * u128::from(segment.n_entries())
-                / u128::from(segment.summary.n_entries.max(1));
-            let bytes = wanted.saturating_mul(size as u128);
-            total = total.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-        }
-    }
-    Ok(total)
 }

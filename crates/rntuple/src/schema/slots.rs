@@ -106,6 +106,20 @@ impl Slots {
         self.slots.get(id)
     }
 
+    /// Marks a slot, and those that its elements depend on.
+    pub fn mark_with_parents(&self, id: SlotId, marks: &mut [bool]) {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            if let Some(mark) = marks.get_mut(id) {
+                *mark = true;
+            }
+            next = match self.get(id).map(|slot| slot.parent) {
+                Some(SlotParent::Index(parent) | SlotParent::Switch(parent, _)) => Some(parent),
+                Some(SlotParent::Entries) | None => None,
+            };
+        }
+    }
+
     /// Number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()

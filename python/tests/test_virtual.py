@@ -1,0 +1,367 @@
+"""Arrays whose columns are read when they are touched: the same values, few round trips."""
+
+from __future__ import annotations
+
+import json
+import operator
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+
+import awkward as ak
+import numpy as np
+import pytest
+import servers
+from compare import same
+
+import femtobarn as fb
+from femtobarn._shared.caller import calling_function
+
+
+def log_of(nt):
+    """Return the only log."""
+    (log,) = nt.access_log
+    return log
+
+
+def mean_pt(events):
+    """Touch two columns."""
+    return float(ak.sum(events.Muon_pt)), int(ak.sum(events.nMuon))
+
+
+def n_virtual(array):
+    """Return how many buffers of an array have not been read."""
+    _, _, container = ak.to_buffers(array)
+    return sum(not getattr(buffer, "is_materialized", True) for buffer in container.values())
+
+
+@pytest.fixture
+def all_files(testdata):
+    return [*sorted((testdata / "rntuple").glob("*.root")), *sorted((testdata / "ttree").glob("*.root"))]
+
+
+def test_all_types_are_those_of_a_read(all_files):
+    n = 0
+    for path in all_files:
+        try:
+            nt = fb.open(path)
+            expected = nt.arrays()
+        except (fb.FemtobarnError, fb.UnreadableWarning):
+            continue
+        for part in (slice(None), slice(nt.num_entries // 3, nt.num_entries // 2 + 1)):
+            found = nt.arrays(virtual=True, entry_start=part.start, entry_stop=part.stop)
+            assert found.type == expected[part].type, path
+            for name in expected.fields:
+                assert same(found[name], expected[name][part]), (path, name)
+                n += 1
+    assert n > 500
+
+
+def test_columns_are_made_when_they_are_accessed(testdata):
+    """Of a wide ntuple most columns are never touched."""
+    events = fb.open(testdata / "dimuon.root").arrays(virtual=True)
+    contents = events.layout._contents
+
+    def n_made():
+        return sum(list.__getitem__(contents, at) is not None for at in range(len(contents)))
+
+    assert n_made() == 0
+    _ = events.nMuon, events[events.nMuon > 1].Muon_pt
+    assert n_made() == 2
+    assert [str(content.form.type) for content in contents] == [
+        str(events[name].type.content) for name in events.fields
+    ]
+    assert contents[-1] is contents[len(contents) - 1]
+    assert contents[1:3] == [contents[1], contents[2]]
+    assert n_made() == len(contents)
+
+
+def test_nothing_is_read_until_it_is_touched(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    before = nt.metrics.bytes_needed
+    events = nt.arrays(virtual=True)
+    assert len(events) == 12000
+    assert "Muon_pt" in events.fields
+    assert nt.metrics.bytes_needed == before
+    expected = fb.open(testdata / "dimuon.root").arrays(["Muon_pt", "nMuon"])
+    assert same(events.Muon_pt, expected.Muon_pt)
+    after = nt.metrics.bytes_needed
+    assert after > before
+    assert same(events.nMuon, expected.nMuon)
+    assert nt.metrics.bytes_needed == after, "a small step is fetched at once"
+
+
+def test_slices_masks_and_zips_are_as_of_other_arrays(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    events, expected = nt.arrays(virtual=True), nt.arrays()
+    assert same(events[10:100:3].Muon_eta, expected[10:100:3].Muon_eta)
+    assert same(events[events.nMuon >= 2].Muon_pt, expected[expected.nMuon >= 2].Muon_pt)
+    muons, known = (ak.zip({"pt": e.Muon_pt, "phi": e.Muon_phi}) for e in (events, expected))
+    assert same(muons[muons.pt > 30], known[known.pt > 30])
+    assert same(events[7], expected[7])
+    first = next(iter(events))
+    assert first.nMuon == expected.nMuon[0]
+
+
+def test_iterating_over_entries_reads_only_what_they_touch(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    events = nt.arrays(virtual=True, entry_stop=200)
+    total = sum(event.nMuon for event in events)
+    assert total == ak.sum(nt.arrays(["nMuon"], entry_stop=200).nMuon)
+    assert n_virtual(events) > 0
+
+
+def test_a_pickle_has_the_values(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    events = nt.arrays(["nMuon", "Muon_pt"], virtual=True, entry_stop=50)
+    packed = pickle.dumps(events)
+    assert same(pickle.loads(packed), nt.arrays(["nMuon", "Muon_pt"], entry_stop=50))
+
+
+def test_several_files_are_one_array(testdata):
+    path = f"{testdata / 'dimuon.root'}:Events"
+    nt = fb.open([path, path])
+    events = nt.arrays(["Muon_pt"], virtual=True, entry_start=11_000, entry_stop=14_000)
+    assert same(events, nt.arrays(["Muon_pt"], entry_start=11_000, entry_stop=14_000))
+    both = fb.concatenate([path, path], ["nMuon"], virtual=True)
+    assert same(both, fb.concatenate([path, path], ["nMuon"]))
+
+
+@pytest.mark.parametrize("step_size", [4000, 1700, "1 kB", "100 MB"])
+def test_steps_are_those_of_other_arrays(testdata, step_size):
+    nt = fb.open(testdata / "dimuon.root")
+    expected = nt.arrays()
+    stop = 0
+    for events, report in nt.iterate(virtual=True, step_size=step_size, report=True):
+        assert report.start == stop
+        stop = report.stop
+        assert same(events.Muon_pt, expected.Muon_pt[report.start : stop])
+        assert same(events.event, expected.event[report.start : stop])
+    assert stop == 12_000
+    log = log_of(nt)
+    assert log.main == ("_collection0.Muon_pt", "_collection0[]", "event")
+    assert log.triggered == ()
+
+
+def test_memory_of_steps_is_that_of_the_touched_columns(testdata):
+    """A step has whole clusters, so that one fetch is enough."""
+    nt = fb.open(testdata / "dimuon.root")
+    sizes = []
+    for _ in range(2):
+        for events in nt.iterate(virtual=True, step_size="60 kB"):
+            _ = events.event + 1
+            sizes.append(len(events))
+    assert sizes == [4000, 4000, 4000, 4000, 4000, 4000]
+    sizes.clear()
+    for events in nt.iterate(virtual=True, step_size="64 kB"):
+        _ = events.event + 1
+        sizes.append(len(events))
+    assert sizes == [8000, 4000]
+
+
+def test_functions_learn_by_themselves(testdata):
+    def of(name):
+        nt = fb.open(testdata / "dimuon.root")
+        for events in nt.iterate(virtual=True, step_size=4000):
+            _ = events[name] + 1
+        return log_of(nt)
+
+    def of_run():
+        nt = fb.open(testdata / "dimuon.root")
+        for events in nt.iterate(virtual=True, step_size=4000):
+            _ = events.run + 1
+        return log_of(nt)
+
+    first, second = of("event"), of_run()
+    assert first.main == ("event",)
+    assert second.main == ("run",)
+    assert first.function != second.function
+    assert first.function.endswith("of")
+    assert "test_virtual" in first.function
+    assert first.to_dict()["main"] == ["event"]
+
+
+def test_iterating_over_files_uses_one_record(testdata):
+    path = f"{testdata / 'dimuon.root'}:Events"
+    nts = [fb.open(path) for _ in range(3)]
+    total = 0
+    for events in fb.iterate(nts, virtual=True):
+        total += int(ak.sum(events.nMuon))
+    assert total == 3 * int(ak.sum(nts[0].arrays(["nMuon"]).nMuon))
+    logs = [log_of(nt) for nt in nts]
+    assert logs[0] == logs[2]
+    assert (logs[0].steps, logs[0].fetches) == (3, 3)
+
+
+def test_what_is_fetched_and_not_used_is_counted(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    for events in nt.iterate(virtual=True, step_size=4000):
+        _ = events.event + 1
+    log = log_of(nt)
+    # the first step is small and fetched at once; later ones fetch what it touched
+    assert 0 < log.bytes_unused < log.bytes_fetched
+    assert log.fetches == 3
+    assert "1 column at once" in repr(log)
+
+
+def test_a_directory_keeps_the_record_for_the_next_run(testdata, tmp_path):
+    program = (
+        "import sys, femtobarn as fb\n"
+        "def run(nt):\n"
+        "    for events in nt.iterate(virtual=True, step_size=4000, record=sys.argv[2]):\n"
+        "        events.event + events.run\n"
+        "nt = fb.open(sys.argv[1])\n"
+        "run(nt)\n"
+        "log, = nt.access_log\n"
+        "print(log.learned_steps, log.steps, log.bytes_unused, *log.main)\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    ask = [sys.executable, str(script), str(testdata / "dimuon.root"), str(tmp_path / "records")]
+    run = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    assert run[0][1] == run[1][1] == "3"
+    assert run[0][3:] == run[1][3:] == ["event", "run"]
+    assert int(run[0][2]) > 0
+    assert int(run[1][2]) == 0, "the second run begins with what the first one has learned"
+    (file,) = (tmp_path / "records").iterdir()
+    known = json.loads(file.read_text())
+    assert known["function"].endswith("script.py:run")
+    assert set(known["columns"]) == {"event", "run"}
+
+
+def test_threads_share_an_array(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    expected = nt.arrays()
+    events = nt.arrays(virtual=True)
+    failed = []
+
+    def touch(number):
+        names = np.random.default_rng(number).permutation(expected.fields)
+        failed.extend(name for name in names if not same(events[name], expected[name]))
+
+    threads = [threading.Thread(target=touch, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_other_results_cannot_be_virtual(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    for options in ({"library": "np"}, {"library": "pd"}, {"how": "zip"}):
+        with pytest.raises(fb.UsageError, match=r"virtual|ak\.zip"):
+            nt.arrays(virtual=True, **options)
+        with pytest.raises(fb.UsageError, match=r"virtual|ak\.zip"):
+            list(nt.iterate(virtual=True, **options))
+    with pytest.raises(fb.UsageError, match="virtual=True"):
+        nt.arrays(record="x")
+    with pytest.raises(fb.UsageError, match="iterate"):
+        nt["nMuon"].array(virtual=True)
+    with pytest.raises(fb.UsageError, match="cut"):
+        nt.arrays(cut="nMuon > 1", virtual=True)
+    assert sorted(nt.arrays(["run", "event"], virtual=True, how=dict)) == ["event", "run"]
+
+
+def test_damage_concerns_only_who_touches_it(testdata, tmp_path):
+    path = tmp_path / "damaged.root"
+    data = bytearray((testdata / "dimuon.root").read_bytes())
+    nt = fb.open(testdata / "dimuon.root")
+    before = len(nt.metrics.sources[0].spans)
+    nt.arrays(["event"])
+    start, stop = nt.metrics.sources[0].spans[before].ranges[0]
+    data[(start + stop) // 2] ^= 0xFF
+    path.write_bytes(data)
+    damaged = fb.open(path).arrays(virtual=True)
+    assert same(damaged.Muon_pt, nt.arrays(["Muon_pt"]).Muon_pt)
+    with pytest.raises(fb.ChecksumError):
+        _ = damaged.event + 1
+
+
+@pytest.mark.parametrize("by", ["batch", "event"])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_process_reads_what_the_function_touches(testdata, by, executor, tmp_path):
+    nt = fb.open(testdata / "dimuon.root")
+    options = {"by": by, "executor": executor, "workers": 2, "reduce": operator.add, "output_batch_size": 1000}
+    function = summed if by == "batch" else n_muons
+    result = fb.process(nt, function, virtual=True, record=tmp_path / "records", **options)
+    assert result.value == int(ak.sum(nt.arrays(["nMuon"]).nMuon))
+    assert result.n_events == 12_000
+    (file,) = (tmp_path / "records").iterdir()
+    known = json.loads(file.read_text())
+    assert list(known["columns"]) == ["_collection0[]"]
+    assert known["function"].endswith(function.__name__)
+
+
+def summed(events):
+    return int(ak.sum(events.nMuon))
+
+
+def n_muons(event):
+    return int(event.nMuon)
+
+
+def test_process_of_a_store_is_not_virtual():
+    with fb.DataStore.connect("memory:") as store:
+        dataset = store.create_dataset("x")
+        with pytest.raises(fb.UsageError, match="ntuple"):
+            fb.process(dataset, len, virtual=True)
+
+
+def test_the_calling_function_is_that_outside_of_the_package():
+    assert calling_function().endswith("test_the_calling_function_is_that_outside_of_the_package")
+
+
+AGC = [
+    *("Electron_pt", "Electron_eta", "Electron_cutBased", "Electron_sip3d"),
+    *("Muon_pt", "Muon_eta", "Muon_tightId", "Muon_sip3d", "Muon_pfRelIso04_all"),
+    *("Jet_pt", "Jet_eta", "Jet_phi", "Jet_mass", "Jet_btagCSVV2", "Jet_jetId"),
+]
+
+
+@pytest.fixture(scope="module")
+def nanoaod(shared, tmp_path_factory):
+    """The same 1479 columns as a tree and as an ntuple."""
+    tree = shared / "ttree/nanoaod_v5_1000.root"
+    ntuple = tmp_path_factory.mktemp("nanoaod") / "ntuple.root"
+    fb.convert(f"{tree}:Events", ntuple)
+    return {"TTree": tree, "RNTuple": ntuple}
+
+
+def n_rounds(spans):
+    """Return how many vector reads follow each other; those that overlap in time are one round trip."""
+    rounds, end = 0, 0.0
+    for span in sorted(spans, key=lambda span: span.start):
+        rounds += span.start >= end
+        end = max(end, span.start + span.seconds)
+    return rounds
+
+
+@pytest.mark.parametrize("kind", ["xrootd", "nginx"])
+@pytest.mark.parametrize("form", ["TTree", "RNTuple"])
+def test_a_later_step_takes_one_round_trip_to_a_server(kind, form, nanoaod, need_program, tmp_path):
+    need_program(kind)
+    server = servers.Xrootd() if kind == "xrootd" else servers.Nginx()
+    try:
+        shutil.copy(nanoaod[form], server.data / "nano.root")
+        servers.own(server.data)
+        expected = fb.open(f"{nanoaod[form]}:Events").arrays(AGC)
+
+        def run():
+            nt = fb.open(f"{server.url}/nano.root:Events")
+            _ = nt.clusters  # page lists
+            before = len(nt.metrics.sources[0].spans)
+            events = nt.arrays(virtual=True, record=tmp_path)
+            for one in AGC:
+                assert same(events[one], expected[one])
+            return nt.metrics.sources[0].spans[before:]
+
+        first, second = run(), run()
+        # the counters of a tree are a vector read of their own
+        assert n_rounds(second) <= (1 if form == "RNTuple" else 2)
+        assert n_rounds(first) <= 3
+        assert sum(span.num_bytes for span in second) < sum(span.num_bytes for span in first) / 5
+    finally:
+        server.close()
