@@ -287,6 +287,9 @@ fn n_needed(name: &str, arguments: &[String]) -> usize {
 
 /// ROOT's name of a number type; other names stay as they are.
 fn number(text: &str) -> Result<String, Error> {
+    if text.is_empty() {
+        return Err(invalid(text, "it is empty"));
+    }
     let plain = text.strip_prefix("std::").unwrap_or(text);
     if let Some((_, known)) = NAMES.iter().find(|(name, _)| *name == plain) {
         return Ok((*known).to_owned());
@@ -311,20 +314,21 @@ fn number(text: &str) -> Result<String, Error> {
     if text == "char" || !words.iter().any(is_number) || !words.iter().all(is_word) {
         return check_spelling(text).map(|()| text.to_owned());
     }
-    let n = words.len();
-    let u = if words.contains(&"unsigned") { "u" } else { "" };
+    let count = |word: &str| words.iter().filter(|other| **other == word).count();
+    let (signs, ints) = (count("signed") + count("unsigned"), count("int"));
+    let u = if count("unsigned") > 0 { "u" } else { "" };
     words.retain(|word| !matches!(*word, "signed" | "unsigned" | "int"));
     let bits = match words.as_slice() {
-        ["char"] => 8,
+        ["char"] if ints == 0 => 8,
         ["short"] => 16,
         [] => 32,
         ["long"] | ["long", "long"] => 64,
-        _ => return Err(invalid(text, "C++ has no such number type")),
+        _ => 0,
     };
-    match n - words.len() {
-        ..=2 => Ok(format!("std::{u}int{bits}_t")),
-        _ => Err(invalid(text, "C++ has no such number type")),
+    if bits == 0 || signs > 1 || ints > 1 {
+        return Err(invalid(text, "C++ has no such number type"));
     }
+    Ok(format!("std::{u}int{bits}_t"))
 }
 
 /// Refuses a name that looks like a number type or a type of the standard library, but does not exist.
@@ -392,6 +396,10 @@ mod tests {
             (" ", "empty"),
             ("vector<long char>", "\"long char\": C++ has no such"),
             ("Int32_t", "did you mean int32_t?"),
+            ("int char", "C++ has no such"),
+            ("vector<int int>", "C++ has no such"),
+            ("unsigned signed", "C++ has no such"),
+            ("::", "empty"),
         ] {
             let error = type_name(written).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
