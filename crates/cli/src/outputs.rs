@@ -34,16 +34,16 @@ impl<'a> Named<'a> {
         output: Option<&'a str>,
         position: Position,
     ) -> Result<Self, Failure> {
-        let split = match (output, position) {
-            (Some(output), _) => Some((output, names, None)),
-            (None, Position::First) => {
-                let split = names.split_first();
-                split.map(|(output, inputs)| (output.as_str(), inputs, Some(position)))
-            }
-            (None, Position::Last) => {
-                let split = names.split_last();
-                split.map(|(output, inputs)| (output.as_str(), inputs, Some(position)))
-            }
+        let by_position = || {
+            let (output, inputs) = match position {
+                Position::First => names.split_first(),
+                Position::Last => names.split_last(),
+            }?;
+            Some((output.as_str(), inputs, Some(position)))
+        };
+        let split = match output {
+            Some(output) => Some((output, names, None)),
+            None => by_position(),
         };
         match split {
             Some((output, inputs @ [_, ..], position)) => Ok(Self {
