@@ -143,13 +143,17 @@ def test_entries_without_numbers_are_counted(dataset: fb.DataSet, tmp_path: Path
         fb.ingest(str(tmp_path / "*.root"), dataset, run=1, subrun=2, event=0)
 
 
-def test_names_have_no_sets_of_characters(dataset: fb.DataSet, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
-    with pytest.raises(fb.KeyNotFoundError, match=r"no field matches '\[x\]'"):
-        fb.ingest(path, dataset, fields="[x]")
-    fb.ingest(path, dataset, fields="?")
-    with pytest.raises(fb.KeyNotFoundError, match=r"no product '\[x\]'"):
-        fb.export(dataset, tmp_path / "b.root", products="[x]")
+def test_patterns_have_sets_of_characters(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3], "y": [4, 5, 6]})
+    with pytest.raises(fb.KeyNotFoundError, match=r"no field matches '\[!xy\]'"):
+        fb.ingest(path, dataset, fields="[!xy]")
+    fb.ingest(path, dataset, fields="[x-z]")
+    with pytest.raises(fb.KeyNotFoundError, match=r"no product '\[a-c\]'"):
+        fb.export(dataset, tmp_path / "b.root", products="[a-c]")
+    fb.export(dataset, tmp_path / "b.root", products="[x]")
+    exported = fb.open(tmp_path / "b.root").keys()
+    assert "x" in exported
+    assert "y" not in exported
 
 
 def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp_path: Path) -> None:

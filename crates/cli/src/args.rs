@@ -357,7 +357,7 @@ pub struct IngestArgs {
 /// Selects the parts of files that become products, and names their classes.
 #[derive(Debug, Args)]
 pub struct ChoiceArgs {
-    /// Groups of HDF5 files, separated by commas; * and ? are wildcards [default: all]
+    /// Groups of HDF5 files, separated by commas; *, ? and [abc] are wildcards [default: all]
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub groups: Vec<String>,
     /// Datasets of HDF5 files, as GROUP/DATASET, and fields of ntuples and trees, separated by commas [default: all]
@@ -412,7 +412,7 @@ pub struct ExportArgs {
     /// Name of the new ntuple
     #[arg(long, default_value = "Events")]
     pub name: String,
-    /// Labels of products, separated by commas; * and ? are wildcards [default: all]
+    /// Labels of products, separated by commas; *, ? and [abc] are wildcards [default: all]
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub products: Vec<String>,
     /// Only events of these runs, separated by commas
@@ -516,7 +516,7 @@ pub struct HeadArgs {
     /// The file, and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
-    /// Fields as named by `fb info`, separated by spaces; * and ? are wildcards [default: all]
+    /// Fields as named by `fb info`, separated by spaces; *, ? and [abc] are wildcards [default: all]
     pub fields: Vec<String>,
     /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
@@ -549,7 +549,7 @@ pub struct VerifyArgs {
     /// Condition that the entries of each input fulfil in the output; @FILE reads it from a text file
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub condition: Option<String>,
-    /// Compare only these top-level fields; * and ? are wildcards. With --beside as in fb join, once per input
+    /// Compare only these top-level fields; *, ? and [abc] are wildcards. With --beside as in fb join, once per input
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
     /// Prove that the file has the fields of all inputs side by side, as written by fb join
@@ -579,7 +579,7 @@ pub struct ExplainArgs {
     /// The file, and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
-    /// Fields as named by `fb info`, separated by spaces; * and ? are wildcards [default: all]
+    /// Fields as named by `fb info`, separated by spaces; *, ? and [abc] are wildcards [default: all]
     pub fields: Vec<String>,
     /// First entry; negative numbers count from the end
     #[arg(
@@ -610,7 +610,7 @@ pub struct ConvertArgs {
     /// Replace existing outputs
     #[arg(short = 'f', long, conflicts_with = "resume")]
     pub force: bool,
-    /// Convert only these fields, separated by commas; * and ? are wildcards
+    /// Convert only these fields, separated by commas; *, ? and [abc] are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Leave out these fields, separated by commas
@@ -672,7 +672,7 @@ pub struct MergeArgs {
     /// Fields that each file must have: all fields of the first (filter), any (union), or the same fields (strict)
     #[arg(long, value_name = "MODE", default_value = "filter", value_parser = choice::<Mode>())]
     pub mode: Mode,
-    /// Take only these top-level fields, separated by commas; * and ? are wildcards
+    /// Take only these top-level fields, separated by commas; *, ? and [abc] are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
@@ -737,7 +737,7 @@ pub struct JoinArgs {
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<Unmatched>())]
     pub unmatched: Unmatched,
     /// Take only these top-level fields of the first ntuple; repeat the option for the second and each further ntuple.
-    /// * and ? are wildcards
+    /// *, ? and [abc] are wildcards
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
     /// Treatment of attribute sets that two ntuples have, and of objects in files given without an ntuple: raise an
@@ -778,7 +778,7 @@ pub struct ReshapeArgs {
     /// plain, as in memory [default: unchanged]
     #[arg(long, value_name = "ENCODING", value_parser = ["split", "plain"])]
     pub encoding: Option<String>,
-    /// Precision of floats: the number of bits, or the number of bits for a fraction of a range; * and ? are wildcards
+    /// Precision of floats: the number of bits, or the number of bits for a fraction of a range; *, ? and [abc] are wildcards
     /// in names. May be repeated
     #[arg(
         long,
@@ -834,7 +834,7 @@ pub struct Copying {
     /// Replace an existing output
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Take only these top-level fields, separated by commas; * and ? are wildcards
+    /// Take only these top-level fields, separated by commas; *, ? and [abc] are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Treatment of objects that are neither ntuples nor histograms: copy them (first), drop them, or raise an error

@@ -34,7 +34,7 @@ const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
 
 pub fn run(args: &ConvertArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
-    let output = named.output;
+    let output = &*named.output;
     let options = options(args)?;
     // the query of a URL is not part of the name
     let shown = public(output);

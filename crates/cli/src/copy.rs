@@ -19,7 +19,7 @@ use femtobarn::Target;
 
 pub fn run(args: &CopyArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
     let named = Named::new(&args.names, args.output.as_deref(), Position::Last)?;
-    let place = named.output;
+    let place = &*named.output;
     let mut files = Vec::new();
     for source in named.inputs {
         files.extend(Target::find(source, None)?);

@@ -16,7 +16,7 @@ use crate::progress::{Show, end_gently};
 
 pub fn run(args: &ExportArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let (store, named) = Named::of_one(&args.names, args.output.path.as_deref())?;
-    let output = named.output;
+    let output = &*named.output;
     let options = options(args)?;
     // a directory is opened even while another process writes to it, and no store is created
     let store = DataStore::connect_to_read(store, ObjectOptions::default())?;

@@ -43,7 +43,7 @@ pub fn run(args: &JoinArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     };
     end_gently();
     let show = Show::new(1, out.is_json);
-    let report = join(&inputs, Path::new(named.output), &options, &|progress| {
+    let report = join(&inputs, Path::new(&*named.output), &options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;

@@ -41,7 +41,7 @@ pub fn bring(
     }
     end_gently();
     let show = Show::new(1, out.is_json);
-    let report = merge::merge(&inputs, Path::new(named.output), options, &|progress| {
+    let report = merge::merge(&inputs, Path::new(&*named.output), options, &|progress| {
         show.tick_merge(progress)
     });
     let report = report.map_err(|error| advised(error, &inputs, !options.fields.is_empty()))?;
@@ -80,14 +80,14 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
 
 /// Checks that the output is one ROOT file.
 pub fn check_output(named: &Named<'_>) -> Result<(), Failure> {
-    let path = Path::new(named.output);
+    let path = Path::new(&*named.output);
     let checked = match path.exists() && !path.is_file() {
         true => Err(Failure::new(
             code::USAGE,
             "usage",
             format!("invalid output {}: not a file", named.output),
         )),
-        false => merge::check_output(named.output).map_err(Failure::from),
+        false => merge::check_output(&named.output).map_err(Failure::from),
     };
     checked.map_err(|failure| {
         let message = format!("{}{}", failure.message, named.told());

@@ -1,9 +1,10 @@
 //! Which of the names on the command line is the output: that of `--output`, or else the first or the last one.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use femtobarn::convert::Input;
-use femtobarn::io::{Settings, is_remote};
+use femtobarn::io::{Settings, is_remote, local_path};
 use femtobarn::ttree::is_tree;
 use femtobarn::{RNTUPLE_CLASS, look_into};
 
@@ -18,9 +19,9 @@ pub enum Position {
 }
 
 /// The output and the other names.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Named<'a> {
-    pub output: &'a str,
+    pub output: Cow<'a, str>,
     pub inputs: &'a [String],
     /// None: it was given by `--output`.
     pub position: Option<Position>,
@@ -33,20 +34,20 @@ impl<'a> Named<'a> {
         output: Option<&'a str>,
         position: Position,
     ) -> Result<Self, Failure> {
-        let split = match (output, position) {
-            (Some(output), _) => Some((output, names, None)),
-            (None, Position::First) => {
-                let split = names.split_first();
-                split.map(|(output, inputs)| (output.as_str(), inputs, Some(position)))
-            }
-            (None, Position::Last) => {
-                let split = names.split_last();
-                split.map(|(output, inputs)| (output.as_str(), inputs, Some(position)))
-            }
+        let by_position = || {
+            let (output, inputs) = match position {
+                Position::First => names.split_first(),
+                Position::Last => names.split_last(),
+            }?;
+            Some((output.as_str(), inputs, Some(position)))
+        };
+        let split = match output {
+            Some(output) => Some((output, names, None)),
+            None => by_position(),
         };
         match split {
             Some((output, inputs @ [_, ..], position)) => Ok(Self {
-                output,
+                output: local_path(output),
                 inputs,
                 position,
             }),
@@ -88,13 +89,13 @@ impl<'a> Named<'a> {
         let (Some(_), [input]) = (self.position, inputs) else {
             return Ok(());
         };
-        let Some((n_old, n_new)) = n_entries(self.output).zip(n_entries(&input.url)) else {
+        let Some((n_old, n_new)) = n_entries(&self.output).zip(n_entries(&input.url)) else {
             return Ok(());
         };
         if n_old <= n_new {
             return Ok(());
         }
-        let (output, input) = (self.output, input.shown());
+        let (output, input) = (&self.output, input.shown());
         let message = format!(
             "the output {output} exists and has {n_old} entries, more than the only input {input} ({n_new}): the \
              names are probably swapped"

@@ -7,12 +7,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use femtobarn_io::expand_home;
 use femtobarn_io::units::parse_bytes;
 use femtobarn_redis::Address;
 use serde_json::{Map, Value};
 
 use crate::backend::redis_settings::{NAMES, Settings, unknown};
-use crate::connect::{check_there, open, would_make, would_make_in};
+use crate::connect::{StoreUrl, check_there, open, would_make, would_make_in};
 use crate::{Backend, EventsError, Mode, RedisBackend};
 
 /// Members for any store.
@@ -170,13 +171,16 @@ fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String,
     let mut of_redis = OF_REDIS.into_iter().chain(set());
     match of_redis.find(|name| all.contains_key(*name)) {
         Some(odd) => Err(format!("{odd} is a setting for Redis, but url is {url:?}")),
-        None if url.ends_with(".json") => Err(format!(
-            "url {url:?} is another configuration: give the URL of a store"
-        )),
-        None => Ok(match url.strip_prefix("dir:") {
-            Some(path) => format!("dir:{}", folder.join(path).display()),
-            None => url,
-        }),
+        None => match StoreUrl::parse(&url) {
+            Some(StoreUrl::Config) => Err(format!(
+                "url {url:?} is another configuration: give the URL of a store"
+            )),
+            Some(StoreUrl::Dir(path)) => Ok(format!(
+                "dir:{}",
+                folder.join(&*expand_home(path)).display()
+            )),
+            _ => Ok(url),
+        },
     }
 }
 
@@ -266,7 +270,7 @@ fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
 fn within(folder: &Path, path: &str) -> String {
     match path.contains("://") {
         true => path.into(),
-        false => folder.join(path).display().to_string(),
+        false => folder.join(&*expand_home(path)).display().to_string(),
     }
 }
 

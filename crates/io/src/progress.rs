@@ -29,7 +29,7 @@ impl Progress {
         self.0.store(0, Relaxed);
     }
 
-    /// Splits a body into pieces, each of which is counted when it is sent.
+    /// Splits a body into pieces. Each piece is counted when it is sent.
     pub fn pieces(&self, mut bytes: Bytes) -> impl Iterator<Item = Bytes> + use<> {
         let own = self.clone();
         std::iter::from_fn(move || {

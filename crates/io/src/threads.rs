@@ -25,8 +25,8 @@ impl MayInterrupt for IoError {
     }
 }
 
-/// Runs tasks, with one thread per worker, the first of which is the caller's; the results are in order. If one is
-/// interrupted, others that wait for servers stop as well. The caller's thread calls [`goes_on`] between its tasks,
+/// Runs tasks with one thread per worker. The first worker is the caller's thread. The results are in the order of the
+/// tasks. If a task is interrupted, the tasks that wait for servers stop as well. The caller's thread calls [`goes_on`] between its tasks,
 /// because Python handles signals on its main thread.
 ///
 /// # Errors

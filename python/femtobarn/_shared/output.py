@@ -49,7 +49,7 @@ def compression_settings(compression: Any) -> int:
 
 
 def plain_path(path: Path, place: str = "first") -> str:
-    """Return an output path without an object name.
+    """Return an output path: with its home directory instead of ``~``, and without an object name.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def plain_path(path: Path, place: str = "first") -> str:
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"the output path, such as 'new.root', must come {place}, not a {type(path).__name__}")
-    text = os.fspath(path)
+    text = _core.local_path(os.fspath(path))
     found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
     if found and not os.path.exists(text):  # noqa: PTH110
         raise UsageError(f"invalid output path {text!r}: give the path {found[1]!r}, and {found[2]!r} as the name")

@@ -1,50 +1,12 @@
 //! Names of C++ types in the keys of products. The C++ headers compute the same names in `fb::type_name`.
 
 use femtobarn_io::nearest;
+use femtobarn_rntuple::write::SYNONYMS;
 
 use crate::Error;
 
-/// Names of numbers and of others that stand for one type, besides those of C.
-const NAMES: &[(&str, &str)] = &[
-    ("int8", "std::int8_t"),
-    ("int8_t", "std::int8_t"),
-    ("int16", "std::int16_t"),
-    ("int16_t", "std::int16_t"),
-    ("int32", "std::int32_t"),
-    ("int32_t", "std::int32_t"),
-    ("int64", "std::int64_t"),
-    ("int64_t", "std::int64_t"),
-    ("uint8", "std::uint8_t"),
-    ("uint8_t", "std::uint8_t"),
-    ("uint16", "std::uint16_t"),
-    ("uint16_t", "std::uint16_t"),
-    ("uint32", "std::uint32_t"),
-    ("uint32_t", "std::uint32_t"),
-    ("uint64", "std::uint64_t"),
-    ("uint64_t", "std::uint64_t"),
-    ("Char_t", "char"),
-    ("UChar_t", "std::uint8_t"),
-    ("Short_t", "std::int16_t"),
-    ("UShort_t", "std::uint16_t"),
-    ("Int_t", "std::int32_t"),
-    ("UInt_t", "std::uint32_t"),
-    ("Long_t", "std::int64_t"),
-    ("ULong_t", "std::uint64_t"),
-    ("Long64_t", "std::int64_t"),
-    ("ULong64_t", "std::uint64_t"),
-    ("Bool_t", "bool"),
-    ("Float_t", "float"),
-    ("Float16_t", "float"),
-    ("Double_t", "double"),
-    ("Double32_t", "double"),
-    ("float32", "float"),
-    ("float64", "double"),
-    ("size_t", "std::uint64_t"),
-    ("ptrdiff_t", "std::int64_t"),
-    ("string", "std::string"),
-    ("str", "std::string"),
-    ("byte", "std::byte"),
-];
+/// A name that products may have, but not RNTuples.
+const PTRDIFF: &str = "ptrdiff_t";
 
 const MAPS: &[&str] = &["map", "multimap", "unordered_map", "unordered_multimap"];
 const SETS: &[&str] = &["set", "multiset", "unordered_set", "unordered_multiset"];
@@ -287,9 +249,15 @@ fn n_needed(name: &str, arguments: &[String]) -> usize {
 
 /// ROOT's name of a number type; other names stay as they are.
 fn number(text: &str) -> Result<String, Error> {
+    if text.is_empty() {
+        return Err(invalid(text, "it is empty"));
+    }
     let plain = text.strip_prefix("std::").unwrap_or(text);
-    if let Some((_, known)) = NAMES.iter().find(|(name, _)| *name == plain) {
+    if let Some((_, known)) = SYNONYMS.iter().find(|(name, _)| *name == plain) {
         return Ok((*known).to_owned());
+    }
+    if plain == PTRDIFF {
+        return Ok("std::int64_t".to_owned());
     }
     // an argument as 3UL
     let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
@@ -311,20 +279,21 @@ fn number(text: &str) -> Result<String, Error> {
     if text == "char" || !words.iter().any(is_number) || !words.iter().all(is_word) {
         return check_spelling(text).map(|()| text.to_owned());
     }
-    let n = words.len();
-    let u = if words.contains(&"unsigned") { "u" } else { "" };
+    let count = |word: &str| words.iter().filter(|other| **other == word).count();
+    let (signs, ints) = (count("signed") + count("unsigned"), count("int"));
+    let u = if count("unsigned") > 0 { "u" } else { "" };
     words.retain(|word| !matches!(*word, "signed" | "unsigned" | "int"));
     let bits = match words.as_slice() {
-        ["char"] => 8,
+        ["char"] if ints == 0 => 8,
         ["short"] => 16,
         [] => 32,
         ["long"] | ["long", "long"] => 64,
-        _ => return Err(invalid(text, "C++ has no such number type")),
+        _ => 0,
     };
-    match n - words.len() {
-        ..=2 => Ok(format!("std::{u}int{bits}_t")),
-        _ => Err(invalid(text, "C++ has no such number type")),
+    if bits == 0 || signs > 1 || ints > 1 {
+        return Err(invalid(text, "C++ has no such number type"));
     }
+    Ok(format!("std::{u}int{bits}_t"))
 }
 
 /// Refuses a name that looks like a number type or a type of the standard library, but does not exist.
@@ -340,7 +309,7 @@ fn check_spelling(text: &str) -> Result<(), Error> {
     if !looks_known {
         return Ok(());
     }
-    let known = NAMES.iter().map(|(name, _)| *name);
+    let known = SYNONYMS.iter().map(|(name, _)| *name).chain([PTRDIFF]);
     let hint = match nearest(text, known).first() {
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
@@ -392,6 +361,10 @@ mod tests {
             (" ", "empty"),
             ("vector<long char>", "\"long char\": C++ has no such"),
             ("Int32_t", "did you mean int32_t?"),
+            ("int char", "C++ has no such"),
+            ("vector<int int>", "C++ has no such"),
+            ("unsigned signed", "C++ has no such"),
+            ("::", "empty"),
         ] {
             let error = type_name(written).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -50,7 +50,8 @@ fn optionals_as_lists(node: &mut Node) {
     }
 }
 
-/// Entries like these whose values are all zero, empty or missing; lists of which it is said keep their lengths.
+/// The entries of `like` with all values set to zero, empty or missing. `has_items` marks the columns whose lists keep
+/// their lengths.
 pub(super) fn zeros(like: &RecordBatch, has_items: &[bool]) -> Result<RecordBatch, ArrowError> {
     let columns = like.columns().iter().zip(has_items);
     let arrays = columns.map(|(column, &has_items)| {

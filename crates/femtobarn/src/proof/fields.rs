@@ -134,12 +134,7 @@ fn lacks_member(
 /// Whether a field is the item of a numbered collection, whose members are compared as the fields projected from them.
 fn is_numbered_item(descriptor: &Descriptor, id: FieldId) -> bool {
     let parent = descriptor.field(id).and_then(|field| field.parent);
-    let is_numbered = |parent| {
-        descriptor
-            .numbered_collections()
-            .any(|(_, id)| id == parent)
-    };
-    parent.is_some_and(is_numbered)
+    parent.is_some_and(|parent| descriptor.is_hidden_source(parent))
 }
 
 impl FieldPair {

@@ -1,15 +1,17 @@
-//! Collections without a class, of which fields are projected, such as those of ROOT's importer. Their names are numbers,
-//! which two files give to different collections; the fields projected from them tell which ones are the same.
+//! Numbered collections: ROOT's importer calls the collections of a file `_collection0`, `_collection1` and so on, and
+//! projects named fields from them (`nMuon`, `Muon_pt`). Two files can give one number to different collections, so that
+//! only the names of the projected fields tell which collections are the same.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// The beginning of their names.
+/// The beginning of the names of numbered collections.
 pub(crate) const NUMBERED: &str = "_collection";
 
-/// Which collections of an ntuple (`theirs`) are which of another: those of which most fields of the same names are
-/// projected. Each is at most one of the others.
+/// Pairs the numbered collections of two ntuples, given by their projected fields. A collection of `theirs` is paired with
+/// the collection of `ours` that has the most projected fields of the same names. No collection is paired twice. Returns
+/// the collections of `ours` by those of `theirs`.
 pub fn same_collections<'a, K: Copy + Ord + Hash>(
     ours: impl Iterator<Item = (&'a str, K)>,
     theirs: impl Iterator<Item = (&'a str, K)>,

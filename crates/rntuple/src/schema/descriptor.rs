@@ -230,16 +230,21 @@ impl Schema {
     pub fn is_hidden_source(&self, id: FieldId) -> bool {
         let source = |id: FieldId| self.field(id).and_then(|field| field.record.source_id);
         let mut others = self.top_level.iter();
-        self.field_name(id).starts_with(NUMBERED) && others.any(|&other| source(other) == Some(id))
+        self.is_numbered(id) && others.any(|&other| source(other) == Some(id))
+    }
+
+    /// Whether a field is at the top level, with the name of a numbered collection. Top-level fields are in the order of
+    /// their IDs.
+    fn is_numbered(&self, id: FieldId) -> bool {
+        self.field_name(id).starts_with(NUMBERED) && self.top_level.binary_search(&id).is_ok()
     }
 
     /// The numbered collections by the top-level fields projected from them, or from their items.
     pub fn numbered_collections(&self) -> impl Iterator<Item = (&str, FieldId)> {
         self.top_level.iter().filter_map(|&id| {
             let source = self.field(id)?.record.source_id?;
-            let is_numbered =
-                self.top_level.contains(&source) && self.field_name(source).starts_with(NUMBERED);
-            is_numbered.then(|| (self.field_name(id), source))
+            self.is_numbered(source)
+                .then(|| (self.field_name(id), source))
         })
     }
 

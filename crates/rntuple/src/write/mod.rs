@@ -39,8 +39,8 @@ pub use merge::{
     NTupleMerger, Rebuild, StoredReals, hull, join_columns,
 };
 pub use model::{
-    FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name, is_same_type,
-    normal_type_name,
+    FieldKind, FieldModel, LeafModel, Nulls, SYNONYMS, StoredAs, all_or_none, arrow_type_name,
+    is_same_type, normal_type_name,
 };
 pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;

@@ -312,7 +312,7 @@ fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     }
 }
 
-/// The reason why there is no answer.
+/// The reason why the server sent no answer.
 fn unsent(error: reqwest::Error) -> Why {
     let is_connect = error.is_connect();
     if is_connect && is_of_tls(&error) {

@@ -184,8 +184,8 @@ impl MergedSchema {
         self
     }
 
-    /// The names that fields of an input have in the output, where they differ: numbered collections are called as those
-    /// of which the same fields are projected.
+    /// The fields of an input that have another name in the output. A numbered collection takes the name of the output's
+    /// collection with the same projected fields.
     pub(super) fn names_of(&self, reader: &Reader) -> Names {
         let descriptor = reader.descriptor();
         let own: Vec<(&str, FieldId)> = self.numbered_collections().collect();

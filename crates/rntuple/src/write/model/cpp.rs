@@ -13,6 +13,47 @@ const NUMBERS: &[&str] = &[
     "int32_t", "uint32_t", "int64_t", "uint64_t", "short", "long", "unsigned", "string",
 ];
 
+/// Names of ROOT, NumPy and Python for numbers and strings, and names without `std::`, with their normal names.
+pub const SYNONYMS: &[(&str, &str)] = &[
+    ("int8", "std::int8_t"),
+    ("int8_t", "std::int8_t"),
+    ("int16", "std::int16_t"),
+    ("int16_t", "std::int16_t"),
+    ("int32", "std::int32_t"),
+    ("int32_t", "std::int32_t"),
+    ("int64", "std::int64_t"),
+    ("int64_t", "std::int64_t"),
+    ("uint8", "std::uint8_t"),
+    ("uint8_t", "std::uint8_t"),
+    ("uint16", "std::uint16_t"),
+    ("uint16_t", "std::uint16_t"),
+    ("uint32", "std::uint32_t"),
+    ("uint32_t", "std::uint32_t"),
+    ("uint64", "std::uint64_t"),
+    ("uint64_t", "std::uint64_t"),
+    ("Char_t", "char"),
+    ("UChar_t", "std::uint8_t"),
+    ("Short_t", "std::int16_t"),
+    ("UShort_t", "std::uint16_t"),
+    ("Int_t", "std::int32_t"),
+    ("UInt_t", "std::uint32_t"),
+    ("Long_t", "std::int64_t"),
+    ("ULong_t", "std::uint64_t"),
+    ("Long64_t", "std::int64_t"),
+    ("ULong64_t", "std::uint64_t"),
+    ("Bool_t", "bool"),
+    ("Float_t", "float"),
+    ("Float16_t", "float"),
+    ("Double_t", "double"),
+    ("Double32_t", "double"),
+    ("float32", "float"),
+    ("float64", "double"),
+    ("size_t", "std::uint64_t"),
+    ("string", "std::string"),
+    ("str", "std::string"),
+    ("byte", "std::byte"),
+];
+
 /// Templates of the standard library that RNTuple supports.
 const TEMPLATES: &[&str] = &[
     "vector",
@@ -280,34 +321,28 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
 
 fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
     let text = text.strip_prefix("std::").unwrap_or(text);
+    if text == "Double32_t" {
+        return Ok(stored("double", text, DType::Float64, ColumnType::Real32));
+    }
+    let known = SYNONYMS.iter().find(|(name, _)| *name == text);
+    let text = known.map_or(text, |(_, normal)| {
+        normal.strip_prefix("std::").unwrap_or(normal)
+    });
     let dtype = match text {
-        "string" | "str" => return Ok(FieldModel::new("", "std::string", FieldKind::String)),
+        "string" => return Ok(FieldModel::new("", "std::string", FieldKind::String)),
         "byte" => return Ok(byte()),
-        "char" | "Char_t" => return Ok(stored("char", "", DType::Int8, ColumnType::Char)),
-        "Double32_t" => {
-            return Ok(stored(
-                "double",
-                "Double32_t",
-                DType::Float64,
-                ColumnType::Real32,
-            ));
-        }
-        "bool" | "Bool_t" => DType::Bool,
-        "int8_t" | "int8" | "signed char" => DType::Int8,
-        "uint8_t" | "uint8" | "unsigned char" | "UChar_t" => DType::UInt8,
-        "int16_t" | "int16" | "short" | "short int" | "Short_t" => DType::Int16,
-        "uint16_t" | "uint16" | "unsigned short" | "unsigned short int" | "UShort_t" => {
-            DType::UInt16
-        }
-        "int32_t" | "int32" | "int" | "Int_t" => DType::Int32,
-        "uint32_t" | "uint32" | "unsigned int" | "unsigned" | "UInt_t" => DType::UInt32,
-        "int64_t" | "int64" | "long" | "long int" | "long long" | "Long_t" | "Long64_t" => {
-            DType::Int64
-        }
-        "uint64_t" | "uint64" | "unsigned long" | "unsigned long long" | "size_t" | "ULong_t"
-        | "ULong64_t" => DType::UInt64,
-        "float" | "float32" | "Float_t" | "Float16_t" => DType::Float32,
-        "double" | "float64" | "Double_t" => DType::Float64,
+        "char" => return Ok(stored("char", "", DType::Int8, ColumnType::Char)),
+        "bool" => DType::Bool,
+        "int8_t" | "signed char" => DType::Int8,
+        "uint8_t" | "unsigned char" => DType::UInt8,
+        "int16_t" | "short" | "short int" => DType::Int16,
+        "uint16_t" | "unsigned short" | "unsigned short int" => DType::UInt16,
+        "int32_t" | "int" => DType::Int32,
+        "uint32_t" | "unsigned int" | "unsigned" => DType::UInt32,
+        "int64_t" | "long" | "long int" | "long long" => DType::Int64,
+        "uint64_t" | "unsigned long" | "unsigned long long" => DType::UInt64,
+        "float" => DType::Float32,
+        "double" => DType::Float64,
         "float16" => DType::Float16,
         "" => return Err("is empty".into()),
         _ if text.ends_with(['*', '&']) => {

@@ -14,7 +14,7 @@ use crate::spec::{ColumnType, FieldRecord};
 
 pub(crate) use arrow::dtype_of;
 pub use arrow::{Nulls, arrow_type_name};
-pub use cpp::{is_same_type, normal_type_name};
+pub use cpp::{SYNONYMS, is_same_type, normal_type_name};
 pub(crate) use layout::{Layout, check_name, limits, plain_and_split};
 pub(crate) use shape::{Limits, Order, Shape};
 pub(crate) use words::in_words;
