@@ -120,6 +120,14 @@ pub struct CacheUse {
     pub bad: u64,
 }
 
+impl CacheUse {
+    /// Whether there was a cache.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.hits + self.misses > 0
+    }
+}
+
 impl Traffic {
     /// None.
     pub const NONE: Self = Self {

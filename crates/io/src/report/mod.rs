@@ -108,6 +108,8 @@ impl Report {
                 "misses": cached.misses,
                 "hit_rate": hit_rate(cached),
                 "bytes": cached.hit_bytes,
+                "fetched_bytes": cached.fetched_bytes,
+                "bad_entries": cached.bad,
             },
             "rates": rates,
             "servers": serde_json::Map::from_iter(servers),
@@ -155,8 +157,9 @@ fn seconds(time: SystemTime) -> f64 {
 /// The share of ranges that a cache had; none if there was no cache.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 fn hit_rate(cached: CacheUse) -> Option<f64> {
-    let all = cached.hits + cached.misses;
-    (all > 0).then(|| cached.hits as f64 / all as f64)
+    cached
+        .is_used()
+        .then(|| cached.hits as f64 / (cached.hits + cached.misses) as f64)
 }
 
 #[cfg(test)]

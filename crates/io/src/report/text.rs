@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, hit_rate};
+use super::Report;
 use crate::units::{bytes, count};
 use crate::usage::{BINS, counted, percent, rate_lines, three};
 
@@ -15,26 +15,12 @@ impl Report {
     pub fn text(&self) -> String {
         let (figures, totals) = (&self.figures, &self.read.totals);
         let processor = figures.user + figures.system;
-        let summary = totals.summary(figures.real, processor);
-        // the plot comes at the end, larger
-        let summary: Vec<&str> = summary.lines().take(3).collect();
+        let counts = totals.counts(figures.real, processor);
         let all = self.all_servers();
         let mut out = format!(
-            "report of {}, process {}\n{}\n",
-            self.program,
-            self.pid,
-            summary.join("\n")
+            "report of {}, process {}\n{counts}\n",
+            self.program, self.pid,
         );
-        let cached = totals.cached;
-        if let Some(rate) = hit_rate(cached) {
-            let _ = writeln!(
-                out,
-                "{} from the cache, {} from servers ({} % of ranges were cached)",
-                bytes(cached.hit_bytes),
-                bytes(all.reads.bytes()),
-                three(rate * 100.0)
-            );
-        }
         let _ = writeln!(
             out,
             "{} opened {} in {} s, summed over threads; {} could not be opened",

@@ -54,9 +54,7 @@ impl XrootdSink {
                 };
                 match File::open(&client, sibling.clone(), OpenOptions::CreateNew).await {
                     // from a process with the same number, or our own request whose answer was lost
-                    Err(error) if error.code() == Some(Code::EXISTS) && tries < MOST_NAMES => {
-                        tries += 1;
-                    }
+                    Err(error) if is_taken(&error) && tries < MOST_NAMES => tries += 1,
                     opened => return opened.map(|file| (sibling, file)),
                 }
             }
@@ -125,6 +123,11 @@ impl XrootdSink {
         let named = self.client.stat(&self.wanted).await;
         is_gone && named.is_ok_and(|found| found.size == size)
     }
+}
+
+/// Whether a name belongs to another file, or is opened by a connection whose loss the server has not noticed.
+fn is_taken(error: &XrootdError) -> bool {
+    matches!(error.code(), Some(Code::EXISTS | Code::FILE_LOCKED))
 }
 
 /// The data that may remain on an unreachable server.

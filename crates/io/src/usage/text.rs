@@ -26,7 +26,17 @@ impl Totals {
     /// A summary in some lines, for people; `real` and `processor` are the times taken.
     #[must_use]
     pub fn summary(&self, real: Duration, processor: Duration) -> String {
+        let mut out = self.counts(real, processor);
+        if let Some(over_time) = self.rates.over(BINS) {
+            let _ = write!(out, "\n{}", rate_lines(&over_time, 1));
+        }
+        out
+    }
+
+    /// A summary without the plot over time.
+    pub(crate) fn counts(&self, real: Duration, processor: Duration) -> String {
         let (size, read, used) = (self.size, self.metered.bytes, self.metered.used);
+        let cached = self.cached;
         let files = counted(self.files, "file");
         let mut out = format!(
             "{files} of {}: {} read ({})",
@@ -34,9 +44,21 @@ impl Totals {
             bytes(read),
             percent(read, size)
         );
+        if cached.is_used() {
+            let _ = write!(
+                out,
+                " from servers, {} from the cache ({} of {})",
+                bytes(cached.hit_bytes),
+                cached.hits,
+                counted(cached.hits + cached.misses, "range"),
+            );
+            if cached.bad > 0 {
+                let _ = write!(out, " (damaged entries: {})", cached.bad);
+            }
+        }
         if used > 0 {
             let _ = write!(out, ", {} of it used", bytes(used));
-            let more = read.saturating_sub(used);
+            let more = (read + cached.hit_bytes).saturating_sub(used);
             // if little but the ends of files was read, as at opening, a percentage is meaningless
             if more / MOST_MORE < used {
                 let _ = write!(out, " ({} more read)", percent(more, used));
@@ -60,9 +82,6 @@ impl Totals {
             three(if real > 0.0 { processor / real } else { 0.0 }),
             three(self.metered.waiting.as_secs_f64()),
         );
-        if let Some(over_time) = self.rates.over(BINS) {
-            let _ = write!(out, "\n{}", rate_lines(&over_time, 1));
-        }
         out
     }
 }

@@ -225,6 +225,10 @@ fn sources_share_what_is_read_and_nothing_is_read_twice() {
 fn a_source_that_fails_is_replaced_and_when_all_fail_each_is_named() {
     let content = content(SIZE);
     let (url, servers) = servers(2, &content);
+    // equally fast, so that each is asked for something
+    servers
+        .iter()
+        .for_each(|server| server.takes.store(5, SeqCst));
     let source = open(&url).unwrap();
     read_all(&*source, &content[..4 << 20]).unwrap();
     servers[0].is_failing.store(true, SeqCst);
