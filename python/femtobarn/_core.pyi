@@ -215,7 +215,7 @@ class LazyBatch:
 
 @final
 class LazyBuffer:
-    def __call__(self) -> Buffer: ...
+    def read(self) -> Buffer: ...
 
 @final
 class Opening:

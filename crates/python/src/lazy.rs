@@ -253,7 +253,7 @@ impl Pieces for Touches<'_> {
     }
 }
 
-/// A part of a column; a call reads it.
+/// A part of a column, which is not read yet.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct LazyBuffer {
     arrays: Arc<LazyArrays>,
@@ -262,7 +262,7 @@ pub struct LazyBuffer {
 
 #[pymethods]
 impl LazyBuffer {
-    fn __call__(&self, py: Python<'_>) -> PyResult<Buffer> {
+    fn read(&self, py: Python<'_>) -> PyResult<Buffer> {
         let callback = Callback::new(None);
         let result = py.detach(|| {
             let tick = |_, _| callback.call(());

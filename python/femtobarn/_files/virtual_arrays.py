@@ -2,7 +2,7 @@
 
 Of a wide ntuple most columns are never touched, so a column is made when it is accessed. Its form is made of arrays
 without entries, by the rules of all other arrays, and kept for further steps. The nodes of a step have the buffers in
-the order of the form: a buffer is an object that reads its column when it is called.
+the order of the form: a buffer is an object with a method that reads its column.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from femtobarn._core import LazyBatch
+    from femtobarn._core import LazyBatch, LazyBuffer
     from femtobarn._core_types import Node
     from femtobarn._files.schema import Schema
 
@@ -165,7 +165,7 @@ def _read(node: Node) -> Node:
 
     def read(buffer: Any, _: str) -> Any:
         if id(buffer) not in found:
-            found[id(buffer)] = buffer()
+            found[id(buffer)] = buffer.read()
         return found[id(buffer)]
 
     mapped = _mapped(node, read, lambda length: -1 if length is None else length)
@@ -221,5 +221,5 @@ def _parts(node: Node) -> Iterator[list[tuple[str, Any, str]]]:
         yield from _parts(child)
 
 
-def _touched(buffer: Callable[[], Any], dtype: str) -> npt.NDArray[Any]:
-    return frombuffer(buffer(), dtype)
+def _touched(buffer: LazyBuffer, dtype: str) -> npt.NDArray[Any]:
+    return frombuffer(buffer.read(), dtype)

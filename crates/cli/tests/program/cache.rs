@@ -50,7 +50,10 @@ impl Trial {
         command.args(more).args(["head", &url, "-n", "3"]);
         let done = finish(command);
         assert_eq!(done.code, 0, "{}", done.err);
-        let line = done.err.lines().find(|line| line.contains(" from the cache"));
+        let line = done
+            .err
+            .lines()
+            .find(|line| line.contains(" from the cache"));
         (done.out, line.unwrap_or_default().to_owned())
     }
 
@@ -83,7 +86,10 @@ fn a_second_run_reads_from_the_cache_which_can_be_shown_checked_and_cleared() {
     let expected = good(&["head", DIMUON, "-n", "3"]);
     let (first, said) = trial.head(&[]);
     assert_eq!(first, expected);
-    assert!(said.contains(": 256 kB read (100.0 %) from servers, "), "{said}");
+    assert!(
+        said.contains(": 256 kB read (100.0 %) from servers, "),
+        "{said}"
+    );
     let (second, said) = trial.head(&[]);
     assert_eq!(second, expected);
     assert!(said.contains(": 0 B read (0.0 %) from servers"), "{said}");

@@ -131,12 +131,19 @@ fn a_server_that_falls_silent_is_left_for_the_other() {
         let silent = mixed.ports[0];
         mixed.ways.poison(silent, "timeout", &[("timeout", 0)]);
         // so that reading takes longer than silence must last
-        mixed.ways.poison(mixed.ports[1], "bandwidth", &[("rate", 40_000)]);
+        mixed
+            .ways
+            .poison(mixed.ports[1], "bandwidth", &[("rate", 40_000)]);
         let start = std::time::Instant::now();
         mixed.read(&*source);
         let elapsed = start.elapsed();
         assert!(elapsed < Duration::from_secs(20), "{kinds:?}: {elapsed:?}");
-        assert_ne!(states(&*source)[0], SourceState::Active, "{kinds:?}: {elapsed:?} {:?}", source.sources());
+        assert_ne!(
+            states(&*source)[0],
+            SourceState::Active,
+            "{kinds:?}: {elapsed:?} {:?}",
+            source.sources()
+        );
     }
 }
 
