@@ -75,8 +75,8 @@ def test_names_in_dicts_may_be_missing_or_nested():
     assert resolve(files) == [("a.root", "Events"), ("b.root", None), ("c.root", "d/E"), ("d.root:x", "E")]
 
 
-def test_lists_are_flattened_in_order():
-    files = ["b.root:E", ("a.root", {"c.root": "F"}), Path("d.root")]
+def test_files_of_a_list_keep_their_order():
+    files = ["b.root:E", "a.root", {"c.root": "F"}, Path("d.root")]
     assert resolve(files) == [("b.root", "E"), ("a.root", None), ("c.root", "F"), ("d.root", None)]
 
 

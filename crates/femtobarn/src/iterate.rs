@@ -90,6 +90,7 @@ impl Worker {
             in_flight,
             cache: Some(&self.cache),
             tick,
+            ..ReadOptions::default()
         };
         let selection = &mut self.selection;
         let arrays = self.ntuple.read_settling(selection, &entries, &options);

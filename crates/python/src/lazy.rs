@@ -24,9 +24,17 @@ pub struct Accesses {
 }
 
 impl Accesses {
-    pub fn of(ntuple: &femtobarn::NTuple, function: &str, directory: Option<PathBuf>) -> Self {
+    pub fn of(
+        ntuple: &femtobarn::NTuple,
+        function: &str,
+        directory: Option<PathBuf>,
+        learns: bool,
+    ) -> Self {
         Self {
-            record: accesses_of(ntuple, function, directory.as_deref()),
+            record: match learns {
+                true => accesses_of(ntuple, function, directory.as_deref()),
+                false => Arc::new(Record::off()),
+            },
             schema: schema_id(ntuple),
         }
     }

@@ -347,9 +347,9 @@ impl NTuple {
     }
 
     /// The record of what a function touches in ntuples with this schema, also kept in a directory if one is given.
-    #[pyo3(signature = (function, directory = None))]
-    fn accesses(&self, function: &str, directory: Option<PathBuf>) -> Accesses {
-        Accesses::of(&self.inner, function, directory)
+    #[pyo3(signature = (function, directory = None, *, learns = true))]
+    fn accesses(&self, function: &str, directory: Option<PathBuf>, learns: bool) -> Accesses {
+        Accesses::of(&self.inner, function, directory, learns)
     }
 
     /// Reads columns when they are touched, `small` bytes beside them as long as nothing was learned.

@@ -7,7 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
@@ -48,7 +48,7 @@ def iterate(
     ak_add_doc: bool | dict[str, str] = False,
     report: bool = False,
     virtual: bool = False,
-    record: PathLike | None = None,
+    record: PathLike | Literal[False] | None = None,
     allow_missing: bool = False,
     threads: int | None = None,
     prefetch: bool = True,
@@ -209,7 +209,9 @@ class _Request:
     step_size: str | SupportsIndex
     threads: int | None
     prefetch: bool
-    lazy: tuple[bool, PathLike | None, str]  # whether arrays are virtual, the directory of records, the function
+    lazy: tuple[
+        bool, PathLike | Literal[False] | None, str
+    ]  # whether arrays are virtual, the directory of records, the function
 
     def of(self, nt: NTuple, global_offset: int) -> How:
         """Return the request for one ntuple."""

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 from femtobarn import _core as core_module
 from femtobarn._files.access_log import AccessLog, access_log_of
@@ -449,7 +449,7 @@ class NTuple(Readable):
         paths: list[str] | None,
         threads: int | None,
         virtual: bool,
-        record: PathLike | None,
+        record: PathLike | Literal[False] | None,
         function: str | None = None,
     ) -> core_module.LazyReader | None:
         """Return what reads columns when they are touched, for a function; None if they are read at once."""
@@ -457,9 +457,11 @@ class NTuple(Readable):
             if record is not None:
                 raise UsageError("record keeps what virtual arrays touch: add virtual=True")
             return None
-        directory = None if record is None else str(Path(record).absolute())
+        if isinstance(record, bool) and record:
+            raise UsageError("record=True: give a directory, or False to learn nothing")
+        directory = str(Path(record).absolute()) if record else None
         function = calling_function() if function is None else function
-        accesses = self._core.accesses(function, directory)
+        accesses = self._core.accesses(function, directory, learns=record is not False)
         with self._lock:
             self._accesses[function, directory] = accesses
         return self._core.lazy(paths, accesses, threads=self._threads(threads))

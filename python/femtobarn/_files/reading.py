@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from femtobarn._files.explain import Plan
 from femtobarn._files.fields import HasFields
@@ -48,7 +48,7 @@ class Readable(HasFields):
         how: Any = None,
         ak_add_doc: bool | dict[str, str] = False,
         virtual: bool = False,
-        record: PathLike | None = None,
+        record: PathLike | Literal[False] | None = None,
         threads: int | None = None,
         **options: Any,
     ) -> Any:
@@ -85,8 +85,9 @@ class Readable(HasFields):
         virtual : bool
             Whether to return an Awkward Array whose columns are read when they are touched. A touch reads all columns
             that belong together according to what earlier calls of the same function touched (see `access_log`).
-        record : str or path, optional
-            A directory that keeps what was learned, for the next run. Only with `virtual`.
+        record : str, path or False, optional
+            A directory that keeps what was learned, for the next run; or False to learn nothing, so that each touch
+            reads one column. Only with `virtual`.
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
         **options
@@ -143,7 +144,7 @@ class Readable(HasFields):
         ak_add_doc: bool | dict[str, str] = False,
         report: bool = False,
         virtual: bool = False,
-        record: PathLike | None = None,
+        record: PathLike | Literal[False] | None = None,
         threads: int | None = None,
         prefetch: bool = True,
         **options: Any,

@@ -10,7 +10,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from femtobarn._files.ntuple import NTuple
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
@@ -100,7 +100,7 @@ def process(
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
     virtual: bool = False,
-    record: PathLike | None = None,
+    record: PathLike | Literal[False] | None = None,
     by: str = "event",
     executor: Any = "threads",
     workers: int | None = None,
@@ -130,9 +130,9 @@ def process(
     virtual : bool
         For an ntuple, whether to read columns when the function touches them. Later batches are fetched in advance in
         the columns that the function has touched in most earlier ones.
-    record : str or path, optional
+    record : str, path or False, optional
         A directory that keeps what was learned of the function, for other processes and the next run. Only with
-        `virtual`.
+        `virtual`. With False, nothing is learned: each touch reads one column.
     by : str
         "event", or "batch": `output_batch_size` events at a time.
     executor : str or executor
@@ -300,7 +300,9 @@ def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> di
     }
 
 
-def _lazy(source: Any, function: Callable[[Any], Any], virtual: bool, record: PathLike | None) -> Lazy | None:
+def _lazy(
+    source: Any, function: Callable[[Any], Any], virtual: bool, record: PathLike | Literal[False] | None
+) -> Lazy | None:
     if virtual and isinstance(source, NTuple):
         return Lazy.of(function, record)
     if virtual:

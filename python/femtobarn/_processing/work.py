@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from femtobarn import _core
 from femtobarn._files.pickled import pickled_files, unpickled
@@ -248,15 +248,15 @@ class Lazy:
     ----------
     function : str
         The name of the function that touches them.
-    record : path, optional
-        The directory of records.
+    record : path or False, optional
+        The directory of records, or False if nothing is learned.
     """
 
     function: str
-    record: str | os.PathLike[str] | None = None
+    record: str | os.PathLike[str] | Literal[False] | None = None
 
     @classmethod
-    def of(cls, function: Callable[[Any], Any], record: str | os.PathLike[str] | None) -> Lazy:
+    def of(cls, function: Callable[[Any], Any], record: str | os.PathLike[str] | Literal[False] | None) -> Lazy:
         """Return that of a function."""
         called = getattr(function, "func", function)  # of a partial
         if not hasattr(called, "__qualname__"):

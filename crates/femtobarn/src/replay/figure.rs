@@ -70,7 +70,7 @@ pub fn figure(trace: &Trace, played: Option<&Played>) -> String {
         rates(
             recorded
                 .iter()
-                .map(|(start, duration, a)| (*start, *duration, a.operation.n_bytes())),
+                .map(|(start, duration, a)| (*start, *duration, a.n_bytes())),
         ),
         played.and_then(|played| rates(replayed_reads(trace, played))),
     ];
@@ -162,7 +162,7 @@ fn boxes(
         };
         let x = across(start.as_secs_f64(), end);
         let width = (across((*start + *duration).as_secs_f64(), end) - x).max(1.0);
-        for range in action.operation.ranges() {
+        for range in action.ranges() {
             let y = top + real(range.start) * unit;
             let height = (real(range.end - range.start) * unit).max(1.0);
             let shape = format!(

@@ -143,7 +143,7 @@ impl OpenFile<'_> {
             .done()
             .filter(|a| matches!(a.operation, Operation::Read(..)));
         let ends = reads
-            .flat_map(|action| action.operation.ranges())
+            .flat_map(|action| action.ranges())
             .map(|range| range.end);
         ends.max().unwrap_or(0)
     }

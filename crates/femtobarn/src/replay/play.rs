@@ -1,12 +1,11 @@
 //! Makes recorded reads again.
 
-use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn_io::{
-    Access, Action, ByteSource, IoError, MayInterrupt as _, Operation, PULSE, Settings, Together,
-    goes_on, is_stopped,
+    ByteSource, IoError, MayInterrupt as _, Operation, PULSE, Settings, Together, goes_on,
+    is_stopped,
 };
 use femtobarn_rntuple::RNTupleError;
 
@@ -173,19 +172,19 @@ impl Player<'_> {
                             Ok(())
                         })?;
                     }
-                    Operation::Read(access, ranges) => {
+                    Operation::Read(..) => {
                         let Some(source) = source.clone() else {
                             self.lock().skipped += 1;
                             continue;
                         };
-                        let ranges = read_of(action, *access, ranges);
+                        let ranges = action.ranges();
                         let next = file.actions.get(at + 1).map(|(_, next)| next.start);
                         let read = move || Ok(source.read_ranges(&ranges).map(drop)?);
                         if next.is_none_or(|next| next >= action.stop) {
                             self.make(*index, read)?;
                             continue;
                         }
-                        let n_bytes = action.operation.n_bytes();
+                        let n_bytes = action.n_bytes();
                         self.begin_read(n_bytes);
                         open.begin(action.stop);
                         let (open, index) = (&open, *index);
@@ -289,23 +288,5 @@ impl Open {
             let waited = self.changed.wait(waiting);
             waiting = waited.unwrap_or_else(PoisonError::into_inner);
         }
-    }
-}
-
-/// The ranges of a read, without what was beyond the end of the file.
-fn read_of(action: &Action, access: Access, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let answered = action
-        .response
-        .split(';')
-        .next()
-        .and_then(|n| n.parse().ok());
-    let (Some(n), [range], true) = (answered, ranges, access != Access::Vector) else {
-        return ranges.to_vec();
-    };
-    let range = range.start..range.end.min(range.start.saturating_add(n));
-    if range.is_empty() {
-        Vec::new()
-    } else {
-        vec![range]
     }
 }

@@ -38,7 +38,7 @@ impl Volume {
         };
         if let (Some(n), Some(sum)) = (self.operations.get_mut(at), self.n_bytes.get_mut(at)) {
             *n += 1;
-            *sum += action.operation.n_bytes();
+            *sum += action.n_bytes();
         }
     }
 
@@ -181,13 +181,7 @@ impl Summary {
         });
         let origin = extent.map_or(Duration::ZERO, |(first, _)| first);
         let reads = trace.actions().iter().filter(|action| is_read(action));
-        let reads = reads.map(|a| {
-            (
-                a.start.saturating_sub(origin),
-                a.duration(),
-                a.operation.n_bytes(),
-            )
-        });
+        let reads = reads.map(|a| (a.start.saturating_sub(origin), a.duration(), a.n_bytes()));
         let replayed = played.map(|played| rates(replayed_reads(trace, played)));
         Self {
             recorded,
@@ -349,7 +343,7 @@ impl Compared {
             if let Some(action) = trace.actions().get(replayed.action).filter(|a| is_read(a)) {
                 then += action.duration();
                 now += replayed.duration;
-                n_bytes += action.operation.n_bytes();
+                n_bytes += action.n_bytes();
             }
         }
         Self {
@@ -383,11 +377,7 @@ pub(super) fn replayed_reads<'a>(
             .actions()
             .get(replayed.action)
             .filter(|a| is_read(a))?;
-        Some((
-            replayed.start,
-            replayed.duration,
-            action.operation.n_bytes(),
-        ))
+        Some((replayed.start, replayed.duration, action.n_bytes()))
     })
 }
 

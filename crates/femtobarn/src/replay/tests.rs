@@ -47,9 +47,10 @@ fn at_speed(speed: Option<f64>) -> ReplayOptions {
 #[test]
 fn a_trace_of_xrootds_recorder_is_replayed_on_a_local_file() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/dimuon.root");
-    for (name, operations, n_bytes, skipped) in [
-        ("uproot.csv", [9, 0, 0], 3997, 0),
-        ("xrdcp.csv", [0, 0, 1], 255_567, 4),
+    for (name, operations, n_files, n_bytes, skipped) in [
+        ("uproot.csv", [9, 0, 0], 1, 3997, 0),
+        ("xrdcp.csv", [0, 0, 1], 1, 255_567, 4),
+        ("root.csv", [12, 1, 0], 2, 217_668, 0),
     ] {
         let mut trace = recorded(name);
         trace.replace("root://127.0.0.1:1094//dimuon.root", data);
@@ -68,7 +69,7 @@ fn a_trace_of_xrootds_recorder_is_replayed_on_a_local_file() {
         );
         assert_eq!(
             (summary.read.operations, summary.read.files),
-            (operations, 1),
+            (operations, n_files),
             "{name}"
         );
         assert_eq!(summary.synchronicity[0], Some(100.0), "{name}");

@@ -208,6 +208,32 @@ pub struct Action {
 }
 
 impl Action {
+    /// The ranges that it read or wrote, without what is beyond the end of the file.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let ranges = self.operation.ranges().to_vec();
+        let answered = self.response.split(';').next();
+        let answered = answered.and_then(|n| n.parse::<u64>().ok());
+        match (answered, ranges.as_slice()) {
+            (Some(n), [Range { start, end }]) => {
+                let range = *start..(*end).min(start.saturating_add(n));
+                Some(range)
+                    .filter(|range| !range.is_empty())
+                    .into_iter()
+                    .collect()
+            }
+            _ => ranges,
+        }
+    }
+
+    /// Number of bytes that it read or wrote.
+    #[must_use]
+    pub fn n_bytes(&self) -> u64 {
+        let lengths = self.ranges().into_iter();
+        let lengths = lengths.map(|range| range.end - range.start);
+        lengths.fold(0, u64::saturating_add)
+    }
+
     /// The action of a row; none if it is not one.
     #[must_use]
     pub fn parse(row: &str) -> Option<Self> {

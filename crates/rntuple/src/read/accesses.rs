@@ -22,6 +22,8 @@ const REMEMBERED: u32 = u64::BITS;
 pub struct Accesses {
     known: Mutex<Known>,
     keep: Option<Keep>,
+    /// Whether it only counts.
+    is_off: bool,
 }
 
 /// Receives the number of steps, and the columns, whenever sets have changed.
@@ -81,7 +83,15 @@ impl Accesses {
         };
         Self {
             known: Mutex::new(known),
-            keep: None,
+            ..Self::default()
+        }
+    }
+
+    /// A record that learns nothing: each touch fetches one column.
+    pub fn off() -> Self {
+        Self {
+            is_off: true,
+            ..Self::default()
         }
     }
 
@@ -117,6 +127,9 @@ impl Accesses {
 
     /// The columns to fetch together with one that is not in the main set; none if no step has touched it.
     pub(super) fn together_with(&self, name: &str) -> Option<Vec<String>> {
+        if self.is_off {
+            return Some(Vec::new());
+        }
         let known = lock(&self.known);
         let own = known.columns.get(name)?;
         let is_together =
@@ -127,7 +140,7 @@ impl Accesses {
     /// Notes a touch, and returns what other unfinished steps have touched before anything was learned.
     pub(super) fn touch(&self, name: &str) -> Vec<String> {
         let mut known = lock(&self.known);
-        if known.steps > 0 {
+        if self.is_off || known.steps > 0 {
             return Vec::new();
         }
         let early = known.early.iter().cloned().collect();
@@ -148,6 +161,10 @@ impl Accesses {
         known.counts.bytes_unused = known.counts.bytes_unused.saturating_add(bytes_unused);
         let touched: BTreeSet<&str> = touched.into_iter().collect();
         if touched.is_empty() {
+            return;
+        }
+        if self.is_off {
+            known.counts.steps += 1;
             return;
         }
         let before = self.keep.as_ref().map(|_| known.all());
@@ -231,6 +248,17 @@ mod tests {
         accesses.learn(["a"], 0);
         assert_eq!(accesses.main().unwrap(), ["a"]);
         assert!(accesses.touch("b").is_empty());
+    }
+
+    #[test]
+    fn a_record_that_is_off_counts_and_learns_nothing() {
+        let accesses = Accesses::off();
+        assert!(accesses.touch("a").is_empty() && accesses.touch("b").is_empty());
+        accesses.learn(["a", "b"], 3);
+        assert!(accesses.main().is_none());
+        assert_eq!(accesses.together_with("a").unwrap(), [""; 0]);
+        let counts = accesses.counts();
+        assert_eq!((counts.steps, counts.bytes_unused), (1, 3));
     }
 
     #[test]

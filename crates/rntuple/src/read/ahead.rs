@@ -34,6 +34,10 @@ impl Fetched for Needed {
     fn stored(&self) -> StoredRange {
         self.stored
     }
+
+    fn is_needed(&self) -> bool {
+        false
+    }
 }
 
 /// A vector read and its state.
@@ -90,7 +94,9 @@ impl Ahead {
         let answers_at_once = |part: &Part| part.reader.cost().concurrency <= 1;
         let mut vectors = Vec::new();
         let mut n_bytes = 0u64;
-        for batch in batches(parts, requests(parts, needed), budget) {
+        let mut work = requests(parts, needed, options.held);
+        work.retain(|work| work.held.is_none());
+        for batch in batches(parts, work, budget) {
             let Some(part) = batch.first().map(|work| work.part) else {
                 break;
             };

@@ -7,9 +7,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use bytes::Bytes;
 use femtobarn_io::{SourceCost, Together};
 
 use super::ahead::Ahead;
+use super::held::Held;
 use super::options::{Progress, ReadOptions};
 use super::plan::Part;
 use super::queue::{Next, Queue};
@@ -25,6 +27,11 @@ pub trait Fetched: Send {
     fn part(&self) -> usize;
     /// The stored bytes.
     fn stored(&self) -> StoredRange;
+
+    /// Whether its bytes are needed, and not only likely to be.
+    fn is_needed(&self) -> bool {
+        true
+    }
 }
 
 /// A decoder for one thread.
@@ -43,6 +50,8 @@ pub struct Work<J> {
     pub(super) part: usize,
     pub(super) stored: StoredRange,
     jobs: Vec<J>,
+    /// Its bytes, if they are in memory.
+    pub(super) held: Option<Bytes>,
 }
 
 impl<J> Work<J> {
@@ -51,15 +60,23 @@ impl<J> Work<J> {
     }
 }
 
-/// Sorts jobs by file and address, and combines their pages as the store prefers.
-pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
+/// Sorts jobs by file and address, and combines their pages as the store prefers. Those that are held are not requested.
+pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>, held: Option<&Held>) -> Vec<Work<J>> {
     let mut by_part: Vec<Vec<J>> = parts.iter().map(|_| Vec::new()).collect();
+    let mut out = Vec::new();
     for job in jobs {
-        if let Some(own) = by_part.get_mut(job.part()) {
+        let (part, stored) = (job.part(), job.stored());
+        if let Some(bytes) = held.and_then(|held| held.get(part, &stored)) {
+            out.push(Work {
+                part,
+                stored,
+                jobs: vec![job],
+                held: Some(bytes.clone()),
+            });
+        } else if let Some(own) = by_part.get_mut(part) {
             own.push(job);
         }
     }
-    let mut out = Vec::new();
     for (part, (jobs, own)) in by_part.into_iter().zip(parts).enumerate() {
         let wanted: Vec<StoredRange> = jobs.iter().map(Fetched::stored).collect();
         let mut jobs: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
@@ -69,6 +86,7 @@ pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
                 part,
                 stored: request.stored,
                 jobs: members.filter_map(|&i| jobs.get_mut(i)?.take()).collect(),
+                held: None,
             });
         }
     }
@@ -146,7 +164,8 @@ pub fn run<J: Fetched, D: Decode<J>>(
     let n_waiting = fetchers(parts, &work);
     let threads = options.threads.clamp(1, work.len().max(1));
     let budget = budget_of(parts, options);
-    let queue = Queue::new(batches(parts, work, budget), n_waiting > 0, budget);
+    let (held, work): (Vec<_>, Vec<_>) = work.into_iter().partition(|work| work.held.is_some());
+    let queue = Queue::new(held, batches(parts, work, budget), n_waiting > 0, budget);
     let failure: Mutex<Option<RNTupleError>> = Mutex::new(None);
     let together = Together::of_this_thread();
     let fail = |error: RNTupleError| {
@@ -193,6 +212,7 @@ pub fn run<J: Fetched, D: Decode<J>>(
 fn fetchers<J>(parts: &[Part], work: &[Work<J>]) -> usize {
     let wanted = work
         .iter()
+        .filter(|work| work.held.is_none())
         .filter_map(|w| parts.get(w.part))
         .map(|part| part.reader.cost().concurrency);
     match wanted.max() {
@@ -218,11 +238,11 @@ fn drain<J: Fetched>(
             return Err(RNTupleError::internal("the plan names what is not there"));
         };
         let n_bytes = work.n_bytes();
-        let held;
-        let stored: &[u8] = match bytes {
+        let found;
+        let stored: &[u8] = match work.held.clone().or(bytes) {
             Some(bytes) => {
-                held = bytes;
-                &held
+                found = bytes;
+                &found
             }
             None => {
                 if let Some((ahead, stored)) = queue.ahead(part.reader.cost().largest_request)
@@ -248,7 +268,7 @@ fn drain<J: Fetched>(
                 let what = format!("bytes read for the page at {}", wanted.address);
                 return Err(part.reader.inconsistent(&what, wanted.size, stored.len()));
             };
-            if last != Some(wanted) {
+            if last != Some(wanted) && job.is_needed() {
                 part.reader.note_needed(worker.stats(), wanted.size);
             }
             if let Err(error) = worker.decode(job, page) {
@@ -256,7 +276,9 @@ fn drain<J: Fetched>(
             }
             last = Some(wanted);
         }
-        queue.done(n_bytes);
+        if work.held.is_none() {
+            queue.done(n_bytes);
+        }
         progress.advance(n_bytes);
         tick()?;
     }
@@ -308,7 +330,7 @@ fn fetch<J>(parts: &[Part], ahead: Option<&Ahead>, queue: &Queue<J>) -> Result<(
     Ok(())
 }
 
-/// Number of bytes that requests fetch.
+/// Number of bytes to decode.
 pub fn total_bytes<J>(work: &[Work<J>]) -> u64 {
     work.iter().map(Work::n_bytes).sum()
 }

@@ -54,7 +54,7 @@ impl<'a> Rounds<'a> {
             }
         }
         let jobs = self.take_cached(jobs)?;
-        let work = fetch::requests(self.parts, jobs);
+        let work = fetch::requests(self.parts, jobs, self.options.held);
         self.progress
             .total
             .fetch_add(fetch::total_bytes(&work), Relaxed);

@@ -10,10 +10,11 @@ use femtobarn_io::did_you_mean;
 use super::accesses::Accesses;
 use super::cache::PageCache;
 use super::engine::PartialRead;
+use super::held::{Held, is_far, n_bytes, stored_of};
 use super::lazy_columns::LazyColumns;
 use super::options::{ReadOptions, Tick};
 use super::plan::Part;
-use super::sizes::{SlotSize, slot_sizes};
+use super::sizes::slot_sizes;
 use crate::RNTupleError;
 use crate::array::{Arrays, SlotData};
 use crate::schema::SlotId;
@@ -26,8 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub struct LazyOptions {
     /// Number of threads that decode.
     pub threads: usize,
-    /// The most bytes that are fetched beside a column because it may be touched with them, while the record knows nothing
-    /// of it: those in the file or those in memory, whichever are more.
+    /// The most stored bytes that are fetched beside a column because they may be touched with it, while the record knows
+    /// nothing of it.
     pub small: u64,
     /// Decoded pages that the steps of an iteration share.
     pub cache: Option<Arc<PageCache>>,
@@ -45,9 +46,10 @@ impl Default for LazyOptions {
 
 /// A range of entries whose columns are read when they are touched. Several threads can touch at the same time.
 ///
-/// The first touch fetches the main set of earlier steps. A touch of another column fetches its trigger set, or, if no
-/// step has touched it, its collection. What was fetched is kept until it is touched; a step that has
-/// [ended](Self::finish) keeps nothing, and reads columns again if they are touched later.
+/// The first touch fetches the main set of earlier steps. A touch of another column fetches its trigger set. If no step
+/// has touched it, its collection and as much else as is small are fetched from servers, and decoded when they are touched.
+/// What was fetched is kept until it is touched; a step that has [ended](Self::finish) keeps nothing, and reads columns
+/// again if they are touched later.
 #[derive(Debug)]
 pub struct LazyArrays {
     columns: Arc<LazyColumns>,
@@ -60,10 +62,12 @@ pub struct LazyArrays {
 
 #[derive(Debug)]
 struct State {
-    /// Whether a thread fetches, which has `read` meanwhile.
+    /// Whether a thread fetches, which has `read` and `held` meanwhile.
     is_busy: bool,
     has_ended: bool,
     read: Option<PartialRead>,
+    /// What was fetched and may be decoded.
+    held: Held,
     /// The stored size of each slot that was fetched.
     fetched: Vec<Option<u64>>,
     touched: Vec<bool>,
@@ -92,6 +96,7 @@ impl LazyArrays {
                 is_busy: false,
                 has_ended: false,
                 read: None,
+                held: Held::default(),
                 fetched: vec![None; n_slots],
                 touched: vec![false; n_slots],
                 wanted: HashMap::new(),
@@ -244,6 +249,7 @@ impl LazyArrays {
         let mut fetch = Fetch {
             lazy: self,
             read: state.read.take(),
+            held: std::mem::take(&mut state.held),
             has: state.fetched.iter().map(Option::is_some).collect(),
             has_ended: state.has_ended,
             new: Vec::new(),
@@ -253,7 +259,7 @@ impl LazyArrays {
             threads: self.options.threads,
             cache: self.options.cache.as_deref(),
             tick,
-            in_flight: None,
+            ..ReadOptions::default()
         };
         fetch.run(why, &options)
     }
@@ -289,7 +295,11 @@ impl State {
 
     /// Drops what no thread wants of a step that has ended.
     fn drop_untouched(&mut self) {
-        let Some(read) = self.read.as_mut().filter(|_| self.has_ended) else {
+        if !self.has_ended {
+            return;
+        }
+        self.held = Held::default();
+        let Some(read) = &mut self.read else {
             return;
         };
         for (slot, fetched) in self.fetched.iter_mut().enumerate() {
@@ -315,6 +325,7 @@ enum Why<'a> {
 struct Fetch<'a> {
     lazy: &'a LazyArrays,
     read: Option<PartialRead>,
+    held: Held,
     /// The slots that were fetched before.
     has: Vec<bool>,
     has_ended: bool,
@@ -326,6 +337,7 @@ impl Drop for Fetch<'_> {
     fn drop(&mut self) {
         let mut state = self.lazy.lock();
         state.read = self.read.take();
+        state.held = std::mem::take(&mut self.held);
         for (slot, bytes) in self.new.drain(..) {
             if let Some(fetched) = state.fetched.get_mut(slot) {
                 *fetched = Some(bytes);
@@ -339,23 +351,64 @@ impl Drop for Fetch<'_> {
 
 impl Fetch<'_> {
     fn run(&mut self, why: &Why<'_>, options: &ReadOptions<'_>) -> Result<(), RNTupleError> {
-        let marks = self.marks(why)?;
-        if !marks.contains(&true) {
-            return Ok(());
+        let (marks, is_new) = self.marks(why);
+        let Why::Touched { slot, .. } = *why else {
+            return match marks.contains(&true) {
+                true => self.read(&marks, options),
+                false => Ok(()),
+            };
+        };
+        if is_new && let Err(error) = self.hold(slot, options) {
+            // an error of a column that nobody has touched is none of this touch
+            if matches!(error, RNTupleError::Interrupted) {
+                return Err(error);
+            }
         }
         let error = match self.read(&marks, options) {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        let Why::Touched { slot, .. } = *why else {
-            return Err(error);
-        };
         let alone = self.alone(slot);
         if matches!(error, RNTupleError::Interrupted) || alone == marks {
             return Err(error);
         }
-        // an error of a column that nobody has touched is none of this touch
         self.read(&alone, options)
+    }
+
+    /// Fetches what may be touched with a slot, if its servers take time to answer.
+    fn hold(&mut self, slot: SlotId, options: &ReadOptions<'_>) -> Result<(), RNTupleError> {
+        let LazyArrays {
+            columns,
+            parts,
+            accesses,
+            ..
+        } = self.lazy;
+        if !is_far(parts) {
+            return Ok(());
+        }
+        let needed = stored_of(columns.schema(), parts)?;
+        let sizes: Vec<u64> = needed.iter().map(|needed| n_bytes(needed)).collect();
+        let mut marks = columns.mark_near(slot, &sizes, self.lazy.options.small);
+        self.without_fetched(&mut marks);
+        let marked = |id: SlotId| marks.get(id).copied().unwrap_or(false);
+        let wanted = needed.into_iter().enumerate().filter(|(id, _)| marked(*id));
+        let wanted = wanted.flat_map(|(_, needed)| needed).collect();
+        self.held.read(parts, wanted, options)?;
+        let fetched = sizes.into_iter().enumerate().filter(|(id, _)| marked(*id));
+        self.note(fetched.collect(), accesses);
+        Ok(())
+    }
+
+    /// Notes what was fetched.
+    fn note(&mut self, fetched: Vec<(SlotId, u64)>, accesses: &Accesses) {
+        let bytes = fetched.iter().map(|(_, bytes)| *bytes);
+        accesses.note_fetch(bytes.fold(0, u64::saturating_add));
+        for (slot, _) in &fetched {
+            if let Some(has) = self.has.get_mut(*slot) {
+                *has = true;
+            }
+        }
+        self.new.extend(fetched);
     }
 
     /// Marks a slot and those that it depends on, unless they were fetched.
@@ -375,44 +428,36 @@ impl Fetch<'_> {
         both.for_each(|(mark, has)| *mark &= !has);
     }
 
-    /// Marks the columns to fetch.
-    fn marks(&self, why: &Why<'_>) -> Result<Vec<bool>, RNTupleError> {
+    /// Marks the columns to read now; and whether nothing is known of the slot that is touched.
+    fn marks(&self, why: &Why<'_>) -> (Vec<bool>, bool) {
         let LazyArrays {
-            columns,
-            accesses,
-            options,
-            ..
+            columns, accesses, ..
         } = self.lazy;
         let mut marks = vec![false; self.has.len()];
         let (slot, early) = match why {
             Why::Ahead { main } => {
                 columns.mark(main, &mut marks);
-                return Ok(marks);
+                return (marks, false);
             }
             Why::Touched { slot, early } => (*slot, *early),
         };
         if self.has_ended || self.has.get(slot) == Some(&true) {
-            return Ok(self.alone(slot));
+            return (self.alone(slot), false);
         }
-        let is_first = !self.has.contains(&true);
-        let main = accesses.main().filter(|_| is_first);
-        if let Some(main) = &main {
-            columns.mark(main, &mut marks);
+        if !self.has.contains(&true)
+            && let Some(main) = accesses.main()
+        {
+            columns.mark(&main, &mut marks);
         }
-        match accesses.together_with(columns.name(slot)) {
-            Some(together) => columns.mark(&together, &mut marks),
-            None if is_first && main.is_none() => {
-                columns.mark_first(slot, &self.sizes(None)?, options.small, &mut marks);
-            }
-            None => {
-                columns.mark_collection(slot, &self.sizes(None)?, options.small, &mut marks);
-            }
+        let together = accesses.together_with(columns.name(slot));
+        if let Some(together) = &together {
+            columns.mark(together, &mut marks);
         }
         columns.mark(early, &mut marks);
         let slots = &columns.schema().slots;
         slots.mark_with_parents(slot, &mut marks);
         self.without_fetched(&mut marks);
-        Ok(marks)
+        (marks, together.is_none())
     }
 
     /// Reads the marked slots, together.
@@ -428,24 +473,20 @@ impl Fetch<'_> {
             Some(read) => read,
             None => self.read.insert(PartialRead::new(schema, parts)?),
         };
-        read.read(schema, parts, marks, options)?;
-        let ids = marks.iter().enumerate().filter(|(_, mark)| **mark);
-        let ids: Vec<SlotId> = ids.map(|(id, _)| id).collect();
-        let sizes = self.sizes(Some(&ids))?;
-        let sizes = sizes.into_iter().map(|size| size.stored);
-        self.new = ids.into_iter().zip(sizes).collect();
-        let bytes = self.new.iter().map(|(_, bytes)| *bytes);
-        accesses.note_fetch(bytes.fold(0, u64::saturating_add));
-        Ok(())
-    }
-
-    /// The sizes of these slots; none for all.
-    fn sizes(&self, slots: Option<&[SlotId]>) -> Result<Vec<SlotSize>, RNTupleError> {
-        let (schema, parts) = (self.lazy.columns.schema(), &self.lazy.parts);
-        let Some(slots) = slots else {
-            return slot_sizes(schema, parts);
+        let options = ReadOptions {
+            held: Some(&self.held),
+            ..*options
         };
-        let parts: Vec<Part> = parts.iter().map(|part| part.only(slots)).collect();
-        slot_sizes(&schema.only(slots), &parts)
+        read.read(schema, parts, marks, &options)?;
+        let ids = marks.iter().enumerate().filter(|(_, mark)| **mark);
+        let ids = ids.map(|(id, _)| id);
+        let fresh: Vec<SlotId> = ids.filter(|id| self.has.get(*id) == Some(&false)).collect();
+        if !fresh.is_empty() {
+            let parts: Vec<Part> = parts.iter().map(|part| part.only(&fresh)).collect();
+            let sizes = slot_sizes(&schema.only(&fresh), &parts)?;
+            let sizes = sizes.into_iter().map(|size| size.stored);
+            self.note(fresh.into_iter().zip(sizes).collect(), accesses);
+        }
+        Ok(())
     }
 }

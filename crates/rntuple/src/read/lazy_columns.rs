@@ -8,9 +8,9 @@ use super::accesses::Accesses;
 use super::plan::Part;
 use super::reader::Reader;
 use super::selection::ReadSchema;
-use super::sizes::{SlotSize, decoded_bytes};
+use super::sizes::decoded_bytes;
 use crate::RNTupleError;
-use crate::schema::{FieldId, Slot, SlotId, SlotKind, SlotParent};
+use crate::schema::{FieldId, SlotId, SlotKind, SlotParent};
 
 /// The columns of a lazy read, shared by its steps.
 #[derive(Debug)]
@@ -95,71 +95,31 @@ impl LazyColumns {
         decoded_bytes(&self.schema.only(&ids), &parts)
     }
 
-    /// Marks what to fetch with the first column that a first step touches: everything if it is small, else its
-    /// collection, and columns with one value per entry as far as they are small together.
-    pub(super) fn mark_first(
-        &self,
-        slot: SlotId,
-        sizes: &[SlotSize],
-        small: u64,
-        marks: &mut [bool],
-    ) {
-        let total = sizes.iter().map(size_of);
-        if total.fold(0, u64::saturating_add) <= small {
-            marks.fill(true);
-            return;
+    /// Marks what to fetch with a column of which nothing is known: its collection, and as many others as are small
+    /// together, those with a name of the same beginning first. `sizes` are those of all slots in the file.
+    pub(super) fn mark_near(&self, slot: SlotId, sizes: &[u64], small: u64) -> Vec<bool> {
+        let mut marks = vec![false; self.names.len()];
+        self.schema.slots.mark_with_parents(slot, &mut marks);
+        let own = self.groups.get(slot);
+        let size_of = |id: SlotId| sizes.get(id).copied().unwrap_or(0);
+        let mut others: Vec<(bool, SlotId)> = Vec::with_capacity(self.names.len());
+        for (id, group) in self.groups.iter().enumerate() {
+            let is_near = Some(group) == own;
+            match is_near && group.is_collection {
+                true => self.schema.slots.mark_with_parents(id, &mut marks),
+                false => others.push((!is_near, id)),
+            }
         }
-        let left = self.mark_collection(slot, sizes, small, marks);
-        let slots = self.schema.slots.as_slice().iter().enumerate();
-        let is_single = |slot: &Slot| slot.parent == SlotParent::Entries && slot.multiplicity == 1;
-        let singles = slots.filter(|(_, slot)| is_single(slot));
-        self.mark_small(singles.map(|(id, _)| id).collect(), left, sizes, marks);
-    }
-
-    /// Marks a column with its collection; of columns that only have the beginning of their name in common, as many as are
-    /// small together. Returns how many bytes may still be added.
-    pub(super) fn mark_collection(
-        &self,
-        slot: SlotId,
-        sizes: &[SlotSize],
-        small: u64,
-        marks: &mut [bool],
-    ) -> u64 {
-        self.schema.slots.mark_with_parents(slot, marks);
-        let Some(own) = self.groups.get(slot) else {
-            return small;
-        };
-        let others = self.groups.iter().enumerate();
-        let others = others.filter(|(_, group)| *group == own);
-        let others = others.map(|(id, _)| id).collect();
-        let most = if own.is_collection { u64::MAX } else { small };
-        self.mark_small(others, most, sizes, marks).min(small)
-    }
-
-    /// Marks slots, the smallest first, as far as they fit; returns how many bytes are left.
-    fn mark_small(
-        &self,
-        mut slots: Vec<SlotId>,
-        mut left: u64,
-        sizes: &[SlotSize],
-        marks: &mut [bool],
-    ) -> u64 {
-        let size_of = |id: SlotId| sizes.get(id).map_or(0, size_of);
-        slots.sort_by_key(|&id| size_of(id));
-        for id in slots {
-            let Some(rest) = left.checked_sub(size_of(id)) else {
-                break;
-            };
-            left = rest;
-            self.schema.slots.mark_with_parents(id, marks);
+        others.sort_by_key(|&(is_other, id)| (is_other, size_of(id)));
+        let mut left = small;
+        for (_, id) in others {
+            if let Some(rest) = left.checked_sub(size_of(id)) {
+                left = rest;
+                self.schema.slots.mark_with_parents(id, &mut marks);
+            }
         }
-        left
+        marks
     }
-}
-
-/// What decides whether a column is small: fetching and decoding both take time.
-fn size_of(size: &SlotSize) -> u64 {
-    size.stored.max(size.decoded)
 }
 
 /// Names of slots: paths of fields. Those of offsets end with `[]`, those of variants with `?`.

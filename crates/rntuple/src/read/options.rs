@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::cache::PageCache;
+use super::held::Held;
 use crate::RNTupleError;
 
 /// Called on the caller's thread with bytes fetched and bytes to fetch; `false` stops the read.
@@ -19,6 +20,8 @@ pub struct ReadOptions<'a> {
     pub in_flight: Option<u64>,
     /// Decoded pages that the steps of an iteration share.
     pub cache: Option<&'a PageCache>,
+    /// Pages and baskets that are in memory as they are stored.
+    pub held: Option<&'a Held>,
     /// Receives the progress.
     pub tick: Option<Tick<'a>>,
 }
@@ -29,6 +32,7 @@ impl Default for ReadOptions<'_> {
             threads: 1,
             in_flight: None,
             cache: None,
+            held: None,
             tick: None,
         }
     }

@@ -26,6 +26,8 @@ pub(super) enum Next<J> {
 
 #[derive(Debug)]
 struct State<J> {
+    /// Work whose bytes are in memory.
+    held: VecDeque<Work<J>>,
     /// The vector reads to make, in their order.
     waiting: VecDeque<Vec<Work<J>>>,
     ready: VecDeque<(Work<J>, Bytes)>,
@@ -48,8 +50,14 @@ pub(super) struct Queue<J> {
 }
 
 impl<J> Queue<J> {
-    pub fn new(work: Vec<Vec<Work<J>>>, fetched_ahead: bool, budget: u64) -> Self {
+    pub fn new(
+        held: Vec<Work<J>>,
+        work: Vec<Vec<Work<J>>>,
+        fetched_ahead: bool,
+        budget: u64,
+    ) -> Self {
         let state = State {
+            held: held.into(),
             waiting: work.into(),
             ready: VecDeque::new(),
             reading: 0,
@@ -76,6 +84,9 @@ impl<J> Queue<J> {
         loop {
             if state.stopped {
                 return None;
+            }
+            if let Some(work) = state.held.pop_front() {
+                return Some(Next::Work(work, None));
             }
             if !self.fetched_ahead {
                 // work that is read here consists of one request

@@ -122,7 +122,7 @@ impl<'a> Read<'a> {
                 left.push(job);
             }
         }
-        let work = requests(parts, left);
+        let work = requests(parts, left, self.options.held);
         self.progress.expect(total_bytes(&work));
         run(parts, work, ahead, self.options, self.progress, || {
             Worker::new(parts, cache)
