@@ -2,7 +2,7 @@
 
     _prefetch_worker.py READER URL WARM_UP_URL STEP TRIGGERED
 
-READER is "named" (all columns are named beforehand), "learned" (virtual arrays), "each" (virtual arrays that learn
+READER is "named" (all columns are named beforehand), "learned" (virtual arrays), "off" (virtual arrays that learn
 nothing: a touch reads one column), or "coffea" (virtual arrays of coffea over uproot). A step has STEP entries. In each
 step, 15 columns are touched one by one, and 3 more in every step whose number is divisible by TRIGGERED.
 """
@@ -67,12 +67,12 @@ def femtobarn(reader: str, url: str, step: int, every: int) -> dict[str, Any]:
         seen = len(spans)
 
     def steps() -> Iterator[Column]:
-        if reader == "each":
-            for start in range(0, nt.num_entries, step):
-                yield lambda name, start=start: nt[name].array(start, start + step)
-            return
-        options = {"virtual": True} if reader == "learned" else {"expressions": MAIN + TRIGGERED}
-        for events in nt.iterate(step_size=step, **options):
+        options: dict[str, dict[str, Any]] = {
+            "named": {"expressions": MAIN + TRIGGERED},
+            "learned": {"virtual": True},
+            "off": {"virtual": True, "record": False},
+        }
+        for events in nt.iterate(step_size=step, **options[reader]):
             yield events.__getitem__
 
     sums = analysis(steps(), every, after)

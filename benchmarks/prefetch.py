@@ -5,7 +5,7 @@
 A NanoAOD file of 1479 columns is read from an XRootD server on this machine, through a Toxiproxy that adds latency. Its
 events are drawn at random from `../shared/data/ttree/nanoaod_v5_1000.root` and stored as RNTuple. An analysis touches
 15 columns in each step, one by one, and 3 more in every third step. Readers are separate processes, which run in turn:
-the columns named beforehand; virtual arrays; one read for each column, as without learning; and coffea's virtual arrays
+the columns named beforehand; virtual arrays; virtual arrays that learn nothing; and coffea's virtual arrays
 over uproot, with the interpreter of --coffea. Prints a Markdown report; the exit code is always 0.
 """
 
@@ -35,7 +35,7 @@ EVERY = 3  # steps per step that touches further columns
 READERS = {
     "named": "columns named beforehand",
     "learned": "virtual, learned",
-    "each": "one read for each column",
+    "off": "virtual, nothing is learned",
     "coffea": "coffea, virtual",
 }
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import awkward as ak
 import numpy as np
@@ -195,8 +196,17 @@ def test_iterating_over_files_uses_one_record(testdata):
     assert (logs[0].steps, logs[0].fetches) == (3, 3)
 
 
-def test_what_is_fetched_and_not_used_is_counted(testdata):
-    nt = fb.open(testdata / "dimuon.root")
+@pytest.fixture
+def served(testdata, need_program):
+    """The URL of a file on a server."""
+    need_program("xrootd")
+    with closing(servers.Xrootd()) as server:
+        server.put("dimuon.root", (testdata / "dimuon.root").read_bytes())
+        yield f"{server.url}/dimuon.root"
+
+
+def test_what_is_fetched_and_not_used_is_counted(served):
+    nt = fb.open(served)
     for events in nt.iterate(virtual=True, step_size=4000):
         _ = events.event + 1
     log = log_of(nt)
@@ -206,7 +216,24 @@ def test_what_is_fetched_and_not_used_is_counted(testdata):
     assert "1 column at once" in repr(log)
 
 
-def test_a_directory_keeps_the_record_for_the_next_run(testdata, tmp_path):
+def test_of_local_files_only_what_is_touched_is_read(testdata):
+    nt = fb.open(testdata / "dimuon.root")
+    for events in nt.iterate(virtual=True, step_size=4000):
+        _ = events.event + 1
+    assert log_of(nt).bytes_unused == 0
+
+
+def test_without_a_record_each_touch_reads_one_column(served):
+    nt = fb.open(served)
+    for events in nt.iterate(virtual=True, record=False, step_size=4000):
+        _ = events.event + events.run
+    log = log_of(nt)
+    assert (log.fetches, log.bytes_unused, log.main) == (6, 0, ())
+    with pytest.raises(fb.UsageError, match="record=True: give a directory"):
+        nt.arrays(virtual=True, record=True)
+
+
+def test_a_directory_keeps_the_record_for_the_next_run(served, tmp_path):
     program = (
         "import sys, femtobarn as fb\n"
         "def run(nt):\n"
@@ -219,7 +246,7 @@ def test_a_directory_keeps_the_record_for_the_next_run(testdata, tmp_path):
     )
     script = tmp_path / "script.py"
     script.write_text(program)
-    ask = [sys.executable, str(script), str(testdata / "dimuon.root"), str(tmp_path / "records")]
+    ask = [sys.executable, str(script), served, str(tmp_path / "records")]
     run = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
     assert run[0][1] == run[1][1] == "3"
     assert run[0][3:] == run[1][3:] == ["event", "run"]

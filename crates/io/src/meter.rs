@@ -471,6 +471,24 @@ impl Meter {
         usize::try_from(vectors).map_or(most, |n| n.saturating_add(2).min(most))
     }
 
+    /// How many bytes arrive in the time of so many round trips, as far as reads have shown.
+    #[must_use]
+    pub fn arrives_within(&self, round_trips: u64) -> Option<u64> {
+        let delay = self.way.quickest.load(Relaxed);
+        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = spans.iter().filter(|span| span.is_answered);
+        let largest = answered.max_by_key(|span| span.n_bytes())?;
+        let time = nanoseconds(largest.duration);
+        // nothing took less time than the quickest read; that one was a round trip, or more
+        let time = match time.saturating_sub(delay) {
+            0 => time,
+            transfer => transfer,
+        };
+        let bytes = u128::from(largest.n_bytes()) * u128::from(delay.saturating_mul(round_trips));
+        drop(spans);
+        u64::try_from(bytes / u128::from(time.max(1))).ok()
+    }
+
     /// Its counters.
     #[must_use]
     pub fn now(&self) -> Metered {
@@ -516,6 +534,23 @@ mod tests {
             meter.note_rate(rate);
             assert_eq!(meter.depth(&cost), depth, "{rate}");
         }
+    }
+
+    #[test]
+    fn what_arrives_follows_from_the_largest_read_and_the_quickest() {
+        let meter = Meter::default();
+        assert_eq!(meter.arrives_within(8), None);
+        let read = |n_bytes: u64, milliseconds: u64| {
+            let (start, duration) = (Instant::now(), Duration::from_millis(milliseconds));
+            meter.noted(Stage::Data, start, duration, &[0..n_bytes], true);
+        };
+        // alone, it may have been all delay
+        read(300_000, 100);
+        assert_eq!(meter.arrives_within(8), Some(2_400_000));
+        read(100, 50);
+        assert_eq!(meter.arrives_within(8), Some(2_400_000));
+        read(10_000_000, 150);
+        assert_eq!(meter.arrives_within(8), Some(40_000_000));
     }
 
     #[test]

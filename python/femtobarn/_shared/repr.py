@@ -61,7 +61,7 @@ def plural(n: int, noun: str) -> str:
     ('12,000 entries', '1 file')
     """
     if n != 1:
-        noun = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+        noun = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("ch") else "s")
     return f"{n:,} {noun}"
 
 

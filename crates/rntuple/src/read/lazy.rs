@@ -22,13 +22,16 @@ use crate::schema::SlotId;
 /// How often a thread that waits for another one's fetch asks whether to go on.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// What may be touched is worth the time of so many round trips, which it may save.
+const WORTH: u64 = 8;
+
 /// Options of a lazy read.
 #[derive(Debug, Clone)]
 pub struct LazyOptions {
     /// Number of threads that decode.
     pub threads: usize,
     /// The most stored bytes that are fetched beside a column because they may be touched with it, while the record knows
-    /// nothing of it.
+    /// nothing of it: fewer from servers that would take longer for them than for eight round trips.
     pub small: u64,
     /// Decoded pages that the steps of an iteration share.
     pub cache: Option<Arc<PageCache>>,
@@ -388,7 +391,15 @@ impl Fetch<'_> {
         }
         let needed = stored_of(columns.schema(), parts)?;
         let sizes: Vec<u64> = needed.iter().map(|needed| n_bytes(needed)).collect();
-        let mut marks = columns.mark_near(slot, &sizes, self.lazy.options.small);
+        let meters = parts
+            .iter()
+            .filter_map(|part| part.reader.store().info().meter);
+        let arriving = meters.filter_map(|meter| meter.arrives_within(WORTH));
+        let small = arriving
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(self.lazy.options.small);
+        let mut marks = columns.mark_near(slot, &sizes, small);
         self.without_fetched(&mut marks);
         let marked = |id: SlotId| marks.get(id).copied().unwrap_or(false);
         let wanted = needed.into_iter().enumerate().filter(|(id, _)| marked(*id));
