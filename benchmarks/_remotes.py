@@ -217,4 +217,12 @@ class UprootCached(UprootRemote):
         kind, scheme = self.spec["kind"], urls[0].split("://", 1)[0]
         inner = {scheme: options} if options else {}
         place = {kind: {"cache_storage": self.spec["cache"]}}
-        return super().read([f"{kind}::{url}" for url in urls], {**place, **inner})
+        import awkward as ak
+        import uproot
+
+        arrays = []
+        # uproot.concatenate passes the options of the cache on to aiohttp
+        for url in urls:
+            with uproot.open({f"{kind}::{url}": self.spec["ntuple"]}, **place, **inner) as ntuple:
+                arrays.append(ntuple.arrays(self.columns))
+        return ak.concatenate(arrays)
