@@ -31,6 +31,7 @@
 pub mod forked;
 pub mod units;
 
+mod at_exit;
 mod cache;
 mod coalesce;
 mod doctor;

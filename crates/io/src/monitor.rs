@@ -7,13 +7,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 
+use femtobarn_xrootd::notice;
+
 use crate::runtime::{PerProcess, PerSettings};
 use crate::url::local_path;
 use crate::usage::Origin;
 use crate::{IoError, Settings};
 
 /// Where datagrams of a process go.
-static SOCKETS: PerSettings<String, Arc<UdpSocket>> = PerSettings::new();
+static SOCKETS: PerSettings<String, Option<Arc<UdpSocket>>> = PerSettings::new();
 
 /// Variables that name a job, the first one that is set.
 const JOBS: [&str; 2] = ["CRAB_UNIQUE_JOB_ID", "DashboardJobId"];
@@ -28,7 +30,7 @@ pub(crate) struct Monitor {
 /// The collector that settings name; none if they name none.
 ///
 /// # Errors
-/// If it is not an address, or its name is unknown.
+/// If it is not an address.
 pub(crate) fn monitor_of(settings: &Settings) -> Result<Option<Monitor>, IoError> {
     let Some(place) = settings.text("monitor")? else {
         return Ok(None);
@@ -42,12 +44,15 @@ pub(crate) fn monitor_of(settings: &Settings) -> Result<Option<Monitor>, IoError
         .map(|address| address.trim_end_matches('/'));
     let address = address.ok_or_else(|| failed("expected udp://HOST:PORT"))?;
     let socket = SOCKETS.get(&place, || {
-        let made = connected(address);
-        made.map(Arc::new)
-            .map_err(|error| failed(&error.to_string()))
+        // a job goes on without its collector
+        let made = connected(address).map_err(|error| {
+            let text = format!("nothing is sent to the monitor {place}: {error}");
+            notice(&format!("monitor {place}"), &text);
+        });
+        Ok::<_, IoError>(made.ok().map(Arc::new))
     })?;
     let site = settings.text("site")?;
-    Ok(Some(Monitor { socket, site }))
+    Ok(socket.map(|socket| Monitor { socket, site }))
 }
 
 fn connected(address: &str) -> std::io::Result<UdpSocket> {

@@ -99,6 +99,13 @@ impl<T: Clone> PerProcess<T> {
         Self(Mutex::new(None))
     }
 
+    /// The value of this process, if it was created.
+    pub fn known(&self) -> Option<T> {
+        let shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (owner, found) = shared.as_ref()?;
+        (*owner == process()).then(|| found.clone())
+    }
+
     /// The value of this process, created at first use. A parent's value is leaked: dropping it would wait for threads
     /// that do not exist after the fork, or close the parent's connections.
     pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {

@@ -11,11 +11,14 @@ use bytes::Bytes;
 
 use super::about::About;
 use super::format::{FIRST_RECORD, Record};
-use super::index::{Held, Index};
+use super::index::{Held, Index, Piece};
+use super::reading::Flight;
 use super::room::{Room, entries};
 use super::segment::{Segment, number_of_index};
-use super::writer::{Kept, Writer};
+use super::unwritten::{Unwritten, Writing};
+use super::writer::{Kept, Own, Writer};
 use super::writer_id::now;
+use crate::forked::lock;
 
 /// Claims that are older than this are of no process that still works, whatever its machine's clock says.
 const CLAIM_LASTS: u64 = 600_000_000_000;
@@ -50,8 +53,7 @@ struct Known {
 pub(super) struct State {
     pub index: Index<Segment>,
     segments: BTreeMap<u64, Known>,
-    /// The segments of this process, which knows their records.
-    own: HashSet<u64>,
+    own: Own,
     /// Segments whose data are missing.
     lost: HashSet<u64>,
     /// Entries that are bad, by their segments and their positions there.
@@ -71,6 +73,7 @@ pub(super) struct FileCache {
     state: Mutex<State>,
     pub changed: Condvar,
     writer: Mutex<Writer>,
+    pub unwritten: Arc<Unwritten>,
     /// Nanoseconds that a fetch takes.
     usual: AtomicU64,
 }
@@ -86,7 +89,7 @@ impl State {
             let Some(number) = number_of_index(&name) else {
                 continue;
             };
-            let is_known = self.own.contains(&number) || self.segments.contains_key(&number);
+            let is_known = lock(&self.own).contains(&number) || self.segments.contains_key(&number);
             if is_known || self.lost.contains(&number) {
                 continue;
             }
@@ -208,12 +211,14 @@ impl FileCache {
     pub fn new(room: Arc<Room>, cache: &Path, folder: &Path, about: About) -> Self {
         let mut state = State::default();
         state.refresh(folder);
+        let own = state.own.clone();
         Self {
             folder: folder.to_owned(),
             largest: room.largest(),
             state: Mutex::new(state),
             changed: Condvar::new(),
-            writer: Mutex::new(Writer::new(room, cache, folder, about)),
+            writer: Mutex::new(Writer::new(room, cache, folder, about, own)),
+            unwritten: Arc::default(),
             usual: AtomicU64::new(0),
         }
     }
@@ -232,7 +237,17 @@ impl FileCache {
 
     /// Whether a range is held.
     pub fn holds(&self, range: &Range<u64>) -> bool {
-        range.is_empty() || self.lock().index.around(range).is_some()
+        range.is_empty() || self.unwritten.has(range) || self.missing(range).is_empty()
+    }
+
+    /// The parts of a range that are not held.
+    pub fn missing(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let pieces = self.lock().index.pieces(range).into_iter();
+        let missing = pieces.filter_map(|piece| match piece {
+            Piece::Missing(part) => Some(part),
+            Piece::Held(..) => None,
+        });
+        missing.collect()
     }
 
     /// For so long one waits for another process's fetch.
@@ -259,10 +274,7 @@ impl FileCache {
             time,
         };
         let records: Vec<Record> = ranges.iter().map(claim).collect();
-        let told = writer.tell(&records)?.number;
-        drop(writer);
-        self.lock().own.insert(told);
-        Some((time, told))
+        Some((time, writer.tell(&records)?.number))
     }
 
     /// Takes claims back, or says that they were kept.
@@ -276,12 +288,18 @@ impl FileCache {
         self.tell(&records);
     }
 
-    fn tell(&self, records: &[Record]) -> Option<u64> {
-        let mut writer = self.writer();
-        let told = writer.tell(records)?.number;
-        drop(writer);
-        self.lock().own.insert(told);
-        Some(told)
+    fn tell(&self, records: &[Record]) {
+        self.writer().tell(records);
+    }
+
+    /// Keeps bytes while the reader goes on. The flight ends when they are written.
+    pub fn keep_later(self: &Arc<Self>, fetched: Vec<(Range<u64>, Bytes)>, flight: Flight) {
+        Writing::begin(self, fetched, flight);
+    }
+
+    /// Waits until everything that was fetched is written.
+    pub fn settle(&self) {
+        self.unwritten.wait(&[0..u64::MAX]);
     }
 
     /// Keeps bytes with their hashes.
@@ -297,7 +315,6 @@ impl FileCache {
         let mut state = self.lock();
         for held in kept {
             held.note_used();
-            state.own.insert(held.segment.number);
             state.index.insert(held);
         }
     }
@@ -331,6 +348,10 @@ impl FileCache {
         let mut state = self.lock();
         if held.segment.is_gone() {
             let number = held.segment.number;
+            // of this machine, so that it cannot be a file that is only shown later
+            if held.segment.writer.is_of_this_machine() {
+                held.segment.remove();
+            }
             state.index.retain(|other| other.segment.number != number);
             state.segments.remove(&number);
             state.lost.insert(number);
@@ -345,6 +366,7 @@ impl FileCache {
     /// Forgets what this process has used of a range, as it contradicts a checksum or its format; returns how many
     /// entries that were.
     pub fn reject(&self, range: &Range<u64>) -> u64 {
+        self.unwritten.wait(std::slice::from_ref(range));
         let mut state = self.lock();
         let mut found = state.index.overlapping(range);
         found.retain(|held| held.is_used());

@@ -23,11 +23,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_128;
 
+use crate::at_exit::at_exit;
 use crate::runtime::PerProcess;
 use crate::settings::comparable;
 use crate::units::parse_bytes;
-use crate::url::{Protocol, protocol, public};
+use crate::url::{Protocol, protocol, public, split_sources};
 use crate::{IoError, Settings, SourceCost, SourceMeta};
 
 mod about;
@@ -39,6 +41,7 @@ mod manage;
 mod reading;
 mod room;
 mod segment;
+mod unwritten;
 mod writer;
 mod writer_id;
 
@@ -164,7 +167,7 @@ impl CacheKey {
         let is_logical = logical.is_some();
         let key = match logical {
             Some(name) => name,
-            None => comparable(&shown) + &endpoint(url, settings)?,
+            None => comparable(&shown) + &endpoint(url, settings)? + &query_id(url),
         };
         Ok(Some(Self {
             folder,
@@ -249,6 +252,14 @@ fn logical_name(url: &str, prefix: &str) -> Option<String> {
     path.get(at..).map(str::to_owned)
 }
 
+/// Variables that say which object store is meant.
+const ENDPOINTS: [&str; 4] = [
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_ENDPOINT",
+];
+
 /// What else says which file a URL of an object store means.
 fn endpoint(url: &str, settings: &Settings) -> Result<String, IoError> {
     let mut out = String::new();
@@ -258,8 +269,82 @@ fn endpoint(url: &str, settings: &Settings) -> Result<String, IoError> {
                 out += &format!(" {name}={}", public(&value));
             }
         }
+        for name in ENDPOINTS {
+            if let Ok(value) = std::env::var(name) {
+                out += &format!(" {name}={}", public(&value));
+            }
+        }
     }
     Ok(out)
+}
+
+/// Others can read from the cache what a reader has fetched as soon as it has ended.
+impl Drop for CachedFile {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.known() {
+            file.settle();
+        }
+    }
+}
+
+/// Waits until all files are written, as the process ends.
+fn settle_all() {
+    let files: Vec<Arc<FileCache>> = SHARED.known().map_or_else(Vec::new, |shared| {
+        let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.files.values().filter_map(Weak::upgrade).collect()
+    });
+    files.iter().for_each(|file| file.settle());
+}
+
+/// What the queries of URLs say of the file, as a hash: all but credentials and what XRootD's clients add.
+fn query_id(url: &str) -> String {
+    const CREDENTIALS: [&str; 24] = [
+        "access_token",
+        "authz",
+        "awsaccesskeyid",
+        "expires",
+        "googleaccessid",
+        "key-pair-id",
+        "policy",
+        "se",
+        "sig",
+        "signature",
+        "sip",
+        "ske",
+        "skoid",
+        "sks",
+        "skt",
+        "sktid",
+        "skv",
+        "sp",
+        "spr",
+        "sr",
+        "st",
+        "sv",
+        "token",
+        "tried",
+    ];
+    const BEGINNINGS: [&str; 4] = ["x-amz-", "x-goog-", "xrd.", "xrdcl."];
+    let is_of_file = |pair: &&str| {
+        let name = pair
+            .split('=')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let is_credential = CREDENTIALS.contains(&name.as_str());
+        !name.is_empty()
+            && !is_credential
+            && !BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+    };
+    let urls = split_sources(url).0.into_iter();
+    let queries = urls.filter_map(|url| url.split('#').next()?.split_once('?'));
+    let pairs: Vec<&str> = queries
+        .flat_map(|(_, query)| query.split('&').filter(is_of_file))
+        .collect();
+    match pairs.is_empty() {
+        true => String::new(),
+        false => format!(" query={:032x}", xxh3_128(pairs.join("&").as_bytes())),
+    }
 }
 
 impl CachedFile {
@@ -276,11 +361,11 @@ impl CachedFile {
         self.open().holds(range)
     }
 
-    /// The ranges of which something is missing.
+    /// The parts of ranges that are missing.
     pub fn missing(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let file = self.open();
         let missing = ranges.iter().filter(|range| !file.holds(range));
-        missing.cloned().collect()
+        missing.flat_map(|range| file.missing(range)).collect()
     }
 
     /// Reads ranges, what is missing by `fetch`.
@@ -312,6 +397,7 @@ impl Shared {
             return known;
         }
         self.files.retain(|_, file| file.strong_count() > 0);
+        at_exit(settle_all);
         let room = match self.rooms.get(&folder.path) {
             Some((limit, room)) if *limit == folder.limit => room.clone(),
             _ => {

@@ -1,12 +1,11 @@
 //! Reading through the cache of a file: what is held, what others fetch, and the rest from the source.
 
 use std::ops::Range;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::file::FileCache;
 use super::index::Piece;
@@ -54,7 +53,7 @@ pub(super) type Fetch<'a> = &'a dyn Fn(&[Range<u64>]) -> Result<Vec<Bytes>, IoEr
 
 /// One vector read.
 pub(super) struct Reading<'a> {
-    pub file: &'a FileCache,
+    pub file: &'a Arc<FileCache>,
     pub url: &'a str,
     pub cost: &'a SourceCost,
     pub counts: &'a Counts,
@@ -77,13 +76,13 @@ struct Plan {
 }
 
 /// Ranges that are being fetched; others are told when that has ended.
-struct Flight<'a> {
-    file: &'a FileCache,
+pub(super) struct Flight {
+    file: Arc<FileCache>,
     ranges: Vec<Range<u64>>,
     is_claimed: bool,
 }
 
-impl Drop for Flight<'_> {
+impl Drop for Flight {
     fn drop(&mut self) {
         if self.is_claimed {
             self.file.done(&self.ranges);
@@ -107,12 +106,12 @@ impl Reading<'_> {
         let mut pause = Pause::default();
         while parts.iter().any(|part| part.bytes.is_none()) {
             let (plan, flight) = self.plan(&parts);
-            if !plan.mine.is_empty() {
-                self.fetch(&plan, &mut parts)?;
+            if let Some(flight) = flight.filter(|_| !plan.mine.is_empty()) {
+                let fetched = self.fetch(&plan, &mut parts)?;
+                self.file.keep_later(fetched, flight);
             } else if plan.waits {
                 self.wait(&mut pause)?;
             }
-            drop(flight);
             self.look_again(&mut parts);
             self.load(&mut parts);
         }
@@ -120,6 +119,7 @@ impl Reading<'_> {
     }
 
     fn parts(&self, ranges: &[Range<u64>]) -> Vec<Part> {
+        self.file.unwritten.wait(ranges);
         let state = self.file.lock();
         let mut parts = Vec::with_capacity(ranges.len());
         for (of, range) in ranges
@@ -183,7 +183,7 @@ impl Reading<'_> {
     }
 
     /// Decides who fetches what is missing, and tells other processes.
-    fn plan<'f>(&'f self, parts: &[Part]) -> (Plan, Option<Flight<'f>>) {
+    fn plan(&self, parts: &[Part]) -> (Plan, Option<Flight>) {
         let missing: Vec<(usize, &Range<u64>)> = parts
             .iter()
             .enumerate()
@@ -195,7 +195,7 @@ impl Reading<'_> {
             return (plan, None);
         }
         let mut flight = Flight {
-            file: self.file,
+            file: self.file.clone(),
             ranges: plan
                 .mine
                 .iter()
@@ -211,7 +211,7 @@ impl Reading<'_> {
         if !others.is_empty() {
             flight.ranges.retain(|range| !others.contains(range));
             drop(Flight {
-                file: self.file,
+                file: self.file.clone(),
                 ranges: others,
                 is_claimed: true,
             });
@@ -284,8 +284,8 @@ impl Reading<'_> {
         Plan { mine, waits }
     }
 
-    /// Fetches what is this thread's, and keeps it.
-    fn fetch(&self, plan: &Plan, parts: &mut [Part]) -> Result<(), IoError> {
+    /// Fetches what is this thread's; returns what is to be kept.
+    fn fetch(&self, plan: &Plan, parts: &mut [Part]) -> Result<Vec<(Range<u64>, Bytes)>, IoError> {
         let ranges: Vec<Range<u64>> = plan.mine.iter().map(|one| one.range.clone()).collect();
         let start = Instant::now();
         let answers = (self.fetch)(&ranges)?;
@@ -301,7 +301,7 @@ impl Reading<'_> {
         }
         let n_bytes = answers.iter().map(|answer| answer.len() as u64).sum();
         self.counts.fetched_bytes.fetch_add(n_bytes, Relaxed);
-        let mut kept: Vec<(Range<u64>, Bytes, u64)> = Vec::new();
+        let mut fetched = Vec::new();
         for (request, answer) in plan.mine.iter().zip(&answers) {
             let mut end = 0;
             for number in &request.members {
@@ -318,13 +318,12 @@ impl Reading<'_> {
                 // those inside of one before are held with it
                 if part.range.end > end {
                     end = part.range.end;
-                    kept.push((part.range.clone(), bytes.clone(), xxh3_64(&bytes)));
+                    fetched.push((part.range.clone(), bytes.clone()));
                 }
                 part.bytes = Some(bytes);
             }
         }
-        self.file.keep(kept);
-        Ok(())
+        Ok(fetched)
     }
 
     /// Waits until another thread has fetched something, or it is time to look what other processes have done.

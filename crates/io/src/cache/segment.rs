@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::format::{Header, Hits, RECORD, Record, WriterId};
 use super::index::Held;
-use super::writer_id::{now, random};
+use super::writer_id::now;
 use crate::source::{is_local, map_file};
 
 /// Bytes of hits after which they are written down.
@@ -75,11 +75,11 @@ impl Segment {
         }
     }
 
-    /// Makes the index of a new segment in a directory that exists.
-    pub fn create(folder: &Path) -> io::Result<Self> {
+    /// Makes the index of a new segment with this number in a directory that exists.
+    pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let header = Header {
             writer: WriterId::this(),
-            segment: random(),
+            segment: number,
             time: now(),
         };
         let segment = Self::at(folder, header.segment, header.writer);

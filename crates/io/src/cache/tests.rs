@@ -295,6 +295,10 @@ fn a_cache_is_named_by_settings() {
     assert_eq!(key("root://a//store/x/f", &other).unwrap(), "/x/f");
     assert_eq!(key("root://a//y/f", &logical).unwrap(), "root://a/y/f");
     assert!(key("root://a//y/f", &[("cache_key", "name")]).is_err());
+    let asked = |query: &str| key(&format!("https://h/get?{query}"), &[]).unwrap();
+    assert_ne!(asked("file=a"), asked("file=b"));
+    assert_eq!(asked("file=a"), asked("file=a&X-Amz-Signature=1&authz=me"));
+    assert!(!asked("file=a").contains("file"));
     let at = |endpoint| key("s3://b/f", &[("endpoint", endpoint)]).unwrap();
     assert_ne!(at("http://h:1"), at("http://h:2"));
     assert!(!at("http://me:secret@h:1").contains("secret"));

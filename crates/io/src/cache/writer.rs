@@ -1,9 +1,10 @@
 //! Writing to the segments of one file, by one process.
 
+use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,7 +15,8 @@ use super::format::{RECORD, Record};
 use super::index::Held;
 use super::room::Room;
 use super::segment::{Segment, make_folder};
-use super::writer_id::now;
+use super::writer_id::{now, random};
+use crate::forked::lock;
 
 /// After a failure, nothing is written for so long.
 const REST: Duration = Duration::from_secs(20);
@@ -25,6 +27,9 @@ const START: u64 = 2 << 10;
 /// What becomes of bytes that were kept.
 pub(super) type Kept = Arc<Held<Segment>>;
 
+/// The numbers of the segments of this process, which knows their records.
+pub(super) type Own = Arc<Mutex<HashSet<u64>>>;
+
 /// The segment that this process appends to, and those that it has filled.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -33,14 +38,17 @@ pub(super) struct Writer {
     folder: PathBuf,
     about: About,
     segment: Option<Arc<Segment>>,
+    /// The numbers of all its segments.
+    own: Own,
     /// Where the bytes of the segment end.
     end: u64,
     resting: Option<Instant>,
 }
 
 impl Writer {
-    pub fn new(room: Arc<Room>, cache: &Path, folder: &Path, about: About) -> Self {
+    pub fn new(room: Arc<Room>, cache: &Path, folder: &Path, about: About, own: Own) -> Self {
         Self {
+            own,
             room,
             cache: cache.to_owned(),
             folder: folder.to_owned(),
@@ -88,7 +96,12 @@ impl Writer {
         }
         let made = make_folder(&self.folder)
             .and_then(|()| self.about.write(&self.folder))
-            .and_then(|()| Segment::create(&self.folder));
+            .and_then(|()| {
+                let number = random();
+                // before anybody can see it
+                lock(&self.own).insert(number);
+                Segment::create(&self.folder, number)
+            });
         match made {
             Ok(made) => {
                 let made = Arc::new(made);

@@ -31,9 +31,14 @@ impl WriterId {
         }
     }
 
+    /// Whether it is known to run, or have run, on this machine.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.host != 0 && self.host == host()
+    }
+
     /// Whether the process has ended; unknown processes, those of other machines, may run.
     pub fn is_gone(&self) -> bool {
-        self.host != 0 && self.host == host() && start_of(self.process) != Some(self.start)
+        self.is_of_this_machine() && start_of(self.process) != Some(self.start)
     }
 }
 

@@ -78,7 +78,7 @@ impl CachedSource {
         settings: &Settings,
         key: &CacheKey,
     ) -> Result<Arc<dyn ByteSource>, IoError> {
-        let meta = inner.meta().clone();
+        let meta = inner.state();
         key.note_seen(&meta);
         let Some(cache) = key.file(&meta).filter(|_| !may_change(&meta)) else {
             if meta.etag.is_none() && meta.modified.is_none() {
@@ -93,7 +93,7 @@ impl CachedSource {
         };
         Ok(Arc::new(Self {
             url: inner.url().to_owned(),
-            meta,
+            meta: inner.meta().clone(),
             own_cost: settings.cost(inner.cost())?,
             cache,
             counts: Counts::default(),
@@ -137,7 +137,7 @@ impl CachedSource {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Opening { url, settings, key }) = opening.as_ref() {
             let inner = open_remote(url, settings)?;
-            if !inner.meta().may_be(&self.meta) {
+            if !inner.state().may_be(&self.meta) {
                 key.forget(&self.meta);
                 let url = self.url.clone();
                 return Err(IoError::Changed { url });

@@ -1,16 +1,12 @@
 //! The report at the end of the process, whatever language its program is written in.
 
-#![expect(
-    unsafe_code,
-    reason = "only the C library calls functions at the end of a process"
-)]
-
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use super::Report;
+use crate::at_exit::at_exit;
 use crate::{IoError, Settings};
 
 /// Where a report goes.
@@ -57,14 +53,13 @@ static WANTED: RwLock<Option<(u32, ReportTo)>> = RwLock::new(None);
 
 /// At the end of this process, its report goes there; it is the process that counts, not those forked from it.
 pub fn report_at_exit(to: ReportTo) {
-    static IS_TOLD: OnceLock<bool> = OnceLock::new();
     let mut wanted = WANTED.write().unwrap_or_else(PoisonError::into_inner);
     *wanted = Some((std::process::id(), to));
-    // SAFETY: it may be called at any time; the function unwinds for no input, and uses only what lives for ever.
-    IS_TOLD.get_or_init(|| unsafe { libc::atexit(send) } == 0);
+    drop(wanted);
+    at_exit(send);
 }
 
-extern "C" fn send() {
+fn send() {
     let wanted = WANTED
         .read()
         .unwrap_or_else(PoisonError::into_inner)

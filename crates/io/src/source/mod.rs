@@ -89,6 +89,12 @@ pub trait ByteSource: Send + Sync + Debug {
         in_memory || self.inner().is_some_and(|inner| inner.holds(range))
     }
 
+    /// The state of the file, as its server reports it. Of several servers, that of one of them: they may report different
+    /// times and tags of equal files, so that [`meta`](Self::info) has none.
+    fn state(&self) -> SourceMeta {
+        self.info().meta.clone()
+    }
+
     /// The file behind the source, if it is local.
     fn file(&self) -> Option<Result<Arc<File>, IoError>> {
         self.inner()?.file()

@@ -332,11 +332,15 @@ impl Crew {
     pub fn reject(self: &Arc<Self>, range: &Range<u64>) -> bool {
         let number = {
             let mut state = self.lock();
-            let members = &state.schedule.members;
-            let counts = |n: SourceId| members.get(n).is_some_and(|member| !member.is_wrong);
-            let Some(number) = state.delivered.by(range, counts) else {
+            let Some(number) = state.delivered.by(range) else {
                 return false;
             };
+            let members = &state.schedule.members;
+            if members.get(number).is_some_and(|member| member.is_wrong) {
+                // other bytes that it gave before it was found out
+                return state.schedule.ids_open().next().is_some()
+                    || state.schedule.has_more(self.now());
+            }
             state.schedule.disable(number, self.now(), true);
             let has_it = |known: &mut (Range<u64>, Bytes)| {
                 known.0.start < range.end && range.start < known.0.end

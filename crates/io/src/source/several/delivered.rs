@@ -30,14 +30,14 @@ impl Delivered {
         self.last.push_back((source, ranges));
     }
 
-    /// The source that gave bytes of this range last, of those that `counts` says.
-    pub fn by(&self, range: &Range<u64>, counts: impl Fn(SourceId) -> bool) -> Option<SourceId> {
+    /// The source that gave bytes of this range last.
+    pub fn by(&self, range: &Range<u64>) -> Option<SourceId> {
         let has = |ranges: &[Range<u64>]| {
             let mut ranges = ranges.iter();
             ranges.any(|own| own.start < range.end && range.start < own.end)
         };
         let all = self.last.iter().rev().chain(self.first.iter().rev());
-        let mut fitting = all.filter(|(source, ranges)| counts(*source) && has(ranges));
+        let mut fitting = all.filter(|(_, ranges)| has(ranges));
         fitting.next().map(|(source, _)| *source)
     }
 }
@@ -54,12 +54,11 @@ mod tests {
             delivered.add(1, vec![1000 + i..1001 + i]);
         }
         delivered.add(2, vec![5..20]);
-        let by = |range| delivered.by(&range, |_| true);
+        let by = |range| delivered.by(&range);
         assert_eq!(
             (by(8..12), by(95..96), by(20..90)),
             (Some(2), Some(0), None)
         );
         assert_eq!((by(5999..6000), by(1100..1101)), (Some(1), None));
-        assert_eq!(delivered.by(&(8..12), |source| source != 2), Some(0));
     }
 }

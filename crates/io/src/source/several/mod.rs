@@ -182,6 +182,10 @@ impl ByteSource for SeveralSource {
         }
     }
 
+    fn state(&self) -> SourceMeta {
+        self.first.1.state()
+    }
+
     fn reject(&self, range: &Range<u64>) -> bool {
         self.crew().reject(range)
     }
