@@ -10,7 +10,8 @@ use femtobarn_io::did_you_mean;
 use super::accesses::Accesses;
 use super::cache::PageCache;
 use super::engine::PartialRead;
-use super::held::{Held, is_far, n_bytes, stored_of};
+use super::held::Held;
+use super::hold::{hold, is_far, n_bytes, stored_of};
 use super::lazy_columns::LazyColumns;
 use super::options::{ReadOptions, Tick};
 use super::plan::Part;
@@ -404,7 +405,7 @@ impl Fetch<'_> {
         let marked = |id: SlotId| marks.get(id).copied().unwrap_or(false);
         let wanted = needed.into_iter().enumerate().filter(|(id, _)| marked(*id));
         let wanted = wanted.flat_map(|(_, needed)| needed).collect();
-        self.held.read(parts, wanted, options)?;
+        hold(&mut self.held, parts, wanted, options)?;
         let fetched = sizes.into_iter().enumerate().filter(|(id, _)| marked(*id));
         self.note(fetched.collect(), accesses);
         Ok(())

@@ -82,7 +82,7 @@ impl LazyColumns {
     /// The size in memory of what steps touch; of everything if nothing was learned yet.
     ///
     /// # Errors
-    /// As [`slot_sizes`].
+    /// As [`decoded_bytes`](super::decoded_bytes).
     pub fn decoded_bytes(&self, accesses: &Accesses, parts: &[Part]) -> Result<u64, RNTupleError> {
         let Some(main) = accesses.main() else {
             return decoded_bytes(&self.schema, parts);

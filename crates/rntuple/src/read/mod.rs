@@ -18,6 +18,7 @@ mod fill;
 mod finish;
 mod groups;
 mod held;
+mod hold;
 mod invariants;
 mod known;
 mod lazy;
