@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use common::{all_ntuples, random, root, shared};
+use common::{all_ntuples, random, root, shared, test_files};
 use femtobarn::io::{ByteSource, IoError, MemorySource, RecordSource, SourceCost, SourceInfo};
 use femtobarn::read::{Accesses, LazyArrays, LazyOptions};
 use femtobarn::{LazyReader, LazySteps, NTuple, OpenOptions, StepSize, accesses_of};
@@ -128,6 +128,64 @@ fn touched_columns_are_those_of_a_read_in_any_order() {
         }
     }
     assert!(n_columns > 1000);
+}
+
+/// From servers, all of a small step is fetched at once, and decoded slot by slot.
+#[test]
+fn slots_that_are_held_are_decoded_in_any_order() {
+    let mut next = random(11);
+    let trees = std::fs::read_dir(root().join("testdata/ttree")).unwrap();
+    let trees = trees.map(|tree| tree.unwrap().path());
+    let (mut n_slots, mut n_far) = (0, 0);
+    for file in test_files().into_iter().chain(trees) {
+        let memory = MemorySource::new(file.to_str().unwrap(), std::fs::read(&file).unwrap());
+        let open = |source: Arc<dyn ByteSource>| {
+            NTuple::open_source(source, None, OpenOptions::default()).ok()
+        };
+        let record = RecordSource::new(Arc::new(Distant(memory.clone())));
+        let (Some(near), Some(far)) = (open(memory), open(record.clone())) else {
+            continue; // it has several ntuples
+        };
+        let n = near.n_entries();
+        let selection = near.select(None).unwrap();
+        let Ok(settled) = near.without_unreadable(&selection, &(0..n)) else {
+            continue;
+        };
+        let lazy = |ntuple: NTuple, small| {
+            let options = LazyOptions {
+                small,
+                ..LazyOptions::default()
+            };
+            let (ntuple, settled) = (Arc::new(ntuple), settled.clone());
+            LazyReader::new(ntuple, settled, Arc::default(), options).unwrap()
+        };
+        let (near, far) = (lazy(near, 0), lazy(far, u64::MAX));
+        for range in [0..n, n / 3..n / 2, n / 5..n] {
+            let (expected, found) = (
+                near.read(range.clone()).unwrap(),
+                far.read(range.clone()).unwrap(),
+            );
+            record.clear();
+            let all = expected.columns().schema().slots.len();
+            for _ in 0..all.min(20) {
+                let slot = next(all as u64) as usize;
+                let Ok(expected) = expected.touch(slot, None) else {
+                    continue; // of an unreadable branch
+                };
+                let found = found.touch(slot, None).unwrap();
+                let shown = |data| format!("{data:?}");
+                assert_eq!(
+                    shown(found),
+                    shown(expected),
+                    "{} {range:?} {slot}",
+                    file.display()
+                );
+                n_slots += 1;
+            }
+            n_far += record.log().len();
+        }
+    }
+    assert!(n_slots > 1000 && n_far > 0, "{n_slots} {n_far}");
 }
 
 #[test]

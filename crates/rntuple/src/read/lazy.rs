@@ -423,15 +423,11 @@ impl Fetch<'_> {
         self.new.extend(fetched);
     }
 
-    /// Marks a slot and those that it depends on, unless they were fetched.
+    /// Marks a slot and those that it depends on: a read leaves out what is decoded.
     fn alone(&self, slot: SlotId) -> Vec<bool> {
         let mut marks = vec![false; self.has.len()];
         let slots = &self.lazy.columns.schema().slots;
         slots.mark_with_parents(slot, &mut marks);
-        self.without_fetched(&mut marks);
-        if let Some(mark) = marks.get_mut(slot) {
-            *mark = true;
-        }
         marks
     }
 
@@ -466,9 +462,15 @@ impl Fetch<'_> {
             columns.mark(together, &mut marks);
         }
         columns.mark(early, &mut marks);
-        let slots = &columns.schema().slots;
-        slots.mark_with_parents(slot, &mut marks);
         self.without_fetched(&mut marks);
+        // what they depend on may be held, and not decoded
+        let slots = &columns.schema().slots;
+        for id in (0..marks.len())
+            .filter(|&id| id == slot || marks.get(id) == Some(&true))
+            .collect::<Vec<_>>()
+        {
+            slots.mark_with_parents(id, &mut marks);
+        }
         (marks, together.is_none())
     }
 
