@@ -8,7 +8,7 @@ the files through another port and without a cache. The states of the cache:
 
 - none: no cache is used; cold: its directory does not exist;
 - same: the process has read all of it once; other: another process has; half: it has 8 of the 15 columns;
-- eight at once: eight processes, of which the slowest counts; cold and warm;
+- eight at once: eight processes; the time of the slowest counts; cold and warm;
 - local: the files are read from the local disk.
 
 A proxy counts the bytes from the server once for each state. Beside it: uproot with fsspec's caches, and XCache.

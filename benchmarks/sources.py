@@ -111,7 +111,7 @@ class Pair:
         return Place(protocol, server, self.toxiproxy.before(server.port))
 
     def heal(self, *rates: float) -> None:
-        """Give each proxy its rate in bytes per second for each connection; 0 is no limit."""
+        """Set the rate of each proxy, in bytes per second for each connection; 0 means no limit."""
         for place, rate in zip(self.places, rates, strict=True):
             self.toxiproxy.heal(place.proxy)
             if rate:

@@ -137,7 +137,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 pub enum CacheAction {
     /// Show how much of the directory is used
     Status(CacheFolderArgs),
-    /// List the files of which something is held
+    /// List the cached files
     Ls(CacheFolderArgs),
     /// Compare all held bytes with their checksums; exit code 1 if any are bad
     Verify(CacheFolderArgs),

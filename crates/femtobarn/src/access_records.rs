@@ -25,7 +25,7 @@ type Key = (u64, String, Option<PathBuf>);
 static RECORDS: Mutex<BTreeMap<Key, Arc<Accesses>>> = Mutex::new(BTreeMap::new());
 
 /// The record of what a function touches in ntuples with the schema of this one. With a directory, the record of earlier
-/// runs is continued there; files that are no records are ignored and replaced.
+/// runs is continued there; other files with its name are ignored and replaced.
 pub fn accesses_of(ntuple: &NTuple, function: &str, directory: Option<&Path>) -> Arc<Accesses> {
     let schema = schema_id(ntuple);
     let key = (schema, function.to_owned(), directory.map(Path::to_owned));

@@ -10,8 +10,8 @@ use femtobarn_io::forked::lock;
 use femtobarn_io::{ByteSource, Settings, SourceMeta, SourceStatus, Usage};
 use femtobarn_rntuple::array::{ArrayError, Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
-    Binding, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
-    explain, read, verify,
+    Binding, PageStore, Part, Plan, ReadOptions, ReadSchema, Reader, Tick, VerifyReport,
+    decoded_bytes, explain, read, verify,
 };
 use femtobarn_rntuple::schema::Node;
 use femtobarn_rntuple::{RNTupleError, array};
@@ -21,6 +21,11 @@ use crate::odd::{odd_one, telling, without_common_field};
 use crate::open::{OpenOptions, open_reader_of, open_soundly};
 use crate::opening::open_all;
 use crate::target::Target;
+
+/// Data read from a store; none if its reads are not counted.
+fn usage_of(store: &dyn PageStore) -> Option<Usage> {
+    Usage::of(store.info(), store.traffic(), store.cached())
+}
 
 /// The entries of one or more files, one after another. Immutable; several threads may read at once.
 #[derive(Debug)]
@@ -485,9 +490,7 @@ impl NTuple {
     /// Data read from each file since it was opened.
     pub fn usage(&self) -> Vec<Usage> {
         let stores = self.readers.iter().map(|reader| reader.store());
-        stores
-            .filter_map(|store| Usage::of(store.info(), store.traffic()))
-            .collect()
+        stores.filter_map(usage_of).collect()
     }
 
     /// The sources of each file: its servers, or itself if it has no others.
@@ -495,7 +498,7 @@ impl NTuple {
         let stores = self.readers.iter().map(|reader| reader.store());
         let sources = stores.map(|store| {
             store.sources().unwrap_or_else(|| {
-                let usage = Usage::of(store.info(), store.traffic());
+                let usage = usage_of(store);
                 usage.iter().map(Usage::as_source).collect()
             })
         });

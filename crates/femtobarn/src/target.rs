@@ -89,7 +89,7 @@ impl Target {
         })
     }
 
-    /// The file that several URLs name, each of which may end with the name of the object.
+    /// The file that several URLs name. Each URL may end with the name of the object.
     fn parse_sources(sources: &[&str], size: Option<u64>) -> Result<Self, Error> {
         let targets = sources.iter().map(|source| Self::parse(source));
         let targets: Vec<Self> = targets.collect::<Result<_, _>>()?;

@@ -9,46 +9,31 @@
 
 mod common;
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use bytes::Bytes;
-use common::{all_ntuples, random, root, shared, test_files};
-use femtobarn::io::{ByteSource, IoError, MemorySource, RecordSource, SourceCost, SourceInfo};
+use common::{Distant, all_ntuples, random, root, shared, test_files};
+use femtobarn::io::{ByteSource, MemorySource, RecordSource, SourceCost};
 use femtobarn::read::{Accesses, LazyArrays, LazyOptions};
 use femtobarn::{LazyReader, LazySteps, NTuple, OpenOptions, StepSize, accesses_of};
 
-/// A source with latency, whose vector reads have any number of ranges.
-#[derive(Debug)]
-struct Distant(Arc<MemorySource>);
-
-impl ByteSource for Distant {
-    fn info(&self) -> SourceInfo<'_> {
-        let cost = SourceCost {
-            concurrency: 4,
-            most_ranges: 10_000,
-            largest_vector: 1 << 30,
-            in_flight: 1 << 30,
-            ..SourceCost::default()
-        };
-        SourceInfo::new(self.0.url(), self.0.meta(), cost)
-    }
-
-    fn inner(&self) -> Option<&dyn ByteSource> {
-        None
-    }
-
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        self.0.read_ranges(ranges)
-    }
+/// A source with latency, whose vector reads have any number of ranges, and their record.
+fn far(memory: Arc<MemorySource>) -> Arc<RecordSource> {
+    let cost = SourceCost {
+        concurrency: 4,
+        most_ranges: 10_000,
+        largest_vector: 1 << 30,
+        in_flight: 1 << 30,
+        ..SourceCost::default()
+    };
+    RecordSource::new(Arc::new(Distant { memory, cost }))
 }
 
 /// An ntuple far away, and the record of its vector reads; metadata are read already.
 fn distant(file: &Path, path: Option<&str>) -> (Arc<NTuple>, Arc<RecordSource>) {
     let memory = MemorySource::new(file.to_str().unwrap(), std::fs::read(file).unwrap());
-    let source = RecordSource::new(Arc::new(Distant(memory)));
+    let source = far(memory);
     let ntuple = NTuple::open_source(source.clone(), path, OpenOptions::default()).unwrap();
     ntuple
         .explain(&ntuple.select(None).unwrap(), 0..ntuple.n_entries())
@@ -142,8 +127,8 @@ fn slots_that_are_held_are_decoded_in_any_order() {
         let open = |source: Arc<dyn ByteSource>| {
             NTuple::open_source(source, None, OpenOptions::default()).ok()
         };
-        let record = RecordSource::new(Arc::new(Distant(memory.clone())));
-        let (Some(near), Some(far)) = (open(memory), open(record.clone())) else {
+        let record = far(memory.clone());
+        let (Some(near), Some(distant)) = (open(memory), open(record.clone())) else {
             continue; // it has several ntuples
         };
         let n = near.n_entries();
@@ -159,11 +144,11 @@ fn slots_that_are_held_are_decoded_in_any_order() {
             let (ntuple, settled) = (Arc::new(ntuple), settled.clone());
             LazyReader::new(ntuple, settled, Arc::default(), options).unwrap()
         };
-        let (near, far) = (lazy(near, 0), lazy(far, u64::MAX));
+        let (near, distant) = (lazy(near, 0), lazy(distant, u64::MAX));
         for range in [0..n, n / 3..n / 2, n / 5..n] {
             let (expected, found) = (
                 near.read(range.clone()).unwrap(),
-                far.read(range.clone()).unwrap(),
+                distant.read(range.clone()).unwrap(),
             );
             record.clear();
             let all = expected.columns().schema().slots.len();
@@ -378,7 +363,7 @@ fn a_record_in_a_directory_is_continued_by_the_next_run() {
     assert!(again.steps() > 0);
     let arrays = reader(&ntuple, &again, 0).read(4000..8000).unwrap();
     assert_eq!(touch(&arrays, &source, &["event", "Muon_pt"]), 1);
-    // what is no record is replaced
+    // a file that is not a record is replaced
     for file in std::fs::read_dir(directory.path()).unwrap() {
         let file = file.unwrap().path();
         if file.is_file() {

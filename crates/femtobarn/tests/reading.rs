@@ -9,12 +9,10 @@
 
 mod common;
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use common::{all_ntuples, ntuples_of, random, read, read_with, test_files, top_level};
-use femtobarn::io::{ByteSource, IoError, MemorySource, SourceCost, SourceInfo};
+use common::{Distant, all_ntuples, ntuples_of, random, read, read_with, test_files, top_level};
+use femtobarn::io::{MemorySource, SourceCost};
 use femtobarn::{ReadOptions, Steps, StepsOptions};
 
 #[test]
@@ -85,38 +83,20 @@ fn any_number_of_threads_gives_the_same_arrays() {
     }
 }
 
-/// A source with latency: small requests, several in flight.
-#[derive(Debug)]
-struct Distant(Arc<MemorySource>);
-
-impl ByteSource for Distant {
-    fn info(&self) -> SourceInfo<'_> {
-        let cost = SourceCost {
-            largest_gap: 100,
-            largest_request: 2000,
-            most_ranges: 3,
-            concurrency: 4,
-            ..SourceCost::default()
-        };
-        SourceInfo::new(self.0.url(), self.0.meta(), cost)
-    }
-
-    fn inner(&self) -> Option<&dyn ByteSource> {
-        None
-    }
-
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        assert!(ranges.len() <= 3 || ranges.iter().all(|r| r.end - r.start < 1 << 20));
-        std::thread::yield_now();
-        self.0.read_ranges(ranges)
-    }
-}
-
 #[test]
 fn requests_in_flight_give_the_same_arrays_within_any_budget() {
     for file in test_files() {
         let memory = MemorySource::new(file.to_str().unwrap(), std::fs::read(&file).unwrap());
-        let far = ntuples_of(Arc::new(Distant(memory.clone())));
+        let far = ntuples_of(Arc::new(Distant {
+            memory: memory.clone(),
+            cost: SourceCost {
+                largest_gap: 100,
+                largest_request: 2000,
+                most_ranges: 3,
+                concurrency: 4,
+                ..SourceCost::default()
+            },
+        }));
         for ((name, near), (_, far)) in ntuples_of(memory).into_iter().zip(far) {
             let n = near.n_entries();
             let whole = read(&near, None, 0, n);

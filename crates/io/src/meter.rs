@@ -321,8 +321,6 @@ pub struct Meter {
     used: AtomicU64,
     failed: AtomicU64,
     waiting: AtomicU64,
-    /// What a cache has served.
-    cached: Mutex<CacheUse>,
     way: Arc<Way>,
     remembered: AtomicUsize,
     spans: Mutex<Vec<Span>>,
@@ -439,17 +437,6 @@ impl Meter {
     /// Notes that so many of the bytes that were read were wanted.
     pub fn note_used(&self, bytes: u64) {
         self.used.fetch_add(bytes, Relaxed);
-    }
-
-    /// Notes what a cache has served so far.
-    pub(crate) fn note_cached(&self, cached: CacheUse) {
-        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = cached;
-    }
-
-    /// What a cache has served so far.
-    #[must_use]
-    pub fn cached(&self) -> CacheUse {
-        *self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes at which rate data came lately, in bytes a second.

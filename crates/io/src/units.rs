@@ -87,6 +87,12 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A number as a float, for rates and drawings.
+#[expect(clippy::cast_precision_loss, reason = "few digits are shown")]
+pub fn real(n: u64) -> f64 {
+    n as f64
+}
+
 /// A number with its noun: "1 page", "12,000 entries".
 pub fn plural(n: u64, noun: &str) -> String {
     let n_text = count(n);

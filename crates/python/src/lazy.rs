@@ -66,6 +66,7 @@ impl Accesses {
 }
 
 /// Reads columns of an ntuple when they are touched.
+#[derive(Clone)]
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct LazyReader {
     reader: Arc<femtobarn::LazyReader>,
@@ -134,12 +135,8 @@ impl LazyReader {
     ) -> LazyBatchIterator {
         let (reader, entries) = (self.reader.clone(), entry_start..entry_stop);
         let steps = py.detach(|| LazySteps::new(reader, entries, size(step, n_bytes), prefetch));
-        let reader = Self {
-            reader: self.reader.clone(),
-            form_id: self.form_id,
-        };
         LazyBatchIterator {
-            reader,
+            reader: self.clone(),
             steps: Mutex::new(steps),
         }
     }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::time::Duration;
 
+use femtobarn_io::units::real;
 use femtobarn_io::{Action, printable};
 
 use super::summary::{is_read, rates, replayed_reads};
@@ -146,7 +147,7 @@ fn places(trace: &Trace, out: &mut String) -> BTreeMap<u64, (f64, f64)> {
     files.iter().filter_map(place).collect()
 }
 
-/// Draws reads; of those that look the same, one.
+/// Draws reads. Reads that look the same are drawn once.
 fn boxes(
     reads: &[Drawn<'_>],
     places: &BTreeMap<u64, (f64, f64)>,
@@ -246,12 +247,7 @@ fn axes((end, most): (f64, f64), is_played: bool, out: &mut String) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a drawing")]
-fn real(n: u64) -> f64 {
-    n as f64
-}
-
-/// Text that is no markup.
+/// Text in which characters of markup are escaped.
 fn escaped(text: &str) -> String {
     printable(text)
         .replace('&', "&amp;")

@@ -8,12 +8,14 @@
     reason = "tests"
 )]
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use femtobarn::convert::Input;
-use femtobarn::io::{ByteSource, MemorySource, RecordSource};
+use femtobarn::io::{ByteSource, IoError, MemorySource, RecordSource, SourceCost, SourceInfo};
 use femtobarn::merge::{MergeOptions, MergeReport, merge};
 use femtobarn::{Error, NTuple, OpenOptions, ReadOptions};
 
@@ -47,6 +49,30 @@ pub fn verified() -> MergeOptions {
     MergeOptions {
         verify: true,
         ..MergeOptions::default()
+    }
+}
+
+/// A source with latency: several reads in flight, of the sizes that `cost` says.
+#[derive(Debug)]
+pub struct Distant {
+    pub memory: Arc<MemorySource>,
+    pub cost: SourceCost,
+}
+
+impl ByteSource for Distant {
+    fn info(&self) -> SourceInfo<'_> {
+        SourceInfo::new(self.memory.url(), self.memory.meta(), self.cost)
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let is_small = |range: &Range<u64>| range.end - range.start < 1 << 20;
+        assert!(ranges.len() <= self.cost.most_ranges || ranges.iter().all(is_small));
+        std::thread::yield_now();
+        self.memory.read_ranges(ranges)
     }
 }
 

@@ -12,10 +12,9 @@ use bytes::Bytes;
 use super::about::About;
 use super::format::{FIRST_RECORD, Record};
 use super::index::{Held, Index, Piece};
-use super::reading::Flight;
 use super::room::{Room, entries};
 use super::segment::{Segment, number_of_index};
-use super::unwritten::{Unwritten, Writing};
+use super::unwritten::Unwritten;
 use super::writer::{Kept, Own, Writer};
 use super::writer_id::now;
 use crate::forked::lock;
@@ -235,13 +234,11 @@ impl FileCache {
         &self.folder
     }
 
-    /// Whether a range is held.
-    pub fn holds(&self, range: &Range<u64>) -> bool {
-        range.is_empty() || self.unwritten.has(range) || self.missing(range).is_empty()
-    }
-
     /// The parts of a range that are not held.
     pub fn missing(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        if range.is_empty() || self.unwritten.has(range) {
+            return Vec::new();
+        }
         let pieces = self.lock().index.pieces(range).into_iter();
         let missing = pieces.filter_map(|piece| match piece {
             Piece::Missing(part) => Some(part),
@@ -290,11 +287,6 @@ impl FileCache {
 
     fn tell(&self, records: &[Record]) {
         self.writer().tell(records);
-    }
-
-    /// Keeps bytes while the reader goes on. The flight ends when they are written.
-    pub fn keep_later(self: &Arc<Self>, fetched: Vec<(Range<u64>, Bytes)>, flight: Flight) {
-        Writing::begin(self, fetched, flight);
     }
 
     /// Waits until everything that was fetched is written.

@@ -127,7 +127,7 @@ impl Hits {
         out
     }
 
-    /// The counter behind the header of an index; none are no hits.
+    /// The counter behind the header of an index; without a valid counter, there were no hits.
     pub fn parse(index: &[u8]) -> Self {
         let number = |at| {
             let place = index.get(at..).and_then(|rest| rest.first_chunk::<8>());

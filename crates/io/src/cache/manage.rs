@@ -25,7 +25,7 @@ pub struct CacheStatus {
     pub bytes: u64,
     /// Bytes that writers may still add.
     pub granted: u64,
-    /// States of files of which something is held.
+    /// Number of cached states of files.
     pub files: usize,
     /// Segments that these are in.
     pub segments: usize,
@@ -33,7 +33,7 @@ pub struct CacheStatus {
     pub pinned: u64,
 }
 
-/// A file of which something is held.
+/// A cached file, in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheEntry {
     /// Its URL, without secrets, by which it was first read.
@@ -110,7 +110,7 @@ impl CacheFolder {
         }
     }
 
-    /// The files of which something is held, by URL.
+    /// The cached files, by URL.
     #[must_use]
     pub fn list(&self) -> Vec<CacheEntry> {
         let found = scan(&self.path);
@@ -216,7 +216,8 @@ impl CacheFolder {
         (bytes, chosen.into_iter().map(|entry| entry.url).collect())
     }
 
-    /// Merges small segments that nobody writes any more, removes what is of no use, and makes room down to the limit.
+    /// Merges small segments of processes that have ended, removes segments that no reader finds, and makes room down to the
+    /// limit.
     #[must_use]
     pub fn prune(&self) -> CachePruned {
         let bytes_before = scan(&self.path).bytes;

@@ -1,6 +1,6 @@
 //! A cache of remote files in a directory, which any number of processes and threads read and fill at once.
 //!
-//! The directory is all that they share: there is no server, no lock, and nothing is locked to read what is held.
+//! Processes share the directory alone: there is no server, and no lock.
 //! docs/specs/cache.md draws its files, docs/design/012-shared-cache.md gives the reasons.
 //!
 //! | module | |
@@ -8,8 +8,8 @@
 //! | `format` | the records of an index |
 //! | `index` | which ranges are held |
 //! | `segment`, `writer`, `writer_id` | the files with the bytes: reading and writing them, and who writes |
-//! | `room` | the limit, and what is removed to keep it |
-//! | `about` | names of directories, and what is in them |
+//! | `room` | the limit, and eviction |
+//! | `about` | names and contents of directories |
 //! | `file` | what a process knows of one file |
 //! | `reading` | a vector read through the cache |
 //! | `lists` | lists of servers' directories |
@@ -60,7 +60,7 @@ use room::Room;
 /// The limit of a directory for which none is given.
 pub(crate) const USUAL_LIMIT: u64 = 20 << 30;
 
-/// A smaller limit is no cache.
+/// The smallest limit.
 const LEAST_LIMIT: u64 = 1 << 20;
 
 /// A cache directory as settings name it: `DIR` or `DIR:SIZE`.
@@ -358,17 +358,19 @@ impl CachedFile {
     }
 
     pub fn holds(&self, range: &Range<u64>) -> bool {
-        self.open().holds(range)
+        self.open().missing(range).is_empty()
     }
 
     /// The parts of ranges that are missing.
     pub fn missing(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let file = self.open();
-        let missing = ranges.iter().filter(|range| !file.holds(range));
-        missing.flat_map(|range| file.missing(range)).collect()
+        ranges
+            .iter()
+            .flat_map(|range| file.missing(range))
+            .collect()
     }
 
-    /// Reads ranges, what is missing by `fetch`.
+    /// Reads ranges. Missing parts are read by `fetch`.
     pub fn read(
         &self,
         ranges: &[Range<u64>],

@@ -1,4 +1,4 @@
-//! Reading through the cache of a file: what is held, what others fetch, and the rest from the source.
+//! Reading through the cache of a file: ranges that are held, ranges that others fetch, and the rest from the source.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,9 +9,11 @@ use bytes::Bytes;
 
 use super::file::FileCache;
 use super::index::Piece;
+use super::unwritten::Writing;
 use super::writer::Kept;
 use crate::coalesce::{Request, coalesce};
 use crate::runtime::{PULSE, goes_on};
+use crate::source::check_answers;
 use crate::together::is_stopped;
 use crate::{CacheUse, IoError, SourceCost};
 
@@ -108,7 +110,7 @@ impl Reading<'_> {
             let (plan, flight) = self.plan(&parts);
             if let Some(flight) = flight.filter(|_| !plan.mine.is_empty()) {
                 let fetched = self.fetch(&plan, &mut parts)?;
-                self.file.keep_later(fetched, flight);
+                Writing::begin(self.file, fetched, flight);
             } else if plan.waits {
                 self.wait(&mut pause)?;
             }
@@ -182,7 +184,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Decides who fetches what is missing, and tells other processes.
+    /// Decides which thread or process fetches missing ranges, and claims those of this thread.
     fn plan(&self, parts: &[Part]) -> (Plan, Option<Flight>) {
         let missing: Vec<(usize, &Range<u64>)> = parts
             .iter()
@@ -284,21 +286,13 @@ impl Reading<'_> {
         Plan { mine, waits }
     }
 
-    /// Fetches what is this thread's; returns what is to be kept.
+    /// Fetches the requests of this thread; returns the bytes to be kept.
     fn fetch(&self, plan: &Plan, parts: &mut [Part]) -> Result<Vec<(Range<u64>, Bytes)>, IoError> {
         let ranges: Vec<Range<u64>> = plan.mine.iter().map(|one| one.range.clone()).collect();
         let start = Instant::now();
         let answers = (self.fetch)(&ranges)?;
         self.file.note_time(start.elapsed());
-        let (expected, found) = (ranges.len() as u64, answers.len() as u64);
-        if expected != found {
-            return Err(IoError::WrongAnswer {
-                url: self.url.to_owned(),
-                offset: ranges.first().map_or(0, |range| range.start),
-                expected,
-                found,
-            });
-        }
+        check_answers(self.url, &ranges, &answers)?;
         let n_bytes = answers.iter().map(|answer| answer.len() as u64).sum();
         self.counts.fetched_bytes.fetch_add(n_bytes, Relaxed);
         let mut fetched = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A process that writes takes a grant of some bytes before: a file in `writers` that is so long. Then it adds up all
 //! files of the directory, and removes segments until these and all grants are within the limit. So the limit holds
-//! whoever writes at the same time: each process has seen the grants that were taken before its own.
+//! with any number of writers: each process has seen the grants that were taken before its own.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -82,7 +82,7 @@ impl Found {
         for file in self.files() {
             let _ = fs::remove_file(file);
         }
-        // the directories of files of which nothing is left
+        // directories without other segments
         let is_empty = |folder: &Path| {
             let names = fs::read_dir(folder).into_iter().flatten().flatten();
             let mut names = names.map(|entry| entry.file_name());
@@ -102,7 +102,7 @@ impl Found {
         let read = File::open(index).and_then(|mut file| file.read_exact(&mut start));
         match read.ok().and_then(|()| Header::parse(&start)) {
             Some(_) => Hits::parse(&start),
-            // what is no segment is of no use
+            // a file that is not a segment has no hits
             None => Hits::default(),
         }
     }
@@ -251,7 +251,7 @@ pub(super) fn make_room(mut scan: Scan, limit: u64) -> bool {
         let Some((_, at)) = sampled.iter().copied().min_by_key(|(worth, _)| *worth) else {
             return false;
         };
-        // what is not used any more loses its rank to what is
+        // segments that are not used any more lose their rank to others
         let others: BTreeSet<usize> = sampled.iter().map(|(_, other)| *other).collect();
         for other in others.iter().filter(|other| **other != at) {
             if let Some(other) = scan.segments.get(*other) {

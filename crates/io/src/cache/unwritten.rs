@@ -12,10 +12,10 @@ use super::file::FileCache;
 use super::reading::Flight;
 use crate::runtime::in_background;
 
-/// The most bytes that wait to be written: who fetches more writes them before going on.
+/// The most bytes that wait to be written. A reader that fetches more writes them before it goes on.
 const MOST: u64 = 64 << 20;
 
-/// For so long at most, somebody waits until bytes are written.
+/// The longest time that a thread waits until bytes are written.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The ranges of one file that are not written yet.
@@ -61,9 +61,9 @@ impl Unwritten {
     }
 }
 
-/// Bytes that are being written. When dropped, those who wait for them go on.
+/// Bytes that are being written. When this is dropped, threads that wait for them go on.
 pub(super) struct Writing {
-    /// None at the end: whoever waits is the last one that has the file.
+    /// None at the end, so that a thread that waits has the last reference to the file.
     file: Option<Arc<FileCache>>,
     flight: Option<Flight>,
     unwritten: Arc<Unwritten>,

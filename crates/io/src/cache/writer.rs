@@ -30,7 +30,7 @@ pub(super) type Kept = Arc<Held<Segment>>;
 /// The numbers of the segments of this process, which knows their records.
 pub(super) type Own = Arc<Mutex<HashSet<u64>>>;
 
-/// The segment that this process appends to, and those that it has filled.
+/// Appends to a segment of this process, and begins another one when it is full.
 #[derive(Debug)]
 pub(super) struct Writer {
     room: Arc<Room>,

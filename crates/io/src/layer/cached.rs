@@ -1,4 +1,4 @@
-//! A layer that keeps what was read in a directory, and takes it from there.
+//! A layer that keeps ranges that were read in a directory, and reads them from there.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,8 +23,8 @@ const RECENTLY: std::time::Duration = std::time::Duration::from_secs(2);
 const MOST_RANGES: usize = 1 << 16;
 const LARGEST_VECTOR: u64 = 8 << 20;
 
-/// A source that reads from a cache what is there, and keeps there what it has to read. It gets pages and other ranges
-/// as they are wanted, and merges only what is missing.
+/// A source with a cache: it reads cached ranges from there, and adds all others to it. It gets pages and other ranges as
+/// they are wanted, and merges only missing ones.
 #[derive(Debug)]
 pub struct CachedSource {
     url: String,
@@ -61,7 +61,7 @@ impl CachedSource {
             return Self::unopened(url, settings, key, state, 0);
         }
         let known = key.states();
-        // a short answer tells whether what is held is still right
+        // a short answer tells whether the cached state is still that of the file
         if !known.is_empty()
             && let Some(state) = state_of(url, settings)?
             && known.contains(&state)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::source::check_answers;
 use crate::{ByteSource, IoError, SourceInfo, Stage};
 
 /// Serves ranges inside its held ranges from memory. Other ranges are passed on, in one vector read per call.
@@ -47,7 +48,8 @@ impl HeldSource {
         } else {
             inner.read_ranges(&ranges)?
         };
-        let held = check_answers(inner.url(), ranges, answers)?;
+        check_answers(inner.url(), &ranges, &answers)?;
+        let held = ranges.into_iter().zip(answers).collect();
         Ok(Arc::new(Self::new(inner, held)))
     }
 
@@ -87,37 +89,6 @@ pub(crate) fn joined_ends(head: Held, tail: Held) -> Vec<Held> {
     }
 }
 
-/// Pairs ranges with their answers; checks the number and lengths of the answers.
-fn check_answers(
-    url: &str,
-    ranges: Vec<Range<u64>>,
-    answers: Vec<Bytes>,
-) -> Result<Vec<(Range<u64>, Bytes)>, IoError> {
-    if answers.len() != ranges.len() {
-        let offset = ranges.first().map_or(0, |range| range.start);
-        let (expected, found) = (ranges.len() as u64, answers.len() as u64);
-        return Err(IoError::WrongAnswer {
-            url: url.to_owned(),
-            offset,
-            expected,
-            found,
-        });
-    }
-    let pairs: Vec<_> = ranges.into_iter().zip(answers).collect();
-    for (range, bytes) in &pairs {
-        let (offset, expected, found) = (range.start, range.end - range.start, bytes.len() as u64);
-        if found != expected {
-            return Err(IoError::ShortRead {
-                url: url.to_owned(),
-                offset,
-                expected,
-                found,
-            });
-        }
-    }
-    Ok(pairs)
-}
-
 impl ByteSource for HeldSource {
     fn info(&self) -> SourceInfo<'_> {
         self.inner.info()
@@ -139,9 +110,8 @@ impl ByteSource for HeldSource {
             return Ok(held.into_iter().flatten().collect());
         }
         let answers = self.inner.read_ranges(&missing)?;
-        let mut answers = check_answers(self.url(), missing, answers)?
-            .into_iter()
-            .map(|(_, bytes)| bytes);
+        check_answers(self.url(), &missing, &answers)?;
+        let mut answers = answers.into_iter();
         Ok(held
             .into_iter()
             .filter_map(|held| held.or_else(|| answers.next()))

@@ -41,12 +41,9 @@ impl MeteredSource {
     }
 
     fn note(&self, start: Instant, read: &[Range<u64>], is_answered: bool) {
-        let meter = &self.inner.meter;
         if !read.is_empty() {
+            let meter = &self.inner.meter;
             meter.note(self.stage, start, read, is_answered);
-        }
-        if let Some(cached) = self.inner.source.cached() {
-            meter.note_cached(cached);
         }
     }
 }

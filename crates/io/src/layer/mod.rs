@@ -23,12 +23,12 @@ pub use record::RecordSource;
 
 /// The ranges that are really read: held bytes were counted when they were fetched.
 fn read_of<'a>(source: &dyn ByteSource, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
-    let is_read = |range: &Range<u64>| !source.holds(range);
-    if ranges.iter().all(is_read) {
+    let Some(at) = ranges.iter().position(|range| source.holds(range)) else {
         return Cow::Borrowed(ranges);
-    }
-    let read = ranges.iter().filter(|range| is_read(range));
-    read.cloned().collect()
+    };
+    let (read, rest) = ranges.split_at(at);
+    let rest = rest.iter().skip(1).filter(|range| !source.holds(range));
+    read.iter().chain(rest).cloned().collect()
 }
 
 /// Opens a file of a server with the layers that its settings name: a download in chunks, or a cache.

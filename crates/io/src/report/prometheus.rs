@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Report;
+use crate::units::real;
 use crate::usage::ServerTotals;
 
 /// A figure of a server.
@@ -150,11 +151,6 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) {
         out,
         "# HELP femtobarn_{name} {help}\n# TYPE femtobarn_{name} {kind}"
     );
-}
-
-#[expect(clippy::cast_precision_loss, reason = "Prometheus has floats")]
-fn real(n: u64) -> f64 {
-    n as f64
 }
 
 /// A value of a label.

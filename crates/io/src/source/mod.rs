@@ -196,35 +196,43 @@ impl<'a> SourceInfo<'a> {
     }
 }
 
+/// Checks that answers are as many and as long as the wanted ranges.
+pub(crate) fn check_answers<'a>(
+    url: &str,
+    wanted: impl IntoIterator<Item = &'a Range<u64>, IntoIter: ExactSizeIterator + Clone>,
+    answers: &[Bytes],
+) -> Result<(), IoError> {
+    let wanted = wanted.into_iter();
+    if wanted.len() != answers.len() {
+        return Err(IoError::WrongAnswer {
+            url: url.to_owned(),
+            offset: wanted.clone().next().map_or(0, |range| range.start),
+            expected: wanted.len() as u64,
+            found: answers.len() as u64,
+        });
+    }
+    for (range, bytes) in wanted.zip(answers) {
+        let (expected, found) = (range.end - range.start, bytes.len() as u64);
+        if found != expected {
+            return Err(IoError::ShortRead {
+                url: url.to_owned(),
+                offset: range.start,
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Reads one range and checks its length.
 pub(crate) fn read_one<S: ByteSource + ?Sized>(
     source: &S,
     range: Range<u64>,
 ) -> Result<Bytes, IoError> {
-    let (offset, expected) = (range.start, range.end - range.start);
-    let mut answers = source.read_ranges(&[range])?;
-    let bytes = match (answers.pop(), answers.len()) {
-        (Some(bytes), 0) => bytes,
-        (last, rest) => {
-            let found = rest as u64 + u64::from(last.is_some());
-            return Err(IoError::WrongAnswer {
-                url: source.url().to_owned(),
-                offset,
-                expected: 1,
-                found,
-            });
-        }
-    };
-    if bytes.len() as u64 != expected {
-        let (url, found) = (source.url().to_owned(), bytes.len() as u64);
-        return Err(IoError::ShortRead {
-            url,
-            offset,
-            expected,
-            found,
-        });
-    }
-    Ok(bytes)
+    let mut answers = source.read_ranges(std::slice::from_ref(&range))?;
+    check_answers(source.url(), [&range], &answers)?;
+    Ok(answers.pop().unwrap_or_default())
 }
 
 /// Properties of the whole source, known since its opening.
@@ -328,6 +336,14 @@ pub struct SourceCost {
     pub concurrency: usize,
     /// Maximum number of bytes to fetch before earlier ones are used.
     pub in_flight: u64,
+}
+
+impl SourceCost {
+    /// Whether reads take longer than a copy, so that several are worth having in flight.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        self.concurrency > 1
+    }
 }
 
 impl Default for SourceCost {

@@ -34,8 +34,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// That of a source or a store, with the requests that its server got; none if its reads are not counted.
-    pub fn of(info: SourceInfo<'_>, traffic: Option<Traffic>) -> Option<Self> {
+    /// That of a source or a store, with the requests that its server got, and what a cache served; none if its reads are
+    /// not counted.
+    pub fn of(
+        info: SourceInfo<'_>,
+        traffic: Option<Traffic>,
+        cached: Option<CacheUse>,
+    ) -> Option<Self> {
         let meter: &Meter = info.meter?;
         let metered = meter.now();
         Some(Self {
@@ -43,7 +48,7 @@ impl Usage {
             size: info.meta.size,
             metered,
             traffic: traffic.unwrap_or_else(|| metered.as_traffic()),
-            cached: meter.cached(),
+            cached: cached.unwrap_or_default(),
             spans: meter.spans(),
         })
     }

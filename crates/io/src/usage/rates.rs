@@ -45,7 +45,7 @@ impl Rates {
         if self.bins.len() < end {
             self.bins.resize(end, 0.0);
         }
-        let rate = real_bytes(n_bytes) / (to - from);
+        let rate = crate::units::real(n_bytes) / (to - from);
         let begin = whole(from / self.width);
         for (at, bin) in self.bins.iter_mut().enumerate().take(end).skip(begin) {
             *bin += rate * common((from, to), at, self.width);
@@ -83,11 +83,6 @@ fn common((from, to): (f64, f64), bin: usize, width: f64) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(super) fn real(n: usize) -> f64 {
-    n as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn real_bytes(n: u64) -> f64 {
     n as f64
 }
 
@@ -137,7 +132,7 @@ mod tests {
             let rates = added(reads);
             assert!(rates.bins.len() <= MOST);
             let (width, found) = rates.over(40).unwrap();
-            let total = real_bytes(reads.iter().map(|(_, _, n)| n).sum());
+            let total = crate::units::real(reads.iter().map(|(_, _, n)| n).sum());
             let sum = found.iter().sum::<f64>() * width;
             assert!((sum - total).abs() <= total * 1e-3, "{sum} {total}");
         }

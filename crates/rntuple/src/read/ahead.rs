@@ -91,7 +91,7 @@ impl Ahead {
     /// allows; none for sources that answer at once.
     pub fn new(parts: &[Part], needed: Vec<Needed>, options: &ReadOptions<'_>) -> Self {
         let budget = budget_of(parts, options);
-        let answers_at_once = |part: &Part| part.reader.cost().concurrency <= 1;
+        let answers_at_once = |part: &Part| !part.reader.cost().is_far();
         let mut vectors = Vec::new();
         let mut n_bytes = 0u64;
         let mut work = requests(parts, needed, options.held);

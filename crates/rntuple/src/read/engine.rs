@@ -9,7 +9,7 @@ use super::rounds::{Extents, Rounds};
 use super::selection::ReadSchema;
 use crate::RNTupleError;
 use crate::array::{Arrays, SlotData};
-use crate::schema::SlotId;
+use crate::schema::{SlotId, Slots};
 
 /// Reads the entries of all parts, one after another, into arrays.
 pub fn read(
@@ -88,7 +88,7 @@ impl Found {
         }
     }
 
-    /// Reads what is missing of the wanted slots, all if none.
+    /// Reads the wanted slots that were not read yet; all slots if `wanted` is none.
     fn read(
         &mut self,
         schema: &ReadSchema,
@@ -185,10 +185,9 @@ impl PartialRead {
                 schema.slots.mark_with_parents(id, &mut needed);
             }
         }
-        let ids = needed.iter().enumerate().filter(|(_, needed)| **needed);
-        let ids: Vec<SlotId> = ids.map(|(id, _)| id).collect();
-        let parts: Vec<Part> = parts.iter().map(|part| part.only(&ids)).collect();
-        let data = storage.read(&schema.only(&ids), &parts, options, &Progress::new())?;
+        let ids = Slots::marked(&needed);
+        let (schema, parts) = plan::only(schema, parts, &ids);
+        let data = storage.read(&schema, &parts, options, &Progress::new())?;
         for (id, data) in ids.into_iter().zip(data) {
             if let Some(known) = self.found.data.get_mut(id) {
                 known.get_or_insert(data);

@@ -265,7 +265,7 @@ impl Plan {
                     bytes(gap)
                 ),
             };
-            if cost.concurrency <= 1 {
+            if !cost.is_far() {
                 let request = match cost.largest_request {
                     u64::MAX => "of any size".to_owned(),
                     most => format!("of at most {}", bytes(most)),

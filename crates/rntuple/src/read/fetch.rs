@@ -130,9 +130,9 @@ struct Cut {
 impl Cut {
     fn of(cost: &SourceCost) -> Self {
         // threads that read themselves read one range at a time
-        let is_alone = cost.concurrency <= 1;
+        // threads that read themselves read one range at a time
         Self {
-            most_ranges: if is_alone { 1 } else { cost.most_ranges },
+            most_ranges: if cost.is_far() { cost.most_ranges } else { 1 },
             most_bytes: cost.largest_vector,
         }
     }
@@ -214,11 +214,10 @@ fn fetchers<J>(parts: &[Part], work: &[Work<J>]) -> usize {
         .iter()
         .filter(|work| work.held.is_none())
         .filter_map(|w| parts.get(w.part))
-        .map(|part| part.reader.cost().concurrency);
-    match wanted.max() {
-        Some(concurrency) if concurrency > 1 => concurrency.min(work.len()),
-        _ => 0,
-    }
+        .map(|part| part.reader.cost());
+    let far = wanted.filter(SourceCost::is_far);
+    let most = far.map(|cost| cost.concurrency).max();
+    most.map_or(0, |concurrency| concurrency.min(work.len()))
 }
 
 fn drain<J: Fetched>(

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, SourceInfo, SourceStatus, Stage, Traffic};
+use femtobarn_io::{ByteSource, CacheUse, SourceInfo, SourceStatus, Stage, Traffic};
 
 use super::store::{NotStored, PageStore, copy_into};
 use crate::RNTupleError;
@@ -190,6 +190,10 @@ impl PageStore for FileStore {
 
     fn traffic(&self) -> Option<Traffic> {
         self.source.traffic()
+    }
+
+    fn cached(&self) -> Option<CacheUse> {
+        self.source.cached()
     }
 
     fn sources(&self) -> Option<Vec<SourceStatus>> {

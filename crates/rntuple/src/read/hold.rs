@@ -64,11 +64,6 @@ impl Decode<Needed> for Keeper<'_> {
     }
 }
 
-/// Whether it pays to read more at once: a source answers after some time, not at once.
-pub(super) fn is_far(parts: &[Part]) -> bool {
-    parts.iter().any(|part| part.reader.cost().concurrency > 1)
-}
-
 /// The pages or baskets of each slot. Of a cluster that is read in part, there may be one too many at each side.
 pub(super) fn stored_of(
     schema: &ReadSchema,

@@ -11,14 +11,13 @@ use super::accesses::Accesses;
 use super::cache::PageCache;
 use super::engine::PartialRead;
 use super::held::Held;
-use super::hold::{hold, is_far, n_bytes, stored_of};
+use super::hold::{hold, n_bytes, stored_of};
 use super::lazy_columns::LazyColumns;
 use super::options::{ReadOptions, Tick};
-use super::plan::Part;
-use super::sizes::slot_sizes;
+use super::plan::{Part, only};
 use crate::RNTupleError;
 use crate::array::{Arrays, SlotData};
-use crate::schema::SlotId;
+use crate::schema::{SlotId, Slots};
 
 /// How often a thread that waits for another one's fetch asks whether to go on.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -387,7 +386,7 @@ impl Fetch<'_> {
             accesses,
             ..
         } = self.lazy;
-        if !is_far(parts) {
+        if !parts.iter().any(|part| part.reader.cost().is_far()) {
             return Ok(());
         }
         let needed = stored_of(columns.schema(), parts)?;
@@ -463,13 +462,12 @@ impl Fetch<'_> {
         }
         columns.mark(early, &mut marks);
         self.without_fetched(&mut marks);
+        if let Some(mark) = marks.get_mut(slot) {
+            *mark = true;
+        }
         // what they depend on may be held, and not decoded
-        let slots = &columns.schema().slots;
-        for id in (0..marks.len())
-            .filter(|&id| id == slot || marks.get(id) == Some(&true))
-            .collect::<Vec<_>>()
-        {
-            slots.mark_with_parents(id, &mut marks);
+        for id in Slots::marked(&marks) {
+            columns.schema().slots.mark_with_parents(id, &mut marks);
         }
         (marks, together.is_none())
     }
@@ -492,13 +490,12 @@ impl Fetch<'_> {
             ..*options
         };
         read.read(schema, parts, marks, &options)?;
-        let ids = marks.iter().enumerate().filter(|(_, mark)| **mark);
-        let ids = ids.map(|(id, _)| id);
-        let fresh: Vec<SlotId> = ids.filter(|id| self.has.get(*id) == Some(&false)).collect();
+        let mut fresh = Slots::marked(marks);
+        fresh.retain(|id| self.has.get(*id) == Some(&false));
         if !fresh.is_empty() {
-            let parts: Vec<Part> = parts.iter().map(|part| part.only(&fresh)).collect();
-            let sizes = slot_sizes(&schema.only(&fresh), &parts)?;
-            let sizes = sizes.into_iter().map(|size| size.stored);
+            let (schema, parts) = only(schema, parts, &fresh);
+            let stored = stored_of(&schema, &parts)?;
+            let sizes = stored.iter().map(|needed| n_bytes(needed));
             self.note(fresh.into_iter().zip(sizes).collect(), accesses);
         }
         Ok(())

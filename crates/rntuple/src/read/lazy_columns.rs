@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::accesses::Accesses;
-use super::plan::Part;
+use super::plan::{Part, only};
 use super::reader::Reader;
 use super::selection::ReadSchema;
 use super::sizes::decoded_bytes;
 use crate::RNTupleError;
-use crate::schema::{FieldId, SlotId, SlotKind, SlotParent};
+use crate::schema::{FieldId, SlotId, SlotKind, SlotParent, Slots};
 
 /// The columns of a lazy read, shared by its steps.
 #[derive(Debug)]
@@ -89,13 +89,11 @@ impl LazyColumns {
         };
         let mut marks = vec![false; self.names.len()];
         self.mark(&main, &mut marks);
-        let ids = marks.iter().enumerate().filter(|(_, mark)| **mark);
-        let ids: Vec<SlotId> = ids.map(|(id, _)| id).collect();
-        let parts: Vec<Part> = parts.iter().map(|part| part.only(&ids)).collect();
-        decoded_bytes(&self.schema.only(&ids), &parts)
+        let (schema, parts) = only(&self.schema, parts, &Slots::marked(&marks));
+        decoded_bytes(&schema, &parts)
     }
 
-    /// Marks what to fetch with a column of which nothing is known: its collection, and as many others as are small
+    /// Marks columns to fetch with a column that no step has touched: its collection, and as many others as are small
     /// together, those with a name of the same beginning first. `sizes` are those of all slots in the file.
     pub(super) fn mark_near(&self, slot: SlotId, sizes: &[u64], small: u64) -> Vec<bool> {
         let mut marks = vec![false; self.names.len()];

@@ -59,7 +59,7 @@ pub use plan::{Part, Segment, segments};
 pub use reader::{Reader, ReaderOptions};
 pub use report::{Damage, VerifyReport};
 pub use selection::{Binding, ReadSchema};
-pub use sizes::{SlotSize, decoded_bytes, slot_sizes};
+pub use sizes::decoded_bytes;
 pub use stats::Stats;
 pub use store::{NotStored, PageStore};
 pub use verify::verify;

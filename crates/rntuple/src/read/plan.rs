@@ -7,7 +7,7 @@ use femtobarn_io::on_threads;
 
 use super::invariants::{PageFault, check_page, check_zeros, cover};
 use super::reader::{Reader, page_error};
-use super::selection::Binding;
+use super::selection::{Binding, ReadSchema};
 use crate::RNTupleError;
 use crate::schema::{Slot, SlotId, SlotParent};
 use crate::spec::{ClusterSummary, Page, PageList};
@@ -25,14 +25,17 @@ pub struct Part {
     pub stop: u64,
 }
 
-impl Part {
-    /// The same for these slots alone.
-    pub(super) fn only(&self, slots: &[SlotId]) -> Self {
-        Self {
-            binding: Arc::new(self.binding.only(slots)),
-            ..self.clone()
-        }
-    }
+/// A read of these slots alone, which include their parents.
+pub(super) fn only(
+    schema: &ReadSchema,
+    parts: &[Part],
+    slots: &[SlotId],
+) -> (ReadSchema, Vec<Part>) {
+    let parts = parts.iter().map(|part| Part {
+        binding: Arc::new(part.binding.only(slots)),
+        ..part.clone()
+    });
+    (schema.only(slots), parts.collect())
 }
 
 /// The wanted entries of one cluster.
@@ -74,7 +77,7 @@ const WHOLE: usize = 16;
 
 /// Fetches missing page lists, those of several files concurrently if their sources have a latency.
 fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
-    let is_far = |part: &&Part| part.reader.cost().concurrency > 1;
+    let is_far = |part: &&Part| part.reader.cost().is_far();
     let far: Vec<&Part> = parts.iter().filter(is_far).collect();
     if far.len() < 2 {
         return Ok(());

@@ -1,38 +1,21 @@
-//! The sizes of columns, from metadata.
+//! The size of columns in memory, from metadata.
 
 use super::plan::{Part, segments, slot_source};
 use super::selection::ReadSchema;
 use crate::RNTupleError;
 use crate::schema::{SlotKind, SlotParent};
 
-/// The size of a slot in a range of entries; for partly read clusters, in proportion.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SlotSize {
-    /// Bytes in the file.
-    pub stored: u64,
-    /// Bytes in memory.
-    pub decoded: u64,
-}
-
-impl SlotSize {
-    fn add(&mut self, stored: u64, decoded: u64) {
-        self.stored = self.stored.saturating_add(stored);
-        self.decoded = self.decoded.saturating_add(decoded);
-    }
-}
-
-/// The size of each slot.
+/// The size of a read's result in memory, from metadata; for partly read clusters, in proportion.
 ///
 /// # Errors
 /// If page lists cannot be read, or are inconsistent.
-pub fn slot_sizes(schema: &ReadSchema, parts: &[Part]) -> Result<Vec<SlotSize>, RNTupleError> {
-    let mut out = vec![SlotSize::default(); schema.slots.len()];
+pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
+    let mut total = 0u64;
     for part in parts {
         if let Some(storage) = part.reader.storage() {
-            for (size, cost) in out.iter_mut().zip(storage.costs(schema, part)?) {
-                let stored = cost.ranges.iter().map(|range| range.end - range.start);
-                size.add(stored.fold(0, u64::saturating_add), cost.bytes_decoded);
-            }
+            let costs = storage.costs(schema, part)?;
+            let bytes = costs.iter().map(|cost| cost.bytes_decoded);
+            total = bytes.fold(total, u64::saturating_add);
         }
     }
     let is_stored = |part: &&Part| part.reader.storage().is_none();
@@ -42,13 +25,7 @@ pub fn slot_sizes(schema: &ReadSchema, parts: &[Part]) -> Result<Vec<SlotSize>, 
         let Some(part) = parts.get(segment.part) else {
             continue;
         };
-        let n_entries = u128::from(segment.summary.n_entries.max(1));
-        let share = |n: u128| {
-            let share = n.saturating_mul(u128::from(segment.n_entries())) / n_entries;
-            u64::try_from(share).unwrap_or(u64::MAX)
-        };
-        let slots = schema.slots.as_slice().iter().enumerate();
-        for ((index, slot), out) in slots.zip(&mut out) {
+        for (index, slot) in schema.slots.as_slice().iter().enumerate() {
             let size = match slot.kind {
                 SlotKind::Leaf(dtype) => dtype.size(),
                 SlotKind::Index => 8,
@@ -60,19 +37,11 @@ pub fn slot_sizes(schema: &ReadSchema, parts: &[Part]) -> Result<Vec<SlotSize>, 
             let zeros = source.deferred && slot.parent == SlotParent::Entries;
             let zeros = if zeros { entries } else { 0 };
             let elements = u128::from(source.n_elements().max(zeros));
-            let stored = source.pages.iter().map(|page| page.stored_size());
-            let stored = stored.fold(0, u64::saturating_add);
-            out.add(share(u128::from(stored)), share(elements * size as u128));
+            let wanted = elements * u128::from(segment.n_entries())
+                / u128::from(segment.summary.n_entries.max(1));
+            let bytes = wanted.saturating_mul(size as u128);
+            total = total.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
-    Ok(out)
-}
-
-/// The size of a read's result in memory.
-///
-/// # Errors
-/// As [`slot_sizes`].
-pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
-    let sizes = slot_sizes(schema, parts)?.into_iter();
-    Ok(sizes.fold(0, |sum, size| sum.saturating_add(size.decoded)))
+    Ok(total)
 }

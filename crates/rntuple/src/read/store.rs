@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, SourceInfo, SourceStatus, Stage, Traffic, coalesce};
+use femtobarn_io::{ByteSource, CacheUse, SourceInfo, SourceStatus, Stage, Traffic, coalesce};
 
 use crate::RNTupleError;
 use crate::spec::{PageAddress, StoredRange};
@@ -86,6 +86,11 @@ pub trait PageStore: Send + Sync + Debug {
 
     /// The requests sent to the server; none if they are not counted.
     fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+
+    /// What a cache served in place of the server; none without a cache.
+    fn cached(&self) -> Option<CacheUse> {
         None
     }
 

@@ -120,6 +120,12 @@ impl Slots {
         }
     }
 
+    /// The slots that are marked, in their order.
+    pub fn marked(marks: &[bool]) -> Vec<SlotId> {
+        let marks = marks.iter().enumerate();
+        marks.filter_map(|(id, mark)| mark.then_some(id)).collect()
+    }
+
     /// Number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::member::{Batch, CallId, Member, SourceId, SourceState};
-use super::quality::real;
 use super::schedule::{Action, Call, Schedule};
 use super::share::{Lane, shares};
+use crate::units::real;
 
 /// A request that takes so many times as long as expected is made to an idle source as well.
 const LONGER: f64 = 4.0;

@@ -16,6 +16,7 @@ use super::schedule::{Action, Schedule};
 use super::state::{Reading, Source, State};
 use crate::meter::Traffic;
 use crate::runtime::{PULSE, in_background};
+use crate::source::check_answers;
 use crate::together::{Together, is_stopped};
 use crate::url::public;
 use crate::{ByteSource, IoError, Settings, goes_on};
@@ -328,7 +329,7 @@ impl Crew {
         self.lock().note(number, ranges.iter().cloned().zip(found));
     }
 
-    /// Bytes of a range are damaged: who gave them is not read any more. Returns whether another source is left.
+    /// Bytes of a range are damaged: the source that gave them is not read any more. Returns whether another source is left.
     pub fn reject(self: &Arc<Self>, range: &Range<u64>) -> bool {
         let number = {
             let mut state = self.lock();
@@ -396,27 +397,6 @@ impl Crew {
 
 /// Pairs parts with their bytes, if these are as many and as long as they should be.
 fn paired(url: &str, parts: Vec<Part>, found: Vec<Bytes>) -> Result<Vec<(Part, Bytes)>, IoError> {
-    let offset = parts.first().map_or(0, |part| part.range.start);
-    if parts.len() != found.len() {
-        return Err(IoError::WrongAnswer {
-            url: url.to_owned(),
-            offset,
-            expected: parts.len() as u64,
-            found: found.len() as u64,
-        });
-    }
-    let pairs: Vec<_> = parts.into_iter().zip(found).collect();
-    for (part, bytes) in &pairs {
-        let (offset, expected) = (part.range.start, part.range.end - part.range.start);
-        let found = bytes.len() as u64;
-        if found != expected {
-            return Err(IoError::ShortRead {
-                url: url.to_owned(),
-                offset,
-                expected,
-                found,
-            });
-        }
-    }
-    Ok(pairs)
+    check_answers(url, parts.iter().map(|part| &part.range), &found)?;
+    Ok(parts.into_iter().zip(found).collect())
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::quality::{Quality, real, whole};
+use super::quality::{Quality, whole};
 use super::share::Lane;
+use crate::units::real;
 
 /// The number of a source, in the order in which they were named or found.
 pub(super) type SourceId = usize;
@@ -52,7 +53,7 @@ const LEAST_WINDOW: f64 = (1 << 20) as f64;
 const LEAST_ALONE: f64 = (8 << 20) as f64;
 /// A source is asked for what comes in so many seconds, beyond its delay.
 const AHEAD: f64 = 0.25;
-/// What one request takes, in seconds, so that what is left can be shared out again.
+/// Seconds that one request should take, so that the rest can be shared out again.
 const PER_BATCH: f64 = 0.1;
 /// The least and the most bytes of one request.
 const BATCH: (f64, f64) = (super::pieces::LARGEST as f64, (8 << 20) as f64);
@@ -156,7 +157,7 @@ impl Member {
         }
     }
 
-    /// How many more bytes it may be asked for now; `is_alone` tells whether no other source is read.
+    /// How many more bytes may be requested from it now; `is_alone` tells whether it is the only source that is read.
     pub fn room(&self, is_alone: bool) -> u64 {
         if self.batches.len() >= MOST_BATCHES {
             return 0;

@@ -120,7 +120,7 @@ impl SeveralSource {
         })
     }
 
-    /// Those who read. After a fork others are hired: threads do not come along.
+    /// The crew that reads. A forked process gets another one, as threads do not exist there.
     fn crew(&self) -> Arc<Crew> {
         let mut crew = lock(&self.crew);
         if crew.0 != process() {

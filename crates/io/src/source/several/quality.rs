@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::units::real;
+
 /// The answers of so long are one interval.
 const INTERVAL: Duration = Duration::from_secs(2);
 
@@ -115,12 +117,7 @@ impl Quality {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
-pub(super) fn real(n: u64) -> f64 {
-    n as f64
-}
-
-/// A number of bytes; what is none is 0.
+/// A number of bytes; 0 for values that are not one.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! What is told about the sources of a file.
+//! Statuses of the sources of a file, and the history in errors.
 
 use std::fmt::{self, Write};
 
@@ -110,7 +110,7 @@ pub(super) fn history<'a>(all: impl Iterator<Item = (&'a Past, &'a Member)>) -> 
     out
 }
 
-/// The error of a file of which no source is left. Where all sources say the same, it is that.
+/// The error when no source of a file is left. If all sources have failed for the same reason, it is that reason.
 pub(super) fn exhausted<'a>(
     shown: &str,
     all: impl Iterator<Item = (&'a mut Past, &'a Member)>,

@@ -1,4 +1,5 @@
-//! Which source reads what, and when another one is opened. Pure: it is told what happens and when, and says what to do.
+//! Which source reads which pieces, and when another one is opened. Pure: it takes events with their times, and returns
+//! actions.
 //!
 //! The rules are those of CMSSW's XrdAdaptor, changed where its authors name weak points: see design 013.
 

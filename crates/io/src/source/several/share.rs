@@ -1,4 +1,4 @@
-//! How sources share what is to be read, so that all end at the same time. Pure.
+//! How sources share the bytes to read, so that all end at the same time. Pure.
 
 /// What one source has to do already.
 #[derive(Debug, Clone, Copy, PartialEq)]

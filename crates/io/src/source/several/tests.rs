@@ -56,6 +56,15 @@ fn servers(n: usize, content: &[u8]) -> (String, Vec<Arc<Server>>) {
     (urls.join("|"), made)
 }
 
+/// Two servers that are equally fast, so that each is asked for something.
+fn equal_servers(content: &[u8]) -> (String, Vec<Arc<Server>>) {
+    let (url, servers) = servers(2, content);
+    for server in &servers {
+        server.takes.store(5, SeqCst);
+    }
+    (url, servers)
+}
+
 #[derive(Debug)]
 struct Fake {
     server: Arc<Server>,
@@ -206,10 +215,7 @@ fn one_good_source_gets_the_requests_of_the_caller() {
 #[test]
 fn sources_share_what_is_read_and_nothing_is_read_twice() {
     let content = content(SIZE);
-    let (url, servers) = servers(2, &content);
-    servers
-        .iter()
-        .for_each(|server| server.takes.store(5, SeqCst));
+    let (url, servers) = equal_servers(&content);
     let source = open(&url).unwrap();
     read_all(&*source, &content).unwrap();
     let read: Vec<u64> = servers.iter().map(|server| server.bytes_read()).collect();
@@ -224,11 +230,7 @@ fn sources_share_what_is_read_and_nothing_is_read_twice() {
 #[test]
 fn a_source_that_fails_is_replaced_and_when_all_fail_each_is_named() {
     let content = content(SIZE);
-    let (url, servers) = servers(2, &content);
-    // equally fast, so that each is asked for something
-    servers
-        .iter()
-        .for_each(|server| server.takes.store(5, SeqCst));
+    let (url, servers) = equal_servers(&content);
     let source = open(&url).unwrap();
     read_all(&*source, &content[..4 << 20]).unwrap();
     servers[0].is_failing.store(true, SeqCst);
@@ -257,10 +259,7 @@ fn a_source_that_fails_is_replaced_and_when_all_fail_each_is_named() {
 fn a_source_that_is_silent_is_noticed_within_two_seconds() {
     let content = content(SIZE);
     for silent in [0, 1] {
-        let (url, servers) = servers(2, &content);
-        servers
-            .iter()
-            .for_each(|server| server.takes.store(5, SeqCst));
+        let (url, servers) = equal_servers(&content);
         let source = open(&url).unwrap();
         read_all(&*source, &content).unwrap();
         servers[silent].is_silent.store(true, SeqCst);
