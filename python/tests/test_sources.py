@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
 import pickle
 import shutil
+import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 
+import awkward as ak
 import numpy as np
 import pytest
 import servers
@@ -125,6 +129,46 @@ def test_a_server_that_ends_is_replaced_and_both_are_named_in_the_end(long, need
     finally:
         for server in both:
             server.close()
+
+
+def by_arrays(nt, fail):
+    fail()
+    nt.arrays(["x"])
+
+
+def by_steps(nt, fail):
+    for number, _ in enumerate(nt.iterate(["x"], step_size=N // 10)):
+        if number == 1:
+            fail()
+        time.sleep(0.2)  # meanwhile, the next step is read
+
+
+def by_touch(nt, fail):
+    events = nt.arrays(["x"], virtual=True)
+    fail()
+    float(ak.sum(events.x))
+
+
+def by_process(nt, fail):
+    fail()
+    fb.process(nt, lambda events: float(ak.sum(events.x)), by="batch", virtual=True, record=False, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("read", "line"),
+    [(by_arrays, "nt.arrays"), (by_steps, "nt.iterate"), (by_touch, "ak.sum"), (by_process, "fb.process")],
+)
+def test_warnings_point_to_the_line_that_reads(long, need_program, read, line):
+    """Those from threads pointed into the package, or to where threads begin."""
+    need_program("xrootd")
+    with closing(servers.Xrootd()) as first, closing(servers.Xrootd()) as second:
+        for server in (first, second):
+            server.put("long.root", long.read_bytes())
+        nt = fb.open([urls_of((first, second))], storage_options={"most_retries": 0, "connect_timeout": 1})
+        with pytest.warns(fb.ServerWarning, match="reading goes on from") as told:
+            read(nt, first.kill)
+    assert {one.filename for one in told} == {__file__}
+    assert all(line in linecache.getline(__file__, one.lineno) for one in told)
 
 
 @pytest.mark.parametrize("part", ["page", "header"])

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from femtobarn import _core
 from femtobarn._files.fsspec import pack
 from femtobarn._files.ntuple import NTuple
+from femtobarn._shared.caller import note_line
 from femtobarn._shared.compat import check_open_options, no_mode
 from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
 
@@ -129,6 +130,7 @@ def open_pairs(
     storage_options: Mapping[str, Any] | None = None,
 ) -> NTuple:
     """Open the result of `resolve`; the options are the same as for `open`."""
+    note_line()
     since = (time.monotonic(), time.process_time())
     reopen = _reopen(verify_checksums, memory_map, storage_options)
     with _hinted(pairs, len(pairs) > 1):
@@ -156,6 +158,7 @@ class Opening:
         allow_missing: bool = False,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
+        note_line()
         reopen = _reopen(verify_checksums, memory_map, storage_options)
         since = (time.monotonic(), time.process_time())
         self._pairs = pairs

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn._files.report import Report
+from femtobarn._shared.caller import note_line
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.steps import num_bytes, step_entries
 from femtobarn.errors import FemtobarnError
@@ -143,6 +144,7 @@ class Piece:
         BatchIterator
             The steps.
         """
+        note_line()
         if self.begun is None and self.how.lazy is not None:
             lazy, prefetch = self.how.lazy, self.how.prefetch
             self.begun = lazy.steps(self.start, self.stop, *self._lazy_step, prefetch=prefetch)

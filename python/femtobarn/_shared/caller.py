@@ -3,21 +3,62 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
 
-__all__ = ["calling_function", "outside_level"]
+__all__ = ["Line", "calling_function", "calling_line", "note_line"]
 
 _HERE = str(Path(__file__).parents[1] / "_")[:-1]  # with the separator
+_START = ("threading", "concurrent.futures.thread")  # the modules in which threads begin
 
 
-def outside_level() -> int:
-    """Return how many frames above the caller the nearest one outside of this package is."""
-    level = 0
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-        level += 1
-    return level
+class Line(NamedTuple):
+    """A line of code.
+
+    Attributes
+    ----------
+    filename : str
+        The path of the file.
+    number : int
+        The number of the line.
+    module : dict
+        The global variables of its module.
+    """
+
+    filename: str
+    number: int
+    module: dict[str, Any]
+
+
+_noted: Line | None = None
+
+
+def note_line() -> None:
+    """Note the calling line: what is begun there may warn when nobody waits for it any more."""
+    global _noted
+    frame = _outside(sys._getframe(1))
+    if _is_users(frame):
+        _noted = _line(frame)
+
+
+def calling_line() -> Line:
+    """Return the line outside of this package that has called it.
+
+    Returns
+    -------
+    Line
+        In a thread that was started by this package, the line that waits for it, or else the line that was noted last.
+    """
+    own = _outside(sys._getframe(1))
+    if _is_users(own):
+        return _line(own)
+    waiting = next(_waiting(), None)
+    if waiting is not None:
+        return _line(waiting)
+    return _noted or _line(own)
 
 
 def calling_function() -> str:
@@ -28,7 +69,44 @@ def calling_function() -> str:
     str
         Its module and name; in a script, the path of the script and the name.
     """
-    frame = sys._getframe(outside_level())
+    frame = _outside(sys._getframe(1))
     module = str(frame.f_globals.get("__name__", "__main__"))
     where = frame.f_code.co_filename if module == "__main__" else module
     return f"{where}:{frame.f_code.co_qualname}"
+
+
+def _line(frame: FrameType) -> Line:
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+
+
+def _is_here(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_HERE)
+
+
+def _is_users(frame: FrameType) -> bool:
+    return not _is_here(frame) and frame.f_globals.get("__name__") not in _START
+
+
+def _outside(frame: FrameType) -> FrameType:
+    """Return the nearest frame outside of this package; in a thread of Rust, its first frame."""
+    # Awkward calls this package to read virtual arrays
+    while frame.f_back is not None and (_is_here(frame) or _package(frame) == "awkward"):
+        frame = frame.f_back
+    return frame
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _waiting() -> Iterator[FrameType]:
+    """Iterate over the frames that have called this package in other threads, the main thread first."""
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]
+    main = frames.pop(threading.main_thread().ident or 0, None)
+    for innermost in (main, *frames.values()):
+        frame = innermost
+        while frame is not None and not _is_here(frame):
+            frame = frame.f_back
+        if frame is not None and _is_users(found := _outside(frame)):
+            yield found

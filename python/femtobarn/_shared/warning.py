@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from femtobarn._shared.caller import outside_level
+from femtobarn._shared.caller import calling_line
 from femtobarn._shared.repr import shortened
 from femtobarn.errors import ServerWarning, UnreadableWarning
 
@@ -13,7 +13,7 @@ __all__ = ["warn_of_left_out", "warn_of_server", "warn_outside"]
 
 
 def warn_outside(message: str, category: type[Warning]) -> None:
-    """Warn at the nearest line outside of this package.
+    """Warn at the line outside of this package that has called it.
 
     Parameters
     ----------
@@ -22,7 +22,9 @@ def warn_outside(message: str, category: type[Warning]) -> None:
     category : type of Warning
         The class of the warning.
     """
-    warnings.warn(message, category, stacklevel=outside_level() + 1)
+    line = calling_line()
+    registry = line.module.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, line.filename, line.number, line.module.get("__name__"), registry)
 
 
 def warn_of_server(message: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from femtobarn import _core
 from femtobarn._files.open import settings_of
+from femtobarn._shared.caller import note_line
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.steps import num_bytes
 from femtobarn._store.arguments import at_least
@@ -191,6 +192,7 @@ class Connection:
         place = None if objects is None else _place(os.fspath(objects))
         over = None if objects_over is None else min(at_least("objects_over", num_bytes(objects_over), 0), _MOST)
         settings = {} if storage_options is None else settings_of(storage_options)
+        note_line()
         core = _core.Store.connect(text, mode, place, over, settings)
         return cls(core, _core.absolute_store(text), mode, settings)
 
