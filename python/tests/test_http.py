@@ -67,6 +67,24 @@ def n_noted(server):
     return len(lines)
 
 
+def test_all_functions_that_return_arrays_take_a_cache(server, dimuon, tmp_path):
+    """`iterate` and `concatenate` refused the option of `open`."""
+    url, expected = f"{server.url}/dimuon.root:Events", fb.open(dimuon).arrays(["Muon_pt"])
+    for name, read in {
+        "open": lambda **options: fb.open(url, **options).arrays(["Muon_pt"]),
+        "iterate": lambda **options: next(fb.iterate(url, ["Muon_pt"], **options)),
+        "concatenate": lambda **options: fb.concatenate(url, ["Muon_pt"], **options),
+    }.items():
+        cache = tmp_path / name
+        assert same(read(cache="off", storage_options={"cache": str(cache)}), expected)
+        assert not cache.exists(), name
+        assert same(read(cache=cache), expected)
+        nt = fb.open(url, cache=cache)
+        assert same(nt.arrays(["Muon_pt"]), expected)
+        (source,) = nt.metrics.sources
+        assert source.cache_bytes > source.fetched_bytes == 0, name
+
+
 def test_all_files_are_as_on_disk(server):
     n_ntuples = 0
     for path in sorted(server.data.glob("*.root")):

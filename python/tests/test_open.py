@@ -179,6 +179,22 @@ def test_uproots_options_have_no_effect_and_others_are_refused(dimuon):
         fb.open(dimuon, thread=4)
 
 
+def test_settings_as_arguments_are_told_where_to_go(dimuon, tmp_path):
+    nt = fb.open(dimuon)
+    for call, setting in [
+        (lambda **options: fb.open(dimuon, **options), "immutable"),
+        (lambda **options: fb.iterate(dimuon, **options), "cache_key"),
+        (lambda **options: fb.concatenate(dimuon, **options), "lazy_download"),
+        (lambda **options: fb.convert(dimuon, tmp_path / "a.root", **options), "cache"),
+        (lambda **options: fb.merge([dimuon], tmp_path / "a.root", **options), "cache"),
+        (nt.arrays, "cache"),
+        (lambda **options: fb.process(nt, len, **options), "cache"),
+    ]:
+        told = f"'{setting}': it is a setting; give storage_options.*, or set the variable FEMTOBARN_{setting.upper()}$"
+        with pytest.raises(TypeError, match=told):
+            call(**{setting: "x"})
+
+
 def test_a_file_that_is_no_root_file_is_refused(tmp_path):
     (tmp_path / "text.root").write_text("no root file at all, but long enough to look at " * 10)
     with pytest.raises(fb.FormatError, match=r"text\.root"):

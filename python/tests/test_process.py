@@ -133,8 +133,32 @@ def test_sums_do_not_depend_on_workers(dataset: fb.DataSet) -> None:
     assert len(found) == 1
 
 
+def test_sums_over_batches_of_a_given_size_do_not_depend_on_workers(tmp_path: Path) -> None:
+    fb.write(tmp_path / "a.root", {"x": np.random.default_rng(1).random(10_000)}, name="Events")
+    nt = fb.open(tmp_path / "a.root")
+    found = {
+        process(nt, _sum_of_x, by="batch", preload=["x"], reduce=together, output_batch_size=300, **options).value
+        for options in ({"workers": 1}, {"workers": 7}, {"workers": 2, "executor": "processes"})
+    }
+    assert len(found) == 1
+
+
+def _sum_of_x(events: Any) -> float:
+    return float(ak.sum(events.x))
+
+
 def _root_of_n(event: Any) -> float:
     return float(np.sqrt(number(event)))
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_paths_are_told_to_be_opened_first(virtual: bool, tmp_path: Path) -> None:
+    """With `virtual`, the message was about event stores."""
+    for files in ("a.root:Events", tmp_path / "a.root", ["a.root:Events"], {"a.root": "Events"}):
+        with pytest.raises(
+            fb.UsageError, match=r"not .*a\.root.*; open files first: fb\.process\(fb\.open\(files\), …\)$"
+        ):
+            process(files, number, virtual=virtual)
 
 
 def test_parts_of_a_dataset_and_other_sizes(dataset: fb.DataSet) -> None:

@@ -74,7 +74,7 @@ def iterate(
         Whether to read the next step while the current one is in use, which takes the memory of two steps. If files
         are smaller than a step, the first steps of several files are read.
     **options
-        Options of `open`.
+        Options of `open`, such as `cache`.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def concatenate(
     allow_missing : bool
         Whether to skip files without the ntuple.
     **options
-        Options of `open`.
+        Options of `open`, such as `cache`.
 
     Returns
     -------

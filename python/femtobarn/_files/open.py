@@ -13,7 +13,7 @@ from femtobarn import _core
 from femtobarn._files.fsspec import pack
 from femtobarn._files.ntuple import NTuple
 from femtobarn._shared.caller import note_line
-from femtobarn._shared.compat import check_open_options, no_mode
+from femtobarn._shared.compat import check_open_options, no_mode, with_cache
 from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
 
 __all__ = ["Files", "Opening", "open", "open_pairs", "resolve", "settings_of"]
@@ -106,8 +106,7 @@ def open(
     'Events'
     """
     check_open_options(options)
-    if cache is not None:
-        storage_options = {**(storage_options or {}), "cache": os.fspath(cache)}
+    storage_options = with_cache(storage_options, cache)
     return open_pairs(
         resolve(files, storage_options),
         threads=threads,

@@ -8,7 +8,7 @@ import os
 import pickle
 import reprlib
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ from femtobarn._processing.work import (
     failure,
     is_of_a_store,
 )
+from femtobarn._shared.compat import known_options
 from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import plural
@@ -94,6 +95,7 @@ class ProcessResult:
         return sum(one.n_events for one in self.failures)
 
 
+@known_options()
 def process(
     source: Holder[Any] | NTuple,
     function: Callable[[Any], Any],
@@ -150,7 +152,8 @@ def process(
         Combines two results, each of one event or of several events that were combined before. It must be associative,
         like ``operator.add`` and ``max``. Work on single events belongs in the function: for sums of squares, return
         ``x * x`` and use ``operator.add``, not ``lambda acc, x: acc + x * x``, which also squares sums. It is called in
-        the order of the events, so that sums of floats do not depend on the number of workers.
+        the order of the events. Sums of floats are the same for any number of workers if `output_batch_size` is given;
+        otherwise, their last digits may differ.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook. With True, lines are printed
         elsewhere.
@@ -303,10 +306,10 @@ def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> di
 def _lazy(
     source: Any, function: Callable[[Any], Any], virtual: bool, record: PathLike | Literal[False] | None
 ) -> Lazy | None:
-    if virtual and isinstance(source, NTuple):
-        return Lazy.of(function, record)
-    if virtual:
+    if virtual and isinstance(source, Holder):
         raise UsageError("virtual=True reads columns of an ntuple when they are touched; a store loads whole products")
+    if virtual:
+        return Lazy.of(function, record)
     if record is not None:
         raise UsageError("record keeps what virtual arrays touch: add virtual=True")
     return None
@@ -319,9 +322,11 @@ def _work(source: Any, preload: Any, lazy: Lazy | None = None) -> Work:
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload), lazy)
+    given = source if isinstance(source, (list, tuple)) else [source]
+    are_files = all(isinstance(one, (str, os.PathLike, Mapping)) for one in given)
+    hint = "; open files first: fb.process(fb.open(files), …)" if are_files else instead(source, "await aio.process(…)")
     raise UsageError(
-        "events must come from a dataset, run or subrun of a store, or from an ntuple, not "
-        f"{source!r}{instead(source, 'await aio.process(…)')}"
+        f"events must come from a dataset, run or subrun of a store, or from an ntuple, not {source!r}{hint}"
     )
 
 

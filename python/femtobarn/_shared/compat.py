@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from femtobarn._core import nearest
+from femtobarn._core import SETTINGS, nearest
 from femtobarn.errors import UsageError
 
-__all__ = ["check_open_options", "check_read_options", "known_options", "no_mode", "split_open_options"]
+__all__ = ["check_open_options", "check_read_options", "known_options", "no_mode", "split_open_options", "with_cache"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,7 +34,7 @@ _OPEN = frozenset(
         "use_threads",
     }
 )
-_OPEN_HERE = ("progress", "verify_checksums", "memory_map", "storage_options")
+_OPEN_HERE = ("progress", "verify_checksums", "memory_map", "cache", "storage_options")
 _READ = frozenset(
     {
         "array_cache",
@@ -99,7 +100,16 @@ def check_open_options(options: Mapping[str, Any]) -> None:
 def split_open_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Separate the options of `open` from all others, and drop uproot's tuning options."""
     opening = {name: value for name, value in options.items() if name in _OPEN_HERE}
-    return opening, {n: value for n, value in options.items() if n not in opening and n not in _OPEN}
+    others = {n: value for n, value in options.items() if n not in opening and n not in _OPEN}
+    opening["storage_options"] = with_cache(opening.get("storage_options"), opening.pop("cache", None))
+    return opening, others
+
+
+def with_cache(
+    storage_options: Mapping[str, Any] | None, cache: str | os.PathLike[str] | None
+) -> Mapping[str, Any] | None:
+    """Return storage options with the cache, if one is given."""
+    return storage_options if cache is None else {**(storage_options or {}), "cache": os.fspath(cache)}
 
 
 def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
@@ -122,6 +132,11 @@ _SYNONYMS = {"force": "overwrite", "cut": "where", "condition": "where", "column
 
 
 def _unknown(name: str, known: list[str]) -> TypeError:
+    if name in SETTINGS:
+        return TypeError(
+            f"unexpected keyword argument {name!r}: it is a setting; give storage_options={{{name!r}: …}} to the "
+            f"function that opens the files, or set the variable FEMTOBARN_{name.upper()}"
+        )
     meant = _SYNONYMS.get(name)
     near = [meant] if meant in known else nearest(name, known)
     hint = f"; did you mean {near[0]!r}?" if near else ""
