@@ -320,6 +320,8 @@ def test_process_reads_what_the_function_touches(testdata, by, executor, tmp_pat
     known = json.loads(file.read_text())
     assert list(known["columns"]) == ["_collection0[]"]
     assert known["function"].endswith(function.__name__)
+    # the log is of this process
+    assert [log.main for log in nt.access_log] == ([("_collection0[]",)] if executor == "threads" else [])
 
 
 def summed(events):

@@ -182,6 +182,7 @@ class NTuple(Readable):
         """What each function has touched of virtual arrays of this ntuple, and what it has cost.
 
         Functions share what they have learned with all ntuples of the same schema; the numbers are of this process.
+        What other processes touch, as with ``process(…, executor="processes")``, is not in the log.
 
         Examples
         --------
