@@ -155,6 +155,9 @@ def test_the_program_verifies_and_creates_inputs(tmp_path, testdata):
     (tmp_path / "dimuon.root").write_bytes(b"short")
     failed = run(PROGRAM, "replay", trace, "--replace", replace, "--speed", "max", check=False)
     assert (failed.returncode, "error" in failed.stdout) == (3, True)
+    away = ["--replace", f"root://127.0.0.1:1094//:=root://127.0.0.1:{servers.free_port()}//"]
+    for arguments, code in ([], 3), (["--speed", "max"], 3), (["--verify"], 1), (["--create"], 1):
+        assert run(PROGRAM, "replay", trace, *away, *arguments, check=False).returncode == code, arguments
     for arguments in (["--replace", "x"], ["--speed", "0"], ["--speed", "slow"], ["--verify", "--create"]):
         assert run(PROGRAM, "replay", trace, *arguments, check=False).returncode == 2, arguments
 
