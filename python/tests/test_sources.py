@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import linecache
 import pickle
 import shutil
@@ -17,6 +18,7 @@ import servers
 from compare import same
 
 import femtobarn as fb
+from femtobarn import aio
 
 TREE = Path(__file__).resolve().parents[2] / "testdata" / "ttree" / "leaves_lz4.root"
 N = 1_000_000
@@ -154,9 +156,23 @@ def by_process(nt, fail):
     fb.process(nt, lambda events: float(ak.sum(events.x)), by="batch", virtual=True, record=False, workers=2)
 
 
+def by_await(nt, fail):
+    async def read():
+        await aio.process(nt, lambda events: float(ak.sum(events.x)), by="batch", virtual=True, record=False, workers=2)
+
+    fail()
+    asyncio.run(read())
+
+
 @pytest.mark.parametrize(
     ("read", "line"),
-    [(by_arrays, "nt.arrays"), (by_steps, "nt.iterate"), (by_touch, "ak.sum"), (by_process, "fb.process")],
+    [
+        (by_arrays, "nt.arrays"),
+        (by_steps, "nt.iterate"),
+        (by_touch, "ak.sum"),
+        (by_process, "fb.process"),
+        (by_await, "aio.process"),
+    ],
 )
 def test_warnings_point_to_the_line_that_reads(long, need_program, read, line):
     """Those from threads pointed into the package, or to where threads begin."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 __all__ = ["Line", "calling_function", "calling_line", "note_line"]
 
 _HERE = str(Path(__file__).parents[1] / "_")[:-1]  # with the separator
-_START = ("threading", "concurrent.futures.thread")  # the modules in which threads begin
+_START = ("threading", "concurrent.futures.thread", "asyncio.events")  # the modules in which threads and tasks begin
 
 
 class Line(NamedTuple):

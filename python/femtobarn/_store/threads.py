@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from femtobarn._shared.caller import note_line
 from femtobarn.errors import FemtobarnError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ async def in_thread(
     object
         The result.
     """
+    note_line()
     context = contextvars.copy_context()
     context.run(_STOP.set, stop)
 
