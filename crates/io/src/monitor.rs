@@ -1,6 +1,6 @@
 //! Monitoring: when a file is closed, one datagram of JSON says what was read of it, with the fields of CMS's software.
 
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -94,7 +94,7 @@ impl Monitor {
         }
         put("user_dn", "unknown".into());
         for (names, full) in [("client", client_name()), ("server", host(&origin.server))] {
-            let (host, domain) = full.split_once('.').unwrap_or((&full, "unknown"));
+            let (host, domain) = host_and_domain(&full);
             put(&format!("{names}_host"), host.into());
             put(&format!("{names}_domain"), domain.into());
         }
@@ -154,6 +154,13 @@ fn host(server: &str) -> String {
     port.map_or(host, |(host, _)| host).to_owned()
 }
 
+/// The name of a host in its domain, and the domain. Addresses have none.
+fn host_and_domain(full: &str) -> (&str, &str) {
+    let is_address = full.parse::<Ipv4Addr>().is_ok() || full.starts_with('[');
+    let split = full.split_once('.').filter(|_| !is_address);
+    split.unwrap_or((full, "unknown"))
+}
+
 /// The logical name of a file: its path from `/store/` on, or its path.
 fn logical_name(url: &str) -> String {
     let path = match url.split_once("://") {
@@ -202,6 +209,10 @@ mod tests {
         }
         assert_eq!(host("root://[::1]:1094"), "[::1]");
         assert_eq!(host("s3://bucket"), "bucket");
+        assert_eq!(host_and_domain("a.b.org"), ("a", "b.org"));
+        for alone in ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost"] {
+            assert_eq!(host_and_domain(alone), (alone, "unknown"));
+        }
         assert_eq!(guid().len(), 36);
         assert_eq!(guid(), guid());
     }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::Report;
-use crate::units::{bytes, count};
-use crate::usage::{BINS, counted, percent, rate_lines, three};
+use crate::units::{bytes, count, plural};
+use crate::usage::{BINS, percent, rate_lines, three};
 
 /// Rows of the plot over time.
 const ROWS: usize = 5;
@@ -24,8 +24,8 @@ impl Report {
         let _ = writeln!(
             out,
             "{} opened {} in {} s, summed over threads; {} could not be opened",
-            counted(totals.files, "file"),
-            counted(totals.opened, "time"),
+            plural(totals.files, "file"),
+            plural(totals.opened, "time"),
             three(all.opening.as_secs_f64()),
             all.not_opened,
         );
@@ -35,7 +35,7 @@ impl Report {
             "{} s user, {} s system; {}; {} of memory ({} at most, {} as shared with others)",
             three(figures.user.as_secs_f64()),
             three(figures.system.as_secs_f64()),
-            counted(figures.threads, "thread"),
+            plural(figures.threads, "thread"),
             known(figures.rss),
             known(figures.peak_rss),
             known(figures.pss),

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) use ledger::{File, Origin, note_open, note_rate, process_totals};
 pub use ledger::{Process, ServerTotals};
 pub use rates::Rates;
-pub(crate) use text::{BINS, counted, mean, peak, percent, rate_lines, three};
+pub(crate) use text::{BINS, mean, peak, percent, rate_lines, three};
 pub use text::{plot, summary};
 
 use crate::meter::{CacheUse, Meter, Metered, Span, Traffic};

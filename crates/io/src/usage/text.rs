@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::rates::real;
 use super::{Totals, Usage};
-use crate::units::{bytes, decimals};
+use crate::units::{bytes, decimals, plural};
 
 /// Bars of a plot in a line.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -37,7 +37,7 @@ impl Totals {
     pub(crate) fn counts(&self, real: Duration, processor: Duration) -> String {
         let (size, read, used) = (self.size, self.metered.bytes, self.metered.used);
         let cached = self.cached;
-        let files = counted(self.files, "file");
+        let files = plural(self.files, "file");
         let mut out = format!(
             "{files} of {}: {} read ({})",
             bytes(size),
@@ -50,7 +50,7 @@ impl Totals {
                 " from servers, {} from the cache ({} of {})",
                 bytes(cached.hit_bytes),
                 cached.hits,
-                counted(cached.hits + cached.misses, "range"),
+                plural(cached.hits + cached.misses, "range"),
             );
             if cached.bad > 0 {
                 let _ = write!(out, " (damaged entries: {})", cached.bad);
@@ -67,9 +67,9 @@ impl Totals {
         let _ = write!(
             out,
             "\n{} in {} of {}; {} retried, {} failed",
-            counted(self.traffic.requests, "request"),
-            counted(self.metered.vectors, "vector read"),
-            counted(self.metered.ranges, "range"),
+            plural(self.traffic.requests, "request"),
+            plural(self.metered.vectors, "vector read"),
+            plural(self.metered.ranges, "range"),
             self.traffic.retries,
             self.metered.failed,
         );
@@ -132,14 +132,6 @@ fn bar(level: f64) -> char {
     match level {
         level if level < 0.0 => ' ',
         level => BARS.get(level as usize).copied().unwrap_or('█'),
-    }
-}
-
-/// A number of things.
-pub(crate) fn counted(n: u64, what: &str) -> String {
-    match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
     }
 }
 
