@@ -158,7 +158,7 @@ pub struct CacheFolderArgs {
 
 #[derive(Debug, Args)]
 pub struct CacheFilesArgs {
-    /// URLs of files or of directories, or their logical names
+    /// URLs of files or of directories, their logical names, or patterns of these
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub files: Vec<String>,
     /// All files

@@ -1,9 +1,10 @@
 //! `fb cache`: shows, checks and clears the cache of remote files.
 
 use std::io::Write as _;
+use std::path::Path;
 
-use femtobarn::Error;
 use femtobarn::io::{CacheEntry, CacheFolder, Settings};
+use femtobarn::{Error, matches};
 use serde_json::{Value, json};
 
 use crate::args::{CacheAction, CacheFilesArgs, CacheFolderArgs};
@@ -37,18 +38,25 @@ pub fn run(action: &CacheAction, out: &mut Output<'_>) -> Result<i32, Failure> {
 
 /// The directory that is named, or that of the settings.
 fn folder(args: &CacheFolderArgs) -> Result<CacheFolder, Failure> {
-    let settings = match &args.dir {
-        Some(dir) => Settings::new("", [("cache".to_owned(), dir.clone())].into()),
-        None => Ok(Settings::of("")),
+    let set = || CacheFolder::of(&Settings::of(""));
+    let found = match &args.dir {
+        Some(dir) => match set() {
+            // named without a limit, it has that of the settings
+            Ok(Some(usual)) if usual.path == Path::new(dir) => Ok(Some(usual)),
+            _ => Settings::new("", [("cache".to_owned(), dir.clone())].into())
+                .and_then(|settings| CacheFolder::of(&settings)),
+        },
+        None => set(),
     };
-    let found = settings.and_then(|settings| CacheFolder::of(&settings));
     found.map_err(Error::from)?.ok_or_else(|| {
         usage("no cache directory is set: name it with --dir DIR, or set FEMTOBARN_CACHE")
     })
 }
 
 fn fits(args: &CacheFilesArgs, entry: &CacheEntry) -> bool {
-    args.all || args.files.iter().any(|text| entry.fits(text))
+    let fits =
+        |text: &String| entry.fits(text) || matches(text, &entry.url) || matches(text, &entry.key);
+    args.all || args.files.iter().any(fits)
 }
 
 fn status(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {

@@ -9,16 +9,15 @@ use serde_json::{Value, json};
 use crate::args::ExplainArgs;
 use crate::failure::{Failure, code};
 use crate::layout;
-use crate::open::{Opened, with_ntuple};
+use crate::open::{Opened, one_file, with_ntuple};
 use crate::output::Output;
 use crate::schema::type_text;
 use crate::selection::select;
 use crate::table::{Table, printable};
 use crate::units::{bytes, plural};
-use femtobarn::Target;
 
 pub fn run(args: &ExplainArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
-    with_ntuple(&Target::parse(&args.target)?, |opened| {
+    with_ntuple(&one_file(&args.target)?, |opened| {
         let paths = select(&opened.reader, &args.fields)?;
         let selection = opened.ntuple.select(paths.as_deref())?;
         let n_entries = opened.ntuple.n_entries();

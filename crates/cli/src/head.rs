@@ -9,12 +9,11 @@ use femtobarn::{ReadOptions, Steps, StepsOptions};
 use crate::args::HeadArgs;
 use crate::failure::{Failure, code};
 use crate::layout::{self, DEFAULT_WIDTH};
-use crate::open::{Opened, missing, with_ntuple};
+use crate::open::{Opened, missing, one_file, with_ntuple};
 use crate::output::Output;
 use crate::selection::select;
 use crate::table::{cut, line, printable};
 use crate::value::{Style, Values, json_string};
-use femtobarn::Target;
 
 /// Entries that are read at once for JSON, which is written while reading.
 const STEP: u64 = 1000;
@@ -23,7 +22,7 @@ const STEP: u64 = 1000;
 const NARROWEST: usize = 20;
 
 pub fn run(args: &HeadArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
-    with_ntuple(&Target::parse(&args.target)?, |opened| {
+    with_ntuple(&one_file(&args.target)?, |opened| {
         let code = head(opened, args, out)?;
         // print warnings about skipped fields after the output
         out.flush()?;

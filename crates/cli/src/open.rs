@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use femtobarn::io::public;
 use femtobarn::read::Reader;
 use femtobarn::{Error, NTuple, OpenOptions};
 
 use crate::failure::{Failure, code};
+use crate::options::usage;
+use crate::table::printable;
 use femtobarn::Target;
 
 /// An ntuple of one file.
@@ -25,6 +28,18 @@ pub fn open(file: &str, name: Option<&str>) -> Result<Opened, Error> {
         }),
         // cannot happen: a missing ntuple is an error unless that was requested
         None => Err(Error::Interrupted),
+    }
+}
+
+/// The file of an argument, which may also be a pattern or a Metalink file.
+pub fn one_file(text: &str) -> Result<Target, Failure> {
+    let mut found = Target::find(text, None)?;
+    match (found.len(), found.pop()) {
+        (1, Some(target)) => Ok(target),
+        (n, _) => Err(usage(&format!(
+            "{} names {n} files; name one of them",
+            printable(&public(text))
+        ))),
     }
 }
 

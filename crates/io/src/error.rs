@@ -267,9 +267,9 @@ pub enum IoError {
         why: &'static str,
     },
     /// A setting is unknown or invalid.
-    #[error("setting for {url}: {what}")]
+    #[error("setting{}: {what}", of_url(url))]
     Setting {
-        /// Its URL, or the settings file.
+        /// Its URL, or the settings file; empty if it is of all URLs.
         url: String,
         /// The error.
         what: String,
@@ -315,6 +315,14 @@ pub enum IoError {
         /// Number of returned buffers.
         found: u64,
     },
+}
+
+/// What a setting is of, if not of all URLs.
+fn of_url(url: &str) -> String {
+    match url.is_empty() {
+        true => String::new(),
+        false => format!(" for {url}"),
+    }
 }
 
 impl IoError {

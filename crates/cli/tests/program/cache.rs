@@ -113,6 +113,8 @@ fn a_second_run_reads_from_the_cache_which_can_be_shown_checked_and_cleared() {
         trial.about(&["clear", "root://elsewhere"])["removed"],
         Value::Array(Vec::new())
     );
+    assert_eq!(trial.about(&["clear", "*/a.root"])["removed"][0], url);
+    assert_eq!(trial.head(&[]).0, expected);
     assert_eq!(trial.about(&["clear", "--all"])["removed"][0], url);
     assert_eq!(trial.about(&["status"])["files"], 0);
     assert_eq!(trial.head(&[]).0, expected);
@@ -154,5 +156,16 @@ fn a_cache_must_be_named_and_files_to_clear_too() {
     let mut by_variable = command(&["cache", "status"]);
     by_variable.env("FEMTOBARN_CACHE", format!("{dir}:1GB"));
     assert!(finish(by_variable).out.contains("of 1.00 GB used"));
+    // the limit of the directory, which is named once more
+    let mut named = command(&["cache", "status", "--dir", dir]);
+    named.env("FEMTOBARN_CACHE", format!("{dir}:1GB"));
+    assert!(finish(named).out.contains("of 1.00 GB used"));
+    let invalid = fb(&["cache", "status", "--dir", &format!("{dir}:10%")]);
+    assert_eq!(invalid.code, 2);
+    assert!(
+        invalid.err.contains("setting: invalid cache"),
+        "{}",
+        invalid.err
+    );
     assert_eq!(good(&["cache", "ls", "--dir", dir]), "no cached files\n");
 }

@@ -271,3 +271,27 @@ fn a_branch_that_is_not_understood_is_named_on_standard_error() {
         done.err
     );
 }
+
+#[test]
+fn a_metalink_file_stands_for_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |names: &[&str]| {
+        let path = folder.path().join("list.meta4");
+        let file = |name: &&str| {
+            let url = format!("file://{}", root().join(name).display());
+            format!("<file name=\"{name}\"><url>{url}</url></file>")
+        };
+        let files: String = names.iter().map(file).collect();
+        std::fs::write(&path, format!("<metalink>{files}</metalink>")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let one = list(&[DIMUON]);
+    assert_eq!(
+        good(&["head", &one, "-n", "3"]),
+        good(&["head", DIMUON, "-n", "3"])
+    );
+    assert_eq!(good(&["explain", &one]), good(&["explain", DIMUON]));
+    let several = fb(&["head", &list(&[DIMUON, MIXED])]);
+    assert_eq!(several.code, 2);
+    assert!(several.err.contains("names 2 files"), "{}", several.err);
+}

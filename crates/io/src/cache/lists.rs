@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::about::{nanoseconds, quoted};
-use super::room::LISTS;
+use super::room::{LISTS, age};
 use super::segment::{make_folder, name, new_file};
 use super::writer_id::random;
 use super::{CacheFolder, about, endpoint};
@@ -38,11 +38,7 @@ pub(crate) fn listed(
 
 /// Whether a file was written within this time, by the clock of this machine.
 pub(super) fn is_younger(path: &Path, lasts: Duration) -> bool {
-    let time = fs::metadata(path).and_then(|meta| meta.modified());
-    let age = time
-        .ok()
-        .and_then(|time| SystemTime::now().duration_since(time).ok());
-    age.is_some_and(|age| age < lasts)
+    age(path).is_some_and(|age| age < lasts)
 }
 
 fn read(path: &PathBuf, key: &str, lasts: Duration) -> Option<Vec<RemoteEntry>> {

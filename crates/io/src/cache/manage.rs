@@ -4,16 +4,19 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::about::About;
 use super::file::FileCache;
 use super::format::{FIRST_RECORD, Record};
 use super::index::Held;
-use super::room::{PINNED, Room, entries, is_hash, make_room, scan};
+use super::room::{
+    Found, LISTS, PINNED, Room, age, entries, is_hash, make_room, remove_empty, scan,
+};
 use super::segment::{Segment, number_of_index};
 use super::{CacheFolder, segment};
-use crate::{IoError, SourceMeta};
+use crate::settings::comparable;
+use crate::{IoError, SourceMeta, public};
 
 /// Segments of writers on other machines are merged when nobody has written to them for so long.
 const LEFT_ALONE: Duration = Duration::from_secs(86_400);
@@ -202,18 +205,21 @@ impl CacheFolder {
     /// Removes the files that a function chooses, pinned ones too; returns the removed bytes, and their URLs.
     #[must_use]
     pub fn clear(&self, chooses: &dyn Fn(&CacheEntry) -> bool) -> (u64, Vec<String>) {
-        let chosen: Vec<CacheEntry> = self.list().into_iter().filter(chooses).collect();
+        let all = self.list();
+        let n_all = all.len();
+        let chosen: Vec<CacheEntry> = all.into_iter().filter(chooses).collect();
         let found = scan(&self.path);
+        let mut freed = 0;
         for entry in &chosen {
             let _ = fs::remove_file(entry.folder.join(PINNED));
-            let own = found
-                .segments
-                .iter()
-                .filter(|one| one.folder == entry.folder);
-            own.for_each(super::room::Found::remove);
+            let own = found.segments.iter();
+            let own = own.filter(|one| one.folder == entry.folder);
+            freed += own.map(Found::remove).sum::<u64>();
         }
-        let bytes = chosen.iter().map(|entry| entry.bytes).sum();
-        (bytes, chosen.into_iter().map(|entry| entry.url).collect())
+        if chosen.len() == n_all {
+            let _ = fs::remove_dir_all(self.path.join(LISTS));
+        }
+        (freed, chosen.into_iter().map(|entry| entry.url).collect())
     }
 
     /// Merges small segments of processes that have ended, removes segments that no reader finds, and makes room down to the
@@ -227,12 +233,15 @@ impl CacheFolder {
             match About::read(&folder) {
                 Some(about) => merged += self.merge(&room, &folder, about),
                 // nobody finds it
-                None => scan(&self.path)
-                    .segments
-                    .iter()
-                    .filter(|one| one.folder == folder)
-                    .for_each(super::room::Found::remove),
+                None => {
+                    let found = scan(&self.path).segments.into_iter();
+                    let own = found.filter(|one| one.folder == folder);
+                    own.for_each(|one| {
+                        one.remove();
+                    });
+                }
             }
+            remove_empty(&folder);
         }
         drop(room);
         make_room(scan(&self.path), self.limit);
@@ -246,10 +255,7 @@ impl CacheFolder {
     /// Merges the small segments of a file; returns how many.
     fn merge(&self, room: &Arc<Room>, folder: &Path, about: About) -> usize {
         let is_left = |segment: &Segment| {
-            let time =
-                fs::metadata(folder.join(format!("{}.index", segment::name(segment.number))));
-            let time = time.and_then(|meta| meta.modified()).ok();
-            let age = time.and_then(|time| SystemTime::now().duration_since(time).ok());
+            let age = age(&folder.join(format!("{}.index", segment::name(segment.number))));
             segment.writer.is_gone() || age.is_some_and(|age| age > LEFT_ALONE)
         };
         let small: HashSet<u64> = scan(&self.path)
@@ -319,21 +325,17 @@ fn verify_state(found: &[(Arc<Segment>, PathBuf, Vec<Record>)], out: &mut CacheV
 }
 
 impl CacheEntry {
-    /// Whether its URL or its name fits a string: is it, or is below it.
+    /// Whether a string is its URL, also in another way of writing or with another server if it has a logical name, is
+    /// this name, or is a directory that it is in.
     #[must_use]
     pub fn fits(&self, text: &str) -> bool {
         let is_below = |name: &str| {
             let rest = name.strip_prefix(text.trim_end_matches('/'));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        is_below(&self.url) || is_below(&self.key) || is_below(&about_key(text, &self.key))
-    }
-}
-
-/// The key itself, if a string is a URL that is written in another way.
-fn about_key(text: &str, key: &str) -> String {
-    match crate::settings::comparable(&crate::public(text)) == key {
-        true => text.trim_end_matches('/').to_owned(),
-        false => String::new(),
+        let shown = public(text);
+        let is_logical = self.key.starts_with('/');
+        let is_replica = is_logical && shown.contains("://") && shown.ends_with(&self.key);
+        is_replica || comparable(&shown) == self.key || is_below(&self.url) || is_below(&self.key)
     }
 }

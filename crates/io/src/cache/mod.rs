@@ -84,15 +84,20 @@ impl CacheFolder {
         if ["", "off", "none", "false", "0"].contains(&text.to_lowercase().as_str()) {
             return Ok(None);
         }
-        let split = text.rsplit_once(':');
-        let sized = split.and_then(|(path, size)| Some((path, parse_bytes(size)?)));
-        let (path, limit) = sized.unwrap_or((&text, USUAL_LIMIT));
-        if path.is_empty() || limit < LEAST_LIMIT {
+        // names of directories may have colons
+        let is_size = |text: &str| text.starts_with(|c: char| "+-.0123456789".contains(c));
+        let sized = text.rsplit_once(':').filter(|(_, size)| is_size(size));
+        let (path, limit) = match sized {
+            Some((path, size)) => (path, parse_bytes(size)),
+            None => (text.as_str(), Some(USUAL_LIMIT)),
+        };
+        let limit = limit.filter(|limit| !path.is_empty() && *limit >= LEAST_LIMIT);
+        let Some(limit) = limit else {
             let what = format!(
                 "invalid cache {text:?}: expected DIR or DIR:SIZE with at least 1 MiB, e.g. /scratch/fb-cache:50GB"
             );
             return Err(settings.invalid(what));
-        }
+        };
         let path = match path.strip_prefix("~/").zip(std::env::home_dir()) {
             Some((rest, home)) => home.join(rest),
             None => PathBuf::from(path),

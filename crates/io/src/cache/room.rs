@@ -4,18 +4,20 @@
 //! files of the directory, and removes segments until these and all grants are within the limit. So the limit holds
 //! with any number of writers: each process has seen the grants that were taken before its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use super::about;
 use super::format::{Header, Hits, RECORD, WriterId};
-use super::segment::{make_folder, name, new_file, number_of_index};
+use super::segment::{make_folder, name, new_file, number_of};
 use super::writer_id::{now, random};
 use crate::runtime::process;
+use crate::units;
 
 /// Of so many segments, the one that was of least use is removed.
 const SAMPLES: usize = 8;
@@ -56,6 +58,7 @@ pub(super) struct Found {
     /// The directory of the state of its file.
     pub folder: PathBuf,
     pub number: u64,
+    /// Bytes that it takes on disk.
     pub bytes: u64,
     pub is_pinned: bool,
 }
@@ -64,7 +67,7 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub segments: Vec<Found>,
-    /// Bytes of all files, grants included.
+    /// Bytes that all files and directories take on disk, grants included.
     pub bytes: u64,
     /// Bytes of the grants.
     pub granted: u64,
@@ -77,22 +80,12 @@ impl Found {
         [place("index"), place("data")]
     }
 
-    /// Removes it. Processes that have its bytes in memory keep them.
-    pub fn remove(&self) {
+    /// Removes it, and returns the bytes that are free now. Processes that have its bytes in memory keep them.
+    pub fn remove(&self) -> u64 {
         for file in self.files() {
             let _ = fs::remove_file(file);
         }
-        // directories without other segments
-        let is_empty = |folder: &Path| {
-            let names = fs::read_dir(folder).into_iter().flatten().flatten();
-            let mut names = names.map(|entry| entry.file_name());
-            names.all(|name| name == super::about::FILE)
-        };
-        if is_empty(&self.folder) {
-            let _ = fs::remove_file(self.folder.join(super::about::FILE));
-            let _ = fs::remove_dir(&self.folder);
-            let _ = self.folder.parent().map(fs::remove_dir);
-        }
+        self.bytes + remove_empty(&self.folder)
     }
 
     /// Bytes that came from it.
@@ -124,6 +117,39 @@ impl Found {
     }
 }
 
+/// Removes the directory of a state that has no segments, and that of a file without states. Returns the bytes that are
+/// free now.
+pub(super) fn remove_empty(folder: &Path) -> u64 {
+    // what a process left behind that was killed as it named the state
+    let is_part = |name: &str| name.ends_with(".part");
+    let found: Vec<(String, PathBuf)> = entries(folder).collect();
+    if found
+        .iter()
+        .any(|(name, _)| name != about::FILE && !is_part(name))
+    {
+        return 0;
+    }
+    let mut freed = 0;
+    for (_, path) in found {
+        let bytes = disk_bytes(&path);
+        freed += fs::remove_file(path).map_or(0, |()| bytes);
+    }
+    for folder in folder.ancestors().take(2) {
+        let bytes = disk_bytes(folder);
+        freed += fs::remove_dir(folder).map_or(0, |()| bytes);
+    }
+    freed
+}
+
+/// Bytes that a file or a directory takes on disk: all of its blocks.
+fn disk_bytes(path: &Path) -> u64 {
+    // blocks of a file that was just written are not always counted yet
+    fs::metadata(path).map_or(0, |meta| match meta.is_dir() {
+        true => meta.blocks() * 512,
+        false => meta.len().max(meta.blocks() * 512),
+    })
+}
+
 /// The names in a directory, and their paths; none if it does not exist.
 pub(super) fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -137,14 +163,19 @@ pub(super) fn is_hash(name: &str) -> bool {
 
 /// Adds up a cache directory, and clears away what nobody needs: grants of processes that have ended, and old lists.
 pub(super) fn scan(folder: &Path) -> Scan {
-    let mut scan = Scan::default();
+    let mut scan = Scan {
+        bytes: disk_bytes(folder),
+        ..Scan::default()
+    };
     for (name, path) in entries(folder) {
+        scan.bytes += disk_bytes(&path);
         match name.as_str() {
             WRITERS => scan_grants(&path, &mut scan),
             LISTS => scan_lists(&path, &mut scan),
             name if is_hash(name) => {
                 let is_pinned = path.join(PINNED).exists();
                 for (name, path) in entries(&path) {
+                    scan.bytes += disk_bytes(&path);
                     if is_hash(&name) {
                         scan_state(&path, is_pinned, &mut scan);
                     }
@@ -158,75 +189,54 @@ pub(super) fn scan(folder: &Path) -> Scan {
 
 fn scan_state(folder: &Path, is_pinned: bool, scan: &mut Scan) {
     let is_pinned = is_pinned || folder.join(PINNED).exists();
+    let mut segments: BTreeMap<u64, u64> = BTreeMap::new();
     for (file, path) in entries(folder) {
-        let Ok(meta) = fs::metadata(&path) else {
-            continue;
-        };
-        scan.bytes = scan.bytes.saturating_add(meta.len());
-        let index = file
-            .strip_suffix(".data")
-            .map(|stem| format!("{stem}.index"));
+        let bytes = disk_bytes(&path);
+        scan.bytes += bytes;
         // bytes without an index are of no use, and count as a segment
-        let (number, is_data) = match index {
-            Some(index) if folder.join(&index).exists() => (number_of_index(&index), true),
-            Some(index) => (number_of_index(&index), false),
-            None => (number_of_index(&file), false),
-        };
-        if let Some(number) = number.filter(|_| !is_data) {
-            let data = folder.join(format!("{}.data", name(number)));
-            let more = fs::metadata(data).map_or(0, |meta| meta.len());
-            let bytes = if file.ends_with(".data") {
-                meta.len()
-            } else {
-                meta.len() + more
-            };
-            scan.segments.push(Found {
-                folder: folder.to_owned(),
-                number,
-                bytes,
-                is_pinned,
-            });
+        if let Some(number) = number_of(&file) {
+            *segments.entry(number).or_default() += bytes;
         }
     }
+    let found = segments.into_iter().map(|(number, bytes)| Found {
+        folder: folder.to_owned(),
+        number,
+        bytes,
+        is_pinned,
+    });
+    scan.segments.extend(found);
 }
 
 fn scan_grants(folder: &Path, scan: &mut Scan) {
     for (_, path) in entries(folder) {
-        let Ok(meta) = fs::metadata(&path) else {
-            continue;
-        };
         let mut start = [0; RECORD];
         let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
         let header = read.ok().and_then(|()| Header::parse(&start));
-        let age = meta
-            .modified()
-            .ok()
-            .and_then(|time| SystemTime::now().duration_since(time).ok());
-        let is_old = age.is_some_and(|age| age > GRANT_LASTS);
-        if is_old || header.is_some_and(|header| header.writer.is_gone()) {
+        let is_gone = header.is_some_and(|header| header.writer.is_gone());
+        if is_gone || age(&path).is_some_and(|age| age > GRANT_LASTS) {
             let _ = fs::remove_file(&path);
         } else {
-            scan.granted = scan.granted.saturating_add(meta.len());
-            scan.bytes = scan.bytes.saturating_add(meta.len());
+            let bytes = disk_bytes(&path);
+            scan.granted += bytes;
+            scan.bytes += bytes;
         }
     }
 }
 
 fn scan_lists(folder: &Path, scan: &mut Scan) {
     for (_, path) in entries(folder) {
-        let Ok(meta) = fs::metadata(&path) else {
-            continue;
-        };
-        let age = meta
-            .modified()
-            .ok()
-            .and_then(|time| SystemTime::now().duration_since(time).ok());
-        if age.is_some_and(|age| age > LISTS_LAST) {
+        if age(&path).is_some_and(|age| age > LISTS_LAST) {
             let _ = fs::remove_file(&path);
         } else {
-            scan.bytes = scan.bytes.saturating_add(meta.len());
+            scan.bytes += disk_bytes(&path);
         }
     }
+}
+
+/// How long ago a file was written; none if it does not exist, or its time is that of a clock which is ahead.
+pub(super) fn age(path: &Path) -> Option<Duration> {
+    let time = fs::metadata(path).ok()?.modified().ok()?;
+    SystemTime::now().duration_since(time).ok()
 }
 
 /// Removes segments until a directory has no more than `limit` bytes. Returns whether it does.
@@ -258,9 +268,8 @@ pub(super) fn make_room(mut scan: Scan, limit: u64) -> bool {
                 other.fade(now);
             }
         }
-        let found = scan.segments.swap_remove(at);
-        found.remove();
-        scan.bytes = scan.bytes.saturating_sub(found.bytes);
+        let freed = scan.segments.swap_remove(at).remove();
+        scan.bytes = scan.bytes.saturating_sub(freed);
     }
     true
 }
@@ -288,50 +297,51 @@ impl Room {
         self.limit / 8
     }
 
-    /// Whether so many bytes may be written.
-    pub fn take(&self, bytes: u64) -> bool {
+    /// Takes room for so many bytes.
+    ///
+    /// # Errors
+    /// If there is none, or the directory may not be written to.
+    pub fn take(&self, bytes: u64) -> io::Result<()> {
         let mut grant = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
-        if grant.left < bytes && !self.renew(&mut grant, bytes) {
-            return false;
+        if grant.left < bytes {
+            self.renew(&mut grant, bytes)?;
         }
         grant.left -= bytes;
-        true
+        Ok(())
     }
 
-    fn renew(&self, grant: &mut Grant, bytes: u64) -> bool {
+    fn renew(&self, grant: &mut Grant, bytes: u64) -> io::Result<()> {
         let size = bytes.max((self.limit / 256).clamp(64 << 10, 64 << 20));
-        if size > self.limit / 2 || self.announce(&grant.file, size).is_none() {
-            return false;
-        }
-        if !make_room(scan(&self.folder), self.limit) {
+        if size <= self.limit / 2 {
+            announce(&grant.file, size)?;
+            if make_room(scan(&self.folder), self.limit) {
+                grant.left = size;
+                return Ok(());
+            }
             grant.left = 0;
             let _ = fs::remove_file(&grant.file);
-            return false;
         }
-        grant.left = size;
-        true
+        let limit = units::bytes(self.limit);
+        let why = format!("pinned files and other writers take all of its {limit}");
+        Err(io::Error::new(io::ErrorKind::QuotaExceeded, why))
     }
+}
 
-    /// Makes the file of the grant so long.
-    fn announce(&self, file: &Path, size: u64) -> Option<()> {
-        if !file.exists() {
-            make_folder(&self.folder.join(WRITERS)).ok()?;
-            let header = Header {
-                writer: WriterId::this(),
-                segment: 0,
-                time: now(),
-            };
-            new_file()
-                .open(file)
-                .ok()?
-                .write_all(&header.bytes())
-                .ok()?;
-        }
-        let file = File::options().write(true).open(file).ok()?;
-        file.set_len(size.max(RECORD as u64)).ok()?;
-        let _ = file.set_modified(SystemTime::now());
-        Some(())
+/// Makes the file of a grant so long.
+fn announce(grant: &Path, size: u64) -> io::Result<()> {
+    if !grant.exists() {
+        make_folder(grant.parent().unwrap_or(grant))?;
+        let header = Header {
+            writer: WriterId::this(),
+            segment: 0,
+            time: now(),
+        };
+        new_file().open(grant)?.write_all(&header.bytes())?;
     }
+    let file = File::options().write(true).open(grant)?;
+    file.set_len(size.max(RECORD as u64))?;
+    let _ = file.set_modified(SystemTime::now());
+    Ok(())
 }
 
 impl Drop for Room {

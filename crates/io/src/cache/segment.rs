@@ -43,7 +43,15 @@ pub(super) fn name(number: u64) -> String {
 
 /// The number of a segment by the name of its index.
 pub(super) fn number_of_index(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".index")?;
+    number(name.strip_suffix(".index")?)
+}
+
+/// The number of a segment by the name of its index or its data.
+pub(super) fn number_of(name: &str) -> Option<u64> {
+    number_of_index(name).or_else(|| number(name.strip_suffix(".data")?))
+}
+
+fn number(digits: &str) -> Option<u64> {
     let number = u64::from_str_radix(digits, 16).ok()?;
     (self::name(number) == digits).then_some(number)
 }

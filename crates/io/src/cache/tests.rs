@@ -1,6 +1,7 @@
 //! The cache over sources in memory, in one process and in several.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -105,12 +106,24 @@ fn used(source: &dyn ByteSource) -> crate::CacheUse {
     source.cached().unwrap()
 }
 
-/// Bytes of all files of a directory. Grants have a length only.
+/// Bytes that a directory takes on disk, as `du` counts them, without grants.
 fn size(folder: &Path) -> u64 {
-    let all = files(folder, "").into_iter();
-    let all = all.filter(|path| !path.parent().unwrap().ends_with("writers"));
-    all.filter_map(|path| Some(fs::metadata(path).ok()?.len()))
-        .sum()
+    if folder.parent().unwrap().ends_with("writers") {
+        return 0;
+    }
+    let own = fs::metadata(folder).map_or(0, |meta| meta.blocks() * 512);
+    let below = fs::read_dir(folder).into_iter().flatten().flatten();
+    own + below.map(|entry| size(&entry.path())).sum::<u64>()
+}
+
+/// What was told of a cache directory from the first call on.
+fn notices_of(folder: &Path) -> String {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    crate::tell_notices_by(|text| TOLD.lock().unwrap().push(text.to_owned()));
+    let folder = folder.to_string_lossy();
+    let told = TOLD.lock().unwrap();
+    let own = told.iter().filter(|text| text.contains(&*folder));
+    own.cloned().collect::<Vec<_>>().join("\n")
 }
 
 /// The files of a kind below a directory.
@@ -262,6 +275,43 @@ fn a_failed_fetch_is_an_error_of_those_that_made_it() {
 }
 
 #[test]
+fn cached_files_are_found_by_any_of_their_names() {
+    let (trial, content) = (Trial::new(), content(1000));
+    let logical = trial.settings(URL, &[("cache_key", "logical")]);
+    over(slow(URL, &content, Duration::ZERO), &logical)
+        .read_ranges(&[0..10])
+        .unwrap();
+    trial
+        .open("root://h//eos/g", &content)
+        .0
+        .read_ranges(&[0..10])
+        .unwrap();
+    let folder = CacheFolder {
+        path: trial.path(),
+        limit: 1 << 30,
+    };
+    let fit = |text: &str| -> Vec<String> {
+        let found = folder.list().into_iter().filter(|entry| entry.fits(text));
+        found.map(|entry| entry.url).collect()
+    };
+    for text in [
+        URL,
+        "/store/f",
+        "/store/",
+        "https://other:443/eos/store/f?authz=me",
+        "root://h",
+    ] {
+        assert!(fit(text).contains(&URL.to_owned()), "{text}");
+    }
+    for text in ["root://h//eos/g", "xroot://H:1094//eos/g", "root://h//eos"] {
+        assert_eq!(fit(text), ["root://h//eos/g"], "{text}");
+    }
+    for text in ["root://i//eos/g", "f", "/store/g", "/stor"] {
+        assert_eq!(fit(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
 fn a_cache_is_named_by_settings() {
     let of =
         |text: &str| CacheFolder::of(&Settings::with("root://h//f", &[("cache", text)]).unwrap());
@@ -272,7 +322,7 @@ fn a_cache_is_named_by_settings() {
     assert_eq!(of("/a").unwrap().unwrap().limit, USUAL_LIMIT);
     assert!(of("x").unwrap().unwrap().path.is_absolute());
     assert_eq!((of("off").unwrap(), of("none").unwrap()), (None, None));
-    for bad in [":5GB", "/a:5kB"] {
+    for bad in [":5GB", "/a:5kB", "/a:10%", "/a:-5GB"] {
         assert!(
             of(bad).unwrap_err().to_string().contains("DIR:SIZE"),
             "{bad}"

@@ -1,7 +1,7 @@
 //! Writing to the segments of one file, by one process.
 
 use std::collections::HashSet;
-use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use femtobarn_xrootd::notice;
 use super::about::About;
 use super::format::{RECORD, Record};
 use super::index::Held;
-use super::room::Room;
+use super::room::{Room, remove_empty};
 use super::segment::{Segment, make_folder};
 use super::writer_id::{now, random};
 use crate::forked::lock;
@@ -21,8 +21,9 @@ use crate::forked::lock;
 /// After a failure, nothing is written for so long.
 const REST: Duration = Duration::from_secs(20);
 
-/// Bytes of a new segment: the beginning of its index, and what says which file it is of.
-const START: u64 = 2 << 10;
+/// Bytes on disk of a new segment, besides its bytes and records: a block each for its two directories, and for the
+/// ends of its two files and of the one that says which file it is of.
+const START: u64 = 20 << 10;
 
 /// What becomes of bytes that were kept.
 pub(super) type Kept = Arc<Held<Segment>>;
@@ -76,6 +77,13 @@ impl Writer {
         notice(&format!("cache {cache}"), &text);
     }
 
+    fn take(&mut self, bytes: u64) -> Option<()> {
+        self.room
+            .take(bytes)
+            .map_err(|error| self.fail(&error))
+            .ok()
+    }
+
     fn give_up(&mut self) {
         if let Some(segment) = self.segment.take().filter(|_| self.end == 0) {
             segment.remove();
@@ -90,18 +98,19 @@ impl Writer {
         }
         self.segment = None;
         self.end = 0;
-        if !self.room.take(START) {
-            self.resting = Some(Instant::now());
-            return None;
-        }
-        let made = make_folder(&self.folder)
-            .and_then(|()| self.about.write(&self.folder))
-            .and_then(|()| {
-                let number = random();
-                // before anybody can see it
-                lock(&self.own).insert(number);
-                Segment::create(&self.folder, number)
-            });
+        let make = || {
+            make_folder(&self.folder)?;
+            self.about.write(&self.folder)?;
+            let number = random();
+            // before anybody can see it
+            lock(&self.own).insert(number);
+            Segment::create(&self.folder, number)
+        };
+        let made = self.room.take(START).and_then(|()| match make() {
+            // another process has just removed the directory, which had no segments
+            Err(error) if error.kind() == ErrorKind::NotFound => make(),
+            made => made,
+        });
         match made {
             Ok(made) => {
                 let made = Arc::new(made);
@@ -125,9 +134,10 @@ impl Writer {
     /// Appends records; returns the segment.
     pub fn tell(&mut self, records: &[Record]) -> Option<Arc<Segment>> {
         let size = (records.len() * RECORD) as u64;
-        if records.is_empty() || !self.may_write() || !self.room.take(size) {
+        if records.is_empty() || !self.may_write() {
             return None;
         }
+        self.take(size)?;
         let segment = self.segment()?;
         match segment.append_records(records) {
             Ok(()) => Some(segment),
@@ -172,10 +182,7 @@ impl Writer {
             .iter()
             .map(|(_, bytes, _)| bytes.len() + RECORD)
             .sum();
-        if !self.room.take(size as u64) {
-            self.resting = Some(Instant::now());
-            return None;
-        }
+        self.take(size as u64)?;
         let segment = self.segment()?;
         let pieces: Vec<&Bytes> = entries.iter().map(|(_, bytes, _)| bytes).collect();
         let (mut at, time) = (self.end, now());
@@ -198,7 +205,7 @@ impl Writer {
                 Some(kept)
             }
             // it was removed in the meantime, to make room
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 segment.remove();
                 self.segment = None;
                 self.end = 0;
@@ -220,7 +227,7 @@ impl Drop for Writer {
             && segment.writer == super::format::WriterId::this()
         {
             segment.remove();
-            let _ = fs::remove_dir(&self.folder);
+            remove_empty(&self.folder);
         }
     }
 }

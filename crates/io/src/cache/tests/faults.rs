@@ -142,8 +142,11 @@ fn a_directory_that_cannot_be_made_leaves_reading_as_it_is() {
     let trial = Trial::new();
     fs::write(trial.path(), "a file").unwrap();
     let all = RANGES.iter().map(|range| range.end - range.start).sum();
+    notices_of(&trial.path());
     assert_eq!(reads_well(&trial, &content), (all, 0));
     assert_eq!(reads_well(&trial, &content), (all, 0));
+    let told = notices_of(&trial.path());
+    assert!(told.contains("cannot write to the cache"), "{told}");
 }
 
 #[test]

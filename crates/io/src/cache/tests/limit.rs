@@ -69,6 +69,51 @@ fn the_limit_holds_with_many_files_and_large_ranges() {
 }
 
 #[test]
+fn the_limit_holds_with_many_small_files() {
+    let mut trial = Trial::new();
+    trial.limit = "4MiB";
+    let content = content(100);
+    for number in 0..400 {
+        let (source, _) = trial.open(&format!("root://h//{number}"), &content);
+        source.read_ranges(&[0..100]).unwrap();
+    }
+    // each takes five blocks
+    let found = size(&trial.path());
+    assert!(found > 2 << 20 && found <= 4 << 20, "{found}");
+    let folder = CacheFolder {
+        path: trial.path(),
+        limit: 4 << 20,
+    };
+    assert_eq!(folder.status().bytes, found + folder.status().granted);
+    assert!(folder.clear(&|_| true).0 > 2 << 20);
+    assert!(size(&trial.path()) < 100_000);
+}
+
+#[test]
+fn a_cache_that_pinned_files_fill_is_told() {
+    let mut trial = Trial::new();
+    trial.limit = "1MiB";
+    let content = content(3 << 20);
+    let folder = CacheFolder {
+        path: trial.path(),
+        limit: 1 << 20,
+    };
+    notices_of(&trial.path());
+    for number in 0..8 {
+        let (source, _) = trial.open(&format!("root://h//{number}"), &content);
+        read_all(&*source, &content, 100_000);
+        drop(source);
+        folder.pin(&|_| true, true).unwrap();
+    }
+    let told = notices_of(&trial.path());
+    assert!(
+        told.contains("pinned files and other writers take all of its 1.05 MB"),
+        "{told}"
+    );
+    assert!(size(&trial.path()) <= 1 << 20);
+}
+
+#[test]
 fn pinned_files_stay() {
     let mut trial = Trial::new();
     trial.limit = "4MiB";
