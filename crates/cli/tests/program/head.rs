@@ -290,7 +290,8 @@ fn a_metalink_file_stands_for_its_file() {
         good(&["head", &one, "-n", "3"]),
         good(&["head", DIMUON, "-n", "3"])
     );
-    assert_eq!(good(&["explain", &one]), good(&["explain", DIMUON]));
+    let plan = good(&["explain", DIMUON]);
+    assert!(good(&["explain", &one]).ends_with(&plan));
     let several = fb(&["head", &list(&[DIMUON, MIXED])]);
     assert_eq!(several.code, 2);
     assert!(several.err.contains("names 2 files"), "{}", several.err);
