@@ -88,6 +88,7 @@ impl State {
         if let Some(member) = self.schedule.members.get_mut(number) {
             member.is_redirected = place.past.server.is_some();
             member.tells_progress = place.progress.is_some();
+            member.at_once = source.cost().concurrency;
         }
         place.open = Some(source);
         self.schedule.opened(number, now, read);
