@@ -105,7 +105,7 @@ impl Crew {
 
     /// Opens the first source that can be opened.
     pub fn first(self: &Arc<Self>) -> Result<(SourceId, Arc<dyn ByteSource>), IoError> {
-        self.wait(|state| {
+        let first = self.wait(|state| {
             let number = state.schedule.ids_open().next();
             if let Some(number) = number
                 && let Some(source) = state.source(number)
@@ -114,7 +114,9 @@ impl Crew {
             }
             let is_over = !state.schedule.has_more(self.now());
             is_over.then(|| Err(state.exhausted(&self.plan.shown)))
-        })?
+        })??;
+        self.tell_notices();
+        Ok(first)
     }
 
     /// Waits until something is found; meanwhile, sources are opened.
@@ -244,9 +246,7 @@ impl Crew {
                 Action::Search { source } => self.search(state, source),
                 Action::Finished { call } => self.end(state, call, true),
                 Action::Failed { call } => self.end(state, call, false),
-                Action::Silent { source } => {
-                    state.tell(source, "nothing arrives from it");
-                }
+                Action::Silent { source } => state.is_silent(source),
                 Action::Slow { source } => {
                     state.tell(source, "it is many times slower than others");
                 }

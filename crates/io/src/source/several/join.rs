@@ -132,7 +132,10 @@ impl Crew {
             }
             Err(error) => {
                 let is_final = is_final(&error);
-                if is_final && !is_search {
+                let is_first = state.schedule.ids_open().next().is_none();
+                if is_first && !is_search {
+                    state.tell(number, &with_causes(&error));
+                } else if is_final && !is_search {
                     let text = with_causes(&error);
                     state.notices.push((text.clone(), text));
                 }

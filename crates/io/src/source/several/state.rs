@@ -17,6 +17,9 @@ use super::schedule::Schedule;
 use crate::together::Together;
 use crate::{ByteSource, IoError};
 
+/// What is said of a source that does not answer.
+const SILENT: &str = "nothing arrives from it";
+
 #[derive(Debug)]
 pub(super) struct State {
     pub schedule: Schedule,
@@ -196,11 +199,25 @@ impl State {
         let Some(source) = self.sources.get(number) else {
             return;
         };
-        let lost = format!("{}: {why}", source.past.name());
+        let name = source.past.name();
+        let lost = match why.contains(&name) {
+            true => why.to_owned(),
+            false => format!("{name}: {why}"),
+        };
         let other = self.schedule.ids_open().find(|other| *other != number);
-        match other {
-            Some(other) => self.tell_switch(&lost, other),
-            None => self.lost = Some(lost),
+        match (other, self.lost.take()) {
+            (Some(other), _) => self.tell_switch(&lost, other),
+            (None, Some(before)) if before.contains(&lost) => self.lost = Some(before),
+            (None, Some(before)) => self.lost = Some(format!("{before}; {lost}")),
+            (None, None) => self.lost = Some(lost),
+        }
+    }
+
+    /// Nothing arrives from a source.
+    pub fn is_silent(&mut self, number: SourceId) {
+        self.tell(number, SILENT);
+        if let Some(source) = self.sources.get_mut(number) {
+            source.past.failed(SILENT.to_owned(), None);
         }
     }
 
