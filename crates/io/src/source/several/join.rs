@@ -87,6 +87,7 @@ impl Crew {
         let own = crate::source::read_one(&*source, range.clone())?;
         let took = start.elapsed();
         if own != known {
+            self.lock().differing.push((number, range.clone()));
             let what = format!("its bytes {} to {} differ", range.start, range.end);
             return Err(self.differs(url, &what));
         }

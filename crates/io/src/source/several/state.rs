@@ -30,7 +30,11 @@ pub(super) struct State {
     pub size: Option<u64>,
     /// Bytes that all sources must have, and where.
     pub witness: Option<(Range<u64>, Bytes)>,
+    /// Sources whose bytes of a range differ from those of others.
+    pub differing: Vec<(SourceId, Range<u64>)>,
     pub delivered: Delivered,
+    /// Sources that are disabled for damaged bytes of which others gave a part: it may have been theirs.
+    pub suspects: Vec<SourceId>,
     /// When it was looked last whether anything came.
     pub listened: Duration,
     /// The source that failed while no other was open, and why.
