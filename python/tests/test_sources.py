@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import linecache
 import pickle
+import re
 import shutil
 import time
 import warnings
@@ -187,8 +188,9 @@ def test_warnings_point_to_the_line_that_reads(long, need_program, read, line):
     assert all(line in linecache.getline(__file__, one.lineno) for one in told)
 
 
+@pytest.mark.parametrize("options", [{"sources": 1}, {"lazy_download": "3 MB"}])
 @pytest.mark.parametrize("part", ["page", "header"])
-def test_damaged_bytes_are_read_from_the_other_server(both, long, part):
+def test_damaged_bytes_are_read_from_the_other_server(both, long, part, options):
     content = bytearray(long.read_bytes())
     at = {"page": len(content) // 2, "header": 400}[part]
     content[at : at + 300] = bytes(300)
@@ -196,7 +198,7 @@ def test_damaged_bytes_are_read_from_the_other_server(both, long, part):
     damaged, good = f"{both[0].url}/damaged_{part}.root", urls_of(both)[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        nt = fb.open([[damaged, good]], storage_options={"sources": 1})
+        nt = fb.open([[damaged, good]], storage_options=options)
         for name, sign in (("x", 1), ("y", -1)):
             assert same(nt.arrays([name], library="np")[name] * sign, x_of(long))
     bad, other = nt.sources
@@ -233,7 +235,39 @@ def test_trees_have_several_sources_too(both):
     for server in both:
         server.put("tree.root", TREE.read_bytes())
     first, second = urls_of(both, "tree.root")
-    nt = fb.open([["root://127.0.0.1:1//tree.root", first, second]], storage_options={"connect_timeout": 1})
+    with pytest.warns(fb.ServerWarning, match=r"127\.0\.0\.1:1.*; reading goes on from " + re.escape(first)):
+        nt = fb.open([["root://127.0.0.1:1//tree.root", first, second]], storage_options={"connect_timeout": 1})
     local = fb.open(TREE)
     assert nt.arrays(library="ak").tolist() == local.arrays(library="ak").tolist()
     assert [source.state for source in nt.sources] == ["disabled", "active", "unopened"]
+    assert "127.0.0.1:1" in nt.sources[0].errors[0]
+
+
+def test_a_file_that_the_first_server_does_not_have_is_read_from_the_second(both, long):
+    good, missing = urls_of(both)[0], f"{both[1].url}/missing.root"
+    with pytest.warns(fb.ServerWarning, match="missing.root; reading goes on from root://"):
+        nt = fb.open([[missing, good]])
+    assert same(nt.arrays(["x"], library="np")["x"], x_of(long))
+    assert "no such file" in nt.sources[0].errors[0]
+
+
+def test_a_server_that_is_killed_during_a_read_is_listed_with_its_error(both, long, need_program):
+    need_program("nginx")
+    server = servers.KINDS["nginx"]()
+    try:
+        server.put("long.root", long.read_bytes())
+        nt = fb.open([[f"{server.url}/long.root", urls_of(both)[0]]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            steps = nt.iterate(["x", "y"], step_size=N // 10)
+            first = next(steps)
+            server.kill()
+            found = np.concatenate([step["x"].to_numpy() for step in (first, *steps)])
+            # what was in flight may have been all
+            assert same(nt.arrays(["x"], library="np")["x"], found)
+        assert same(found, x_of(long))
+        killed, other = nt.sources
+        assert (killed.state != "active", other.state) == (True, "active")
+        assert killed.errors
+    finally:
+        server.close()

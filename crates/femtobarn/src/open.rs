@@ -108,16 +108,19 @@ pub(crate) fn while_it_grows<T>(
     }
 }
 
-/// Opens something in a file. If its metadata are damaged and another copy exists, tries once more.
+/// Opens something in a file. If its metadata are damaged and another copy exists, that is tried.
 pub(crate) fn open_soundly<T>(
     source: &Arc<dyn ByteSource>,
     open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
 ) -> Result<T, RNTupleError> {
-    let result = open(source.clone());
+    let mut result = open(source.clone());
     let is_corrupt = |error: &RNTupleError| kinds::kind(error.kind()).exit == exit::CORRUPT;
     let whole = 0..source.meta().size;
-    if result.as_ref().is_err_and(is_corrupt) && source.reject(&whole) {
-        return open(source.clone());
+    for n in 0..MOST_TRIES {
+        if !result.as_ref().is_err_and(is_corrupt) || !source.reject(&whole, n > 0) {
+            break;
+        }
+        result = open(source.clone());
     }
     result
 }

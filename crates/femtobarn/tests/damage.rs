@@ -257,15 +257,22 @@ impl ByteSource for TwoCopies {
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
         let rejected = self.rejected.lock().unwrap();
         let read = |range: &Range<u64>| {
-            let inside =
-                |around: &Range<u64>| around.start <= range.start && range.end <= around.end;
-            let copy = &self.copies[usize::from(rejected.iter().any(inside))];
-            Ok(copy.read_ranges(std::slice::from_ref(range))?.remove(0))
+            let copy = |n: usize, range: Range<u64>| self.copies[n].read_ranges(&[range]);
+            let mut bytes = copy(0, range.clone())?.remove(0).to_vec();
+            for other in rejected.iter() {
+                let part = range.start.max(other.start)..range.end.min(other.end);
+                if part.start < part.end {
+                    let at = (part.start - range.start) as usize;
+                    let found = copy(1, part)?.remove(0);
+                    bytes[at..at + found.len()].copy_from_slice(&found);
+                }
+            }
+            Ok(Bytes::from(bytes))
         };
         ranges.iter().map(read).collect()
     }
 
-    fn reject(&self, range: &Range<u64>) -> bool {
+    fn reject(&self, range: &Range<u64>, _: bool) -> bool {
         self.rejected.lock().unwrap().push(range.clone());
         true
     }

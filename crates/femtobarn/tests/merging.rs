@@ -15,9 +15,12 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
-use common::{dimuon, input, merged, ntuples_in, read, root, test_files, top_level, verified};
+use common::{
+    dimuon, input, merged, ntuples_in, random, read, root, test_files, top_level, verified,
+};
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
+use femtobarn::io::SourceState;
 use femtobarn::merge::{Entries, JoinOptions, Level, MergeOptions, Unmatched, join, merge};
 use femtobarn::proof::{ProofOptions, ProofReport, prove};
 use femtobarn::write::{FieldModel, Mode, NTupleWriter, WriteOptions};
@@ -123,6 +126,70 @@ fn all_levels_give_the_same_values() {
             .iter()
             .all(|one| *one == found[0] && one.num_rows() == 24_000)
     );
+}
+
+/// One of two sources of a file has hundreds of damaged pages, or large ones of which both sources deliver parts. Merging
+/// failed.
+#[test]
+fn damaged_pages_are_taken_from_another_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = random(1);
+    let n = 3_000_000;
+    let values: Vec<i64> = (0..n).map(|_| random(1 << 60).cast_signed()).collect();
+    let columns = [("a", &*values), ("zeros", &vec![0; values.len()])];
+    let whole = written(&folder, "whole.root", &columns);
+    for (page_bytes, n_pages) in [(32 << 10, 600), (1 << 20, 20)] {
+        let good = folder.path().join(format!("good_{page_bytes}.root"));
+        let mut options = MergeOptions {
+            level: Level::L4,
+            ..MergeOptions::default()
+        };
+        options.write.page_bytes = page_bytes;
+        merged(&[input(&whole)], &good, &options).unwrap();
+        let mut bytes = std::fs::read(&good).unwrap();
+        let end = bytes.len() - 1_000_000;
+        for at in (100_000..end).step_by(10_000) {
+            bytes[at] ^= 1;
+        }
+        let bad = folder.path().join("bad.root");
+        std::fs::write(&bad, bytes).unwrap();
+        let url = format!("file://{}|file://{}", bad.display(), good.display());
+        let ntuple = || NTuple::open_files(&[url.as_str()], OpenOptions::default()).unwrap();
+        let check = |ntuple: &NTuple| {
+            let sources = &ntuple.sources()[0];
+            assert_eq!(sources[0].state, SourceState::Disabled, "{sources:?}");
+            assert!(sources[0].errors[0].contains("damaged bytes"));
+            assert_eq!(sources[1].state, SourceState::Active, "{sources:?}");
+        };
+
+        let damaged = open(&bad).verify(2, None).unwrap()[0].damages.len();
+        assert!(damaged > n_pages, "{damaged}");
+        let verified = ntuple();
+        let damages = &verified.verify(2, None).unwrap()[0].damages;
+        assert!(damages.is_empty(), "{damages:?}");
+        check(&verified);
+        let ntuple = ntuple();
+        assert!(read(&ntuple, None, 0, n) == all(&good));
+        check(&ntuple);
+
+        for level in [Level::L1, Level::L2, Level::L4] {
+            let output = folder.path().join(format!("{level:?}_{page_bytes}.root"));
+            let given = Input {
+                url: url.clone(),
+                ..Input::default()
+            };
+            let options = MergeOptions {
+                level,
+                compression: (level == Level::L2).then_some(404),
+                ..MergeOptions::default()
+            };
+            merged(&[given, input(&good)], &output, &options).unwrap();
+            let found = integers(&output, "a");
+            assert!(found == [&*values, &*values].concat(), "{level:?}");
+            let zeros = integers(&output, "zeros");
+            assert!(zeros.iter().all(|n| *n == 0), "{level:?}");
+        }
+    }
 }
 
 #[test]

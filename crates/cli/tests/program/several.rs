@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Copy, DIMUON, MIXED, fb, good};
+use crate::support::{Copy, DIMUON, MIXED, fb, good, page};
 
 /// The documents of a stream.
 fn documents(text: &str) -> Vec<Value> {
@@ -91,4 +91,31 @@ fn folders_of_this_machine_are_listed_as_those_of_servers() {
     let size = std::fs::metadata(crate::support::root().join(DIMUON)).unwrap();
     let is_known = |entry: &&Value| entry["name"] == "dimuon.root";
     assert_eq!(entries.iter().find(is_known).unwrap()["bytes"], size.len());
+}
+
+#[test]
+fn statistics_list_the_servers_of_a_file_with_several() {
+    let page = page(DIMUON, 0, 0);
+    let bad = Copy::of(DIMUON, |bytes| bytes[page.offset as usize + 20] ^= 1);
+    let good = Copy::of(DIMUON, |_| {});
+    let both = format!("file://{}|file://{}", bad.path(), good.path());
+    let done = fb(&["--stats", "verify", &both]);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    assert!(done.out.contains(": good: "), "{}", done.out);
+    let about = |copy: &Copy, what: &str| {
+        let is_it = |line: &&str| line.contains(copy.path()) && line.contains(what);
+        assert!(
+            done.err.lines().any(|line| is_it(&line)),
+            "{what}: {}",
+            done.err
+        );
+    };
+    about(&bad, ": disabled, ");
+    about(&bad, "; damaged bytes at ");
+    about(&bad, "; reading goes on from file://");
+    about(&good, ": active, ");
+    about(&good, " vector read");
+    // a file with one source has no such lines
+    let done = fb(&["--stats", "verify", good.path()]);
+    assert!(!done.err.contains(": active"), "{}", done.err);
 }

@@ -197,10 +197,10 @@ impl ByteSource for CachedSource {
         }
     }
 
-    fn reject(&self, range: &Range<u64>) -> bool {
+    fn reject(&self, range: &Range<u64>, again: bool) -> bool {
         let bad = self.cache.reject(range);
         self.counts.note_bad(bad);
-        let has_other = self.inner().is_some_and(|inner| inner.reject(range));
+        let has_other = self.inner().is_some_and(|inner| inner.reject(range, again));
         bad > 0 || has_other
     }
 

@@ -77,12 +77,17 @@ impl LazyDownload {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The numbers of the chunks with bytes of a range.
+    fn numbers(&self, range: &Range<u64>) -> Range<u64> {
+        range.start / self.chunk..range.end.div_ceil(self.chunk)
+    }
+
     /// Downloads the chunks of a range that are missing, and waits for those that other threads download.
     fn bring(&self, range: &Range<u64>) -> Result<(), IoError> {
         if range.is_empty() {
             return Ok(());
         }
-        for number in range.start / self.chunk..range.end.div_ceil(self.chunk) {
+        for number in self.numbers(range) {
             let at = usize::try_from(number).unwrap_or(usize::MAX);
             let mut chunks = self.lock();
             loop {
@@ -138,9 +143,11 @@ impl LazyDownload {
         Ok(())
     }
 
-    /// The file as memory, of which only chunks that are here may be touched.
+    /// The file as memory, of which only chunks that are here may be touched. None if chunks may be downloaded again from
+    /// another source: memory that readers have must not change.
     fn mapped(&self) -> Option<&Bytes> {
-        let made = || is_local(&self.file).then(|| map_file(&self.file, self.meta().size))?;
+        let is_fixed = || self.inner.sources().is_none() && is_local(&self.file);
+        let made = || is_fixed().then(|| map_file(&self.file, self.meta().size))?;
         self.map.get_or_init(made).as_ref()
     }
 
@@ -195,9 +202,19 @@ impl ByteSource for LazyDownload {
 
     fn will_need(&self, _: &[Range<u64>]) {}
 
-    /// Bytes that are here stay as they are.
-    fn reject(&self, _: &Range<u64>) -> bool {
-        false
+    /// If another source is left, the chunks are downloaded again.
+    fn reject(&self, range: &Range<u64>, again: bool) -> bool {
+        let has_other = self.inner.sources().is_some() && self.inner.reject(range, again);
+        if has_other {
+            let numbers = self.numbers(range);
+            let first = usize::try_from(numbers.start).unwrap_or(usize::MAX);
+            let n = usize::try_from(numbers.end - numbers.start).unwrap_or(usize::MAX);
+            let mut chunks = self.lock();
+            let here = chunks.iter_mut().skip(first).take(n);
+            here.filter(|chunk| **chunk == Chunk::Here)
+                .for_each(|chunk| *chunk = Chunk::Missing);
+        }
+        has_other
     }
 }
 
@@ -237,5 +254,37 @@ mod tests {
         assert_eq!(log, [vec![300..600], vec![900..1000]]);
         source.read_ranges(&[599..601]).unwrap();
         assert_eq!(record.log().len(), 3);
+    }
+    #[test]
+    fn damaged_chunks_are_downloaded_again_from_another_source() {
+        fn open(url: &str, _: &Settings, _: &[String]) -> Result<Arc<dyn ByteSource>, IoError> {
+            let mut content = femtobarn_testkit::content(1 << 20);
+            if url.contains("damaged") {
+                content[500_000..800_000].fill(0);
+            }
+            Ok(MemorySource::new(url, content))
+        }
+        let content = femtobarn_testkit::content(1 << 20);
+        let url = "fake://damaged/f|fake://good/f";
+        let both = crate::source::open_several(url, &Settings::of(url), open).unwrap();
+        let source = over(both, 200_000);
+        let read = |start: usize| {
+            let found = source.read_ranges(&[start as u64..start as u64 + 1000]);
+            found.unwrap()[0] == content[start..start + 1000]
+        };
+        let starts = [0, 550_000, 599_500, 700_000, 900_000];
+        assert_eq!(starts.map(read), [true, false, false, false, true]);
+        let reject = |start: usize| source.reject(&(start as u64..start as u64 + 1000), false);
+        // one is found after others were downloaded again
+        assert!(reject(599_500) && read(550_000) && reject(550_000));
+        assert_eq!(starts.map(read), [true; 5]);
+        assert!(reject(700_000) && read(700_000));
+        let states: Vec<_> = source
+            .sources()
+            .unwrap()
+            .iter()
+            .map(|s| s.state.name())
+            .collect();
+        assert_eq!(states, ["disabled", "active"]);
     }
 }

@@ -46,7 +46,8 @@ impl Report {
     /// A summary of what was read, in some lines; `real` and `processor` are the times taken.
     #[must_use]
     pub fn summary(&self, real: Duration, processor: Duration) -> String {
-        self.read.totals.summary(real, processor)
+        let totals = self.read.totals.summary(real, processor);
+        format!("{totals}{}", self.read.sources)
     }
 
     /// All of it, for programs.

@@ -72,10 +72,11 @@ pub trait ByteSource: Send + Sync + Debug {
         }
     }
 
-    /// Reports that the bytes of `range` do not match a checksum or their format. Returns whether reading them again may
-    /// return other bytes, because another copy exists.
-    fn reject(&self, range: &Range<u64>) -> bool {
-        self.inner().is_some_and(|inner| inner.reject(range))
+    /// Reports that the bytes of `range` do not match a checksum or their format; `again` tells whether they were read once
+    /// more after they had been rejected. Returns whether reading them again may return other bytes, because another copy
+    /// exists.
+    fn reject(&self, range: &Range<u64>, again: bool) -> bool {
+        self.inner().is_some_and(|inner| inner.reject(range, again))
     }
 
     /// The bytes of `range` if the source or a layer has them in memory; reads nothing.

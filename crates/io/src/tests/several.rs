@@ -139,6 +139,8 @@ fn a_server_that_falls_silent_is_left_for_the_other() {
             let elapsed = start.elapsed();
             assert!(elapsed < Duration::from_secs(20), "{kinds:?}: {elapsed:?}");
         }
+        let first = &source.sources().unwrap()[0];
+        assert_eq!(first.errors, ["nothing arrives from it"], "{first:?}");
     }
 }
 
@@ -183,7 +185,7 @@ fn redirectors_are_asked_for_other_servers() {
     assert_eq!((first.len(), first[0].state), (1, SourceState::Active));
     let server = first[0].server.clone().unwrap();
     // damaged bytes: another server may have better ones
-    assert!(source.reject(&(0..10)));
+    assert!(source.reject(&(0..10), false));
     check_reads(&*source, &content).unwrap();
     let both = source.sources().unwrap();
     assert_eq!(
@@ -192,7 +194,7 @@ fn redirectors_are_asked_for_other_servers() {
     );
     assert_ne!(both[1].server.as_ref(), Some(&server), "{both:?}");
     // there is no third, and the second stays
-    assert!(!source.reject(&(0..10)));
+    assert!(!source.reject(&(0..10), true));
     check_reads(&*source, &content).unwrap();
     cluster.kill();
 }

@@ -1,14 +1,15 @@
 //! Everything that this process has read: sums of closed files, and files that are open.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::{Rates, Totals};
-use crate::ByteSource;
 use crate::forked::lock;
 use crate::meter::{Meter, Reads, Traffic};
+use crate::{ByteSource, SourceStatus};
 
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     next: 0,
@@ -17,6 +18,10 @@ static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     sizes: BTreeMap::new(),
     reading: BTreeMap::new(),
     servers: BTreeMap::new(),
+    sources: Sources {
+        first: Vec::new(),
+        more: 0,
+    },
 });
 
 /// Bytes over time of all reads. Apart from the ledger, as each read notes its bytes.
@@ -33,6 +38,8 @@ struct Ledger {
     reading: BTreeMap<u64, Weak<Origin>>,
     /// Closed files of each server.
     servers: BTreeMap<String, ServerTotals>,
+    /// Sources of closed files that have several.
+    sources: Sources,
 }
 
 impl Ledger {
@@ -57,6 +64,57 @@ pub struct ServerTotals {
     pub traffic: Traffic,
 }
 
+/// The most sources that are listed.
+const MOST_SOURCES: usize = 32;
+
+/// The sources of files that have several. A file that was opened several times is listed once.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The first ones.
+    pub first: Vec<SourceStatus>,
+    /// The number of others.
+    pub more: u64,
+}
+
+impl Sources {
+    /// Adds those of a file.
+    fn add(&mut self, found: Option<Vec<SourceStatus>>) {
+        let found = found.filter(|found| found.len() > 1);
+        for mut one in found.into_iter().flatten() {
+            let is_it = |known: &&mut SourceStatus| {
+                known.url == one.url && (known.server == one.server || known.server.is_none())
+            };
+            if let Some(known) = self.first.iter_mut().find(is_it) {
+                one.n_bytes += known.n_bytes;
+                one.n_requests += known.n_requests;
+                one.quality = one.quality.or(known.quality);
+                one.rate = one.rate.or(known.rate);
+                if one.errors.is_empty() {
+                    one.errors.append(&mut known.errors);
+                }
+                *known = one;
+            } else if self.first.len() < MOST_SOURCES {
+                self.first.push(one);
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+}
+
+/// A line for each, after a line break.
+impl fmt::Display for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for source in &self.first {
+            write!(f, "\n{source}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            n => write!(f, "\nand {n} further sources"),
+        }
+    }
+}
+
 /// All reads of the process.
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -64,6 +122,8 @@ pub struct Process {
     pub totals: Totals,
     /// Of each server; files of this machine are those of the server `local`.
     pub servers: BTreeMap<String, ServerTotals>,
+    /// The sources of files that have several.
+    pub sources: Sources,
 }
 
 /// An open file, whose reads are summed with those of others when it is closed.
@@ -105,7 +165,9 @@ impl Drop for File {
     fn drop(&mut self) {
         let mut sums = Totals::since(Duration::ZERO);
         self.add_to(&mut sums);
+        let sources = self.source.sources();
         let mut ledger = lock(&LEDGER);
+        ledger.sources.add(sources);
         ledger.open.remove(&self.number);
         ledger.closed.metered += sums.metered;
         ledger.closed.traffic += sums.traffic;
@@ -181,7 +243,7 @@ pub(crate) fn note_rate(start: Duration, duration: Duration, n_bytes: u64) {
 
 /// All reads of this process so far.
 pub(crate) fn process_totals() -> Process {
-    let (mut totals, mut servers, open, reading) = {
+    let (mut totals, mut servers, mut sources, open, reading) = {
         let ledger = lock(&LEDGER);
         let totals = Totals {
             files: ledger.sizes.len() as u64,
@@ -190,14 +252,20 @@ pub(crate) fn process_totals() -> Process {
         };
         let open: Vec<_> = ledger.open.values().filter_map(Weak::upgrade).collect();
         let reading: Vec<_> = ledger.reading.values().filter_map(Weak::upgrade).collect();
-        (totals, ledger.servers.clone(), open, reading)
+        let (servers, sources) = (ledger.servers.clone(), ledger.sources.clone());
+        (totals, servers, sources, open, reading)
     };
     totals.rates = lock(&RATES).clone();
     for file in open {
         file.add_to(&mut totals);
+        sources.add(file.source.sources());
     }
     for origin in reading {
         origin.add_to(servers.entry(origin.server.clone()).or_default());
     }
-    Process { totals, servers }
+    Process {
+        totals,
+        servers,
+        sources,
+    }
 }

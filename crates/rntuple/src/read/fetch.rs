@@ -16,7 +16,7 @@ use super::options::{Progress, ReadOptions};
 use super::plan::Part;
 use super::queue::{Next, Queue};
 use super::stats::{Stats, add, elapsed};
-use super::store::{self, PageStore, part_of};
+use super::store::{self, PageStore, part_of, soundly};
 use crate::RNTupleError;
 use crate::encoding::Scratch;
 use crate::spec::StoredRange;
@@ -261,8 +261,11 @@ fn drain<J: Fetched>(
             }
         };
         let mut last = None;
+        // all bytes, if some were damaged
+        let mut again: Option<Bytes> = None;
         for job in &mut work.jobs {
             let wanted = job.stored();
+            let stored = again.as_deref().unwrap_or(stored);
             let Some(page) = part_of(&work.stored, stored, &wanted) else {
                 let what = format!("bytes read for the page at {}", wanted.address);
                 return Err(part.reader.inconsistent(&what, wanted.size, stored.len()));
@@ -270,9 +273,10 @@ fn drain<J: Fetched>(
             if last != Some(wanted) && job.is_needed() {
                 part.reader.note_needed(worker.stats(), wanted.size);
             }
-            if let Err(error) = worker.decode(job, page) {
-                decode_again(part.reader.store(), job, worker, error)?;
-            }
+            let (store, places) = (part.reader.store(), (&wanted, &work.stored));
+            let (decoded, other) = soundly(store, places, page, |page| worker.decode(job, page))?;
+            decoded?;
+            again = other.or(again);
             last = Some(wanted);
         }
         if work.held.is_none() {
@@ -282,23 +286,6 @@ fn drain<J: Fetched>(
         tick()?;
     }
     Ok(())
-}
-
-/// Decodes bytes that are damaged once more, if there is another copy of them.
-fn decode_again<J: Fetched>(
-    store: &dyn PageStore,
-    job: &mut J,
-    worker: &mut impl Decode<J>,
-    error: RNTupleError,
-) -> Result<(), RNTupleError> {
-    let stored = job.stored();
-    if !store.reject(&stored) {
-        return Err(error);
-    }
-    let answers = store.read(&[stored])?;
-    answers
-        .first()
-        .map_or(Err(error), |bytes| worker.decode(job, bytes))
 }
 
 /// A thread that waits for reads.

@@ -165,11 +165,11 @@ impl PageStore for FileStore {
         self.source.will_need(&ranges.collect::<Vec<_>>());
     }
 
-    fn reject(&self, stored: &StoredRange) -> bool {
+    fn reject(&self, stored: &StoredRange, again: bool) -> bool {
         // the other keys of a payload in several pieces are only known from its bytes
         let whole = || 0..self.source.meta().size;
         self.source
-            .reject(&self.piece(stored).unwrap_or_else(whole))
+            .reject(&self.piece(stored).unwrap_or_else(whole), again)
     }
 
     fn peek(&self, stored: &StoredRange) -> Option<Bytes> {

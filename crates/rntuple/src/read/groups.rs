@@ -10,7 +10,7 @@ use femtobarn_io::forked::lock;
 
 use super::Reader;
 use super::invariants::check_group;
-use super::store::PageStore;
+use super::store::{PageStore, soundly};
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, PageList};
 
@@ -183,18 +183,14 @@ impl Reader {
             let Some(stored) = held.or_else(|| read.next()) else {
                 return Err(RNTupleError::internal("a page list that was not read"));
             };
-            let parse = |stored| {
+            let parse = |stored: &[u8]| {
+                let stored = Bytes::copy_from_slice(stored);
                 let bytes = context.decompress(stored, link, "page list")?;
                 let list = PageList::parse(&bytes, header_checksum);
                 list.map_err(|error| context.malformed("page list", link.stored.address, error))
             };
-            let list = match parse(stored) {
-                Err(_) if context.store.reject(&link.stored) => {
-                    let again = context.stored(std::slice::from_ref(link), "page list")?;
-                    parse(again.into_iter().next().unwrap_or_default())?
-                }
-                list => list?,
-            };
+            let (list, _) = soundly(context.store, (&link.stored, &link.stored), &stored, parse)?;
+            let list = list?;
             if let Some(group) = self.descriptor().cluster_groups.get(index) {
                 check_group(group, list.clusters(), self.store().info().meta.size)
                     .map_err(|contradiction| self.contradicted(contradiction))?;

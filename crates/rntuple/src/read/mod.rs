@@ -42,7 +42,7 @@ pub(crate) use invariants::{check_zeros, cover};
 pub(crate) use memory::{Piece, Slab, filled};
 pub(crate) use plan::check_pages;
 pub(crate) use reader::page_error;
-pub(crate) use store::{part_of, requests as requests_of};
+pub(crate) use store::{part_of, requests as requests_of, soundly};
 
 pub use accesses::{AccessCounts, AccessedColumn, Accesses};
 pub use cache::{PageCache, PageKey};

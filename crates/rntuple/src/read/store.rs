@@ -63,9 +63,9 @@ pub trait PageStore: Send + Sync + Debug {
     /// A hint that these will be read soon. It does not block, cannot fail, and may do nothing.
     fn will_need(&self, _stored: &[StoredRange]) {}
 
-    /// Tells the store that these bytes contradict a checksum or their format. Returns whether reading them again may
-    /// give other bytes, because there is another copy of them.
-    fn reject(&self, _stored: &StoredRange) -> bool {
+    /// Tells the store that these bytes contradict a checksum or their format, as [`ByteSource::reject`]. Returns whether
+    /// reading them again may give other bytes, because there is another copy of them.
+    fn reject(&self, _stored: &StoredRange, _again: bool) -> bool {
         false
     }
 
@@ -103,6 +103,31 @@ pub trait PageStore: Send + Sync + Debug {
     fn at_stage(&self, _stage: Stage) -> Option<Arc<dyn PageStore>> {
         None
     }
+}
+
+/// How often damaged bytes are read again: caches and servers may have several copies, of which some are damaged, too.
+pub(crate) const MOST_COPIES: usize = 8;
+
+/// Does work with stored bytes, which fails if they are damaged. If it fails and the store has another copy, all of the
+/// request is read again: the rest of it may be damaged, too. Returns the outcome of the work, and the bytes of the request
+/// if it was read again.
+pub(crate) fn soundly<T, E>(
+    store: &dyn PageStore,
+    (stored, request): (&StoredRange, &StoredRange),
+    bytes: &[u8],
+    mut work: impl FnMut(&[u8]) -> Result<T, E>,
+) -> Result<(Result<T, E>, Option<Bytes>), RNTupleError> {
+    let mut done = work(bytes);
+    let mut again = None;
+    for _ in 0..MOST_COPIES {
+        if done.is_ok() || !store.reject(stored, again.is_some()) {
+            break;
+        }
+        let read = store.read(std::slice::from_ref(request))?.pop();
+        let read = again.insert(read.unwrap_or_default());
+        done = work(part_of(request, read, stored).unwrap_or_default());
+    }
+    Ok((done, again))
 }
 
 /// Reads into memory of the caller, by way of [`PageStore::read`].

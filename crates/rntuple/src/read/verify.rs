@@ -13,6 +13,7 @@ use super::plan::{Part, Segment, segments};
 use super::reader::Reader;
 use super::report::{Damage, VerifyReport};
 use super::selection::{Binding, ReadSchema};
+use super::store::soundly;
 use crate::RNTupleError;
 use crate::encoding::packed_size;
 use crate::schema::FieldId;
@@ -301,10 +302,22 @@ fn verify_page(
     check: &Check<'_>,
     decompressor: &mut Decompressor,
 ) -> Result<(), String> {
-    let page = check.page;
+    let page = check.page.stored();
     let stored = reader
-        .read_stored(&page.stored())
+        .read_stored(&page)
         .map_err(|error| error.to_string())?;
+    let verify = |stored: &[u8]| verify_stored(reader, check, stored, decompressor);
+    let verified = soundly(reader.store(), (&page, &page), &stored, verify);
+    verified.map_err(|error| error.to_string())?.0
+}
+
+fn verify_stored(
+    reader: &Reader,
+    check: &Check<'_>,
+    stored: &[u8],
+    decompressor: &mut Decompressor,
+) -> Result<(), String> {
+    let page = check.page;
     let body = match stored.split_last_chunk::<8>() {
         Some((body, checksum)) if page.has_checksum => {
             let (expected, found) = (u64::from_le_bytes(*checksum), femtobarn_codec::xxh3(body));
@@ -315,7 +328,7 @@ fn verify_page(
             }
             body
         }
-        _ => &stored,
+        _ => stored,
     };
     let Some(record) = reader.descriptor().column(check.column) else {
         return Err("a column that is not in the header".into());

@@ -157,7 +157,7 @@ fn rejected_bytes_are_read_again_and_the_same_ones_are_not_kept() {
     source.read_ranges(&RANGES).unwrap();
     record.clear();
     // a part of an entry, which came from the server as it is
-    assert!(source.reject(&(41_000..41_010)));
+    assert!(source.reject(&(41_000..41_010), false));
     assert_eq!(used(&*source).bad, 1);
     assert!(!source.holds(&RANGES[1]) && source.holds(&RANGES[0]));
     source.read_ranges(&RANGES).unwrap();
@@ -166,7 +166,10 @@ fn rejected_bytes_are_read_again_and_the_same_ones_are_not_kept() {
         record.log(),
         [vec![RANGES[1].clone()], vec![RANGES[1].clone()]]
     );
-    assert!(!source.reject(&RANGES[1]), "there is nothing else to read");
+    assert!(
+        !source.reject(&RANGES[1], true),
+        "there is nothing else to read"
+    );
     drop(source);
     // the server has recovered, or another process trusts it
     assert_eq!(reads_well(&trial, &content), (5000, 0));

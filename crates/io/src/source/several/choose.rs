@@ -151,6 +151,10 @@ impl Schedule {
         }
         let unopened = self.ids(|member| member.state == SourceState::Unopened);
         if let Some(&source) = unopened.first() {
+            // it is not waited for any longer, though it may still open
+            if let Some(&late) = opening.last().filter(|_| is_urgent) {
+                self.actions.push(Action::Silent { source: late });
+            }
             self.enter(source, SourceState::Opening, now);
             self.actions.push(Action::Open { source });
             return;

@@ -73,7 +73,9 @@ impl Crew {
                 running: HashMap::new(),
                 size,
                 witness: None,
+                differing: Vec::new(),
                 delivered: super::delivered::Delivered::default(),
+                suspects: Vec::new(),
                 listened: Duration::ZERO,
                 lost: None,
                 notices: Vec::new(),
@@ -105,7 +107,7 @@ impl Crew {
 
     /// Opens the first source that can be opened.
     pub fn first(self: &Arc<Self>) -> Result<(SourceId, Arc<dyn ByteSource>), IoError> {
-        self.wait(|state| {
+        let first = self.wait(|state| {
             let number = state.schedule.ids_open().next();
             if let Some(number) = number
                 && let Some(source) = state.source(number)
@@ -114,7 +116,9 @@ impl Crew {
             }
             let is_over = !state.schedule.has_more(self.now());
             is_over.then(|| Err(state.exhausted(&self.plan.shown)))
-        })?
+        })??;
+        self.tell_notices();
+        Ok(first)
     }
 
     /// Waits until something is found; meanwhile, sources are opened.
@@ -244,9 +248,7 @@ impl Crew {
                 Action::Search { source } => self.search(state, source),
                 Action::Finished { call } => self.end(state, call, true),
                 Action::Failed { call } => self.end(state, call, false),
-                Action::Silent { source } => {
-                    state.tell(source, "nothing arrives from it");
-                }
+                Action::Silent { source } => state.is_silent(source),
                 Action::Slow { source } => {
                     state.tell(source, "it is many times slower than others");
                 }
@@ -330,23 +332,39 @@ impl Crew {
     }
 
     /// Bytes of a range are damaged: the source that gave them is not read any more. Returns whether another source is left.
-    pub fn reject(self: &Arc<Self>, range: &Range<u64>) -> bool {
+    ///
+    /// Readers may find damaged bytes long after they came. If one of the sources that gave them is known for damaged bytes,
+    /// they are taken for its bytes, unless they were read `again` since then.
+    pub fn reject(self: &Arc<Self>, range: &Range<u64>, again: bool) -> bool {
         let number = {
             let mut state = self.lock();
-            let Some(number) = state.delivered.by(range) else {
+            let is_wrong = |number: SourceId| {
+                let member = state.schedule.members.get(number);
+                member.is_some_and(|member| member.is_wrong)
+            };
+            let mut by = state.delivered.by(range).peekable();
+            let Some(&(number, is_sure)) = by.peek() else {
                 return false;
             };
-            let members = &state.schedule.members;
-            if members.get(number).is_some_and(|member| member.is_wrong) {
-                // other bytes that it gave before it was found out
+            let looks_at = if again { 1 } else { usize::MAX };
+            if by.take(looks_at).any(|(number, _)| is_wrong(number)) {
                 return state.schedule.ids_open().next().is_some()
                     || state.schedule.has_more(self.now());
             }
             state.schedule.disable(number, self.now(), true);
-            let has_it = |known: &mut (Range<u64>, Bytes)| {
-                known.0.start < range.end && range.start < known.0.end
-            };
-            state.witness.take_if(has_it);
+            if !is_sure {
+                state.suspects.push(number);
+            }
+            let is_in = |known: &Range<u64>| known.start < range.end && range.start < known.end;
+            state.witness.take_if(|(known, _)| is_in(known));
+            // they were compared with damaged bytes
+            let differing: Vec<_> = state
+                .differing
+                .extract_if(.., |(_, compared)| is_in(compared))
+                .collect();
+            for (other, _) in differing {
+                state.schedule.readmit(other, self.now());
+            }
             number
         };
         let is_left = self.wait(|state| {
@@ -357,7 +375,11 @@ impl Crew {
             }
         });
         let (mut state, now) = (self.lock(), self.now());
-        let is_left = is_left.unwrap_or_default();
+        let mut is_left = is_left.unwrap_or_default();
+        if !is_left && let Some(suspect) = state.suspects.pop().filter(|other| *other != number) {
+            state.schedule.restore(suspect, now);
+            is_left = true;
+        }
         let what = format!("damaged bytes at {}", range.start);
         match is_left {
             true => state.tell(number, &what),

@@ -30,15 +30,13 @@ impl Delivered {
         self.last.push_back((source, ranges));
     }
 
-    /// The source that gave bytes of this range last.
-    pub fn by(&self, range: &Range<u64>) -> Option<SourceId> {
-        let has = |ranges: &[Range<u64>]| {
-            let mut ranges = ranges.iter();
-            ranges.any(|own| own.start < range.end && range.start < own.end)
-        };
-        let all = self.last.iter().rev().chain(self.first.iter().rev());
-        let mut fitting = all.filter(|(_, ranges)| has(ranges));
-        fitting.next().map(|(source, _)| *source)
+    /// The sources that gave bytes of this range, the last first, and whether they gave all of it.
+    pub fn by(&self, range: &Range<u64>) -> impl Iterator<Item = (SourceId, bool)> {
+        let is_in = |own: &Range<u64>| own.start < range.end && range.start < own.end;
+        let is_around = |own: &Range<u64>| own.start <= range.start && range.end <= own.end;
+        let all = self.first.iter().chain(&self.last).rev();
+        all.filter(move |(_, ranges)| ranges.iter().any(is_in))
+            .map(move |(source, ranges)| (*source, ranges.iter().any(is_around)))
     }
 }
 
@@ -54,11 +52,16 @@ mod tests {
             delivered.add(1, vec![1000 + i..1001 + i]);
         }
         delivered.add(2, vec![5..20]);
-        let by = |range| delivered.by(&range);
+        let by = |range: Range<u64>| delivered.by(&range).next();
         assert_eq!(
             (by(8..12), by(95..96), by(20..90)),
-            (Some(2), Some(0), None)
+            (Some((2, true)), Some((0, true)), None)
         );
-        assert_eq!((by(5999..6000), by(1100..1101)), (Some(1), None));
+        assert_eq!(by(5999..6000), Some((1, true)));
+        assert_eq!(by(1100..1101), None);
+        // the end of this range is in no answer of the same source
+        assert_eq!(by(15..25), Some((2, false)));
+        let all: Vec<_> = delivered.by(&(5..8)).collect();
+        assert_eq!(all, [(2, true), (0, true)]);
     }
 }

@@ -87,6 +87,7 @@ impl Crew {
         let own = crate::source::read_one(&*source, range.clone())?;
         let took = start.elapsed();
         if own != known {
+            self.lock().differing.push((number, range.clone()));
             let what = format!("its bytes {} to {} differ", range.start, range.end);
             return Err(self.differs(url, &what));
         }
@@ -132,7 +133,10 @@ impl Crew {
             }
             Err(error) => {
                 let is_final = is_final(&error);
-                if is_final && !is_search {
+                let is_first = state.schedule.ids_open().next().is_none();
+                if is_first && !is_search {
+                    state.tell(number, &with_causes(&error));
+                } else if is_final && !is_search {
                     let text = with_causes(&error);
                     state.notices.push((text.clone(), text));
                 }

@@ -101,6 +101,8 @@ pub(super) struct Member {
     pub is_redirected: bool,
     /// Whether it tells that parts of answers came.
     pub tells_progress: bool,
+    /// How many requests it answers at once, each on a connection of its own.
+    pub at_once: usize,
     pub quality: Quality,
     pub batches: BTreeMap<BatchId, Batch>,
     pub outstanding: u64,
@@ -123,6 +125,7 @@ impl Member {
             failures: 0,
             is_redirected: false,
             tells_progress: false,
+            at_once: 1,
             quality: Quality::default(),
             batches: BTreeMap::new(),
             outstanding: 0,
@@ -162,16 +165,22 @@ impl Member {
         if self.batches.len() >= MOST_BATCHES {
             return 0;
         }
-        let rate = self.quality.rate().unwrap_or_default();
-        let ahead = rate * (self.lane(None).delay + AHEAD);
         let least = if is_alone { LEAST_ALONE } else { LEAST_WINDOW };
-        whole(ahead.max(least)).saturating_sub(self.outstanding)
+        whole(self.window().max(least)).saturating_sub(self.outstanding)
     }
 
-    /// How many bytes one request to it should have.
+    /// How many bytes it should be asked for at once, by its rate.
+    fn window(&self) -> f64 {
+        let rate = self.quality.rate().unwrap_or_default();
+        rate * (self.lane(None).delay + AHEAD)
+    }
+
+    /// How many bytes one request to it should have: so few that it has as many requests as it answers at once. With fewer,
+    /// its connections are idle, and its rate is taken for lower than it is.
     pub fn per_batch(&self) -> u64 {
         let rate = self.quality.rate().unwrap_or_default();
-        whole((rate * PER_BATCH).clamp(BATCH.0, BATCH.1))
+        let most = (rate * PER_BATCH).min(self.window() / real(self.at_once.max(1) as u64));
+        whole(most.clamp(BATCH.0, BATCH.1))
     }
 
     /// Seconds that a further request should take.

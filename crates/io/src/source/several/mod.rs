@@ -186,8 +186,8 @@ impl ByteSource for SeveralSource {
         self.first.1.state()
     }
 
-    fn reject(&self, range: &Range<u64>) -> bool {
-        self.crew().reject(range)
+    fn reject(&self, range: &Range<u64>, again: bool) -> bool {
+        self.crew().reject(range, again)
     }
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {

@@ -38,6 +38,9 @@ impl fmt::Display for SourceStatus {
         if let Some(rate) = self.rate {
             write!(f, ", {}/s", bytes(super::quality::whole(rate)))?;
         }
+        if let Some(quality) = self.quality {
+            write!(f, ", 256 KiB in {:.3} s", quality)?;
+        }
         match self.errors.first() {
             Some(error) => write!(f, "; {error}"),
             None => Ok(()),

@@ -165,6 +165,14 @@ impl Schedule {
         }
     }
 
+    /// A source that was disabled may be opened again.
+    pub fn readmit(&mut self, source: SourceId, now: Duration) {
+        if let Some(member) = self.members.get_mut(source) {
+            member.enter(SourceState::Unopened, now);
+            (member.is_wrong, member.failures) = (false, 0);
+        }
+    }
+
     /// Takes a source back that was disabled, as there is no other.
     pub fn restore(&mut self, source: SourceId, now: Duration) {
         if let Some(member) = self.members.get_mut(source) {

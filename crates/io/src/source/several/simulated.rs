@@ -21,6 +21,8 @@ struct Server {
     silent: Range<f64>,
     dies: f64,
     tells: bool,
+    /// Connections that share its rate, each with one request at once.
+    connections: usize,
 }
 
 impl Server {
@@ -31,6 +33,7 @@ impl Server {
             silent: f64::MAX..f64::MAX,
             dies: f64::MAX,
             tells: true,
+            connections: 1,
         }
     }
 }
@@ -68,6 +71,7 @@ fn run(servers: &[Server], n_calls: usize, size: u64, depth: usize) -> Outcome {
     for server in servers {
         let source = schedule.add(Duration::ZERO);
         schedule.members[source].tells_progress = server.tells;
+        schedule.members[source].at_once = server.connections;
     }
     schedule.opened(0, Duration::ZERO, None);
     let n_pieces = size.div_ceil(PIECE);
@@ -102,27 +106,31 @@ fn run(servers: &[Server], n_calls: usize, size: u64, depth: usize) -> Outcome {
                 }
                 continue;
             }
-            let mut budget = server.rate * STEP.as_secs_f64();
-            if server.silent.contains(&time) {
-                budget = 0.0;
-            }
-            while let Some(first) = queue.front_mut().filter(|first| first.due <= time) {
-                let came = first.left.min(budget);
-                if came <= 0.0 {
-                    break;
+            // each connection answers the first request that no other answers
+            for connection in 0..server.connections {
+                let mut budget = server.rate * STEP.as_secs_f64() / server.connections as f64;
+                if server.silent.contains(&time) {
+                    budget = 0.0;
                 }
-                first.left -= came;
-                budget -= came;
-                out.sent[source] += came;
-                schedule.heard(source, now);
-                if first.left > 0.0 {
-                    break;
-                }
-                let batch = first.batch;
-                queue.pop_front();
-                if let Some((call, fresh)) = schedule.done(batch, now) {
-                    for piece in fresh {
-                        read.get_mut(&call).unwrap()[piece] += 1;
+                let mut is_left = |asked: &&mut Asked| asked.due <= time;
+                while let Some(first) = queue.get_mut(connection).filter(&mut is_left) {
+                    let came = first.left.min(budget);
+                    if came <= 0.0 {
+                        break;
+                    }
+                    first.left -= came;
+                    budget -= came;
+                    out.sent[source] += came;
+                    schedule.heard(source, now);
+                    if first.left > 0.0 {
+                        break;
+                    }
+                    let batch = first.batch;
+                    queue.remove(connection);
+                    if let Some((call, fresh)) = schedule.done(batch, now) {
+                        for piece in fresh {
+                            read.get_mut(&call).unwrap()[piece] += 1;
+                        }
                     }
                 }
             }
@@ -207,6 +215,25 @@ fn two_sources_bring_nine_tenths_of_their_sum() {
         assert!(ratio > 0.9, "{first} and {second} MB/s: {ratio}");
         let sent: f64 = out.sent.iter().sum();
         assert!(sent < 1.03 * (60 * VECTOR) as f64, "{sent}");
+    }
+}
+
+/// The requests of a source with several connections were so large that some of these had none.
+#[test]
+fn all_connections_of_a_source_are_used() {
+    for (one, many) in [(60.0, 240.0), (20.0, 80.0), (50.0, 50.0)] {
+        for order in [[0, 1], [1, 0]] {
+            let both = [
+                Server::new(one, 0.01),
+                Server {
+                    connections: 4,
+                    ..Server::new(many, 0.01)
+                },
+            ];
+            let out = run(&order.map(|i: usize| both[i].clone()), 120, VECTOR, 8);
+            let ratio = seconds_at(one + many, 120) / out.seconds;
+            assert!(ratio > 0.9, "{one} and {many} MB/s, {order:?}: {ratio}");
+        }
     }
 }
 

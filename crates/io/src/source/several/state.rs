@@ -17,6 +17,9 @@ use super::schedule::Schedule;
 use crate::together::Together;
 use crate::{ByteSource, IoError};
 
+/// What is said of a source that does not answer.
+const SILENT: &str = "nothing arrives from it";
+
 #[derive(Debug)]
 pub(super) struct State {
     pub schedule: Schedule,
@@ -27,7 +30,11 @@ pub(super) struct State {
     pub size: Option<u64>,
     /// Bytes that all sources must have, and where.
     pub witness: Option<(Range<u64>, Bytes)>,
+    /// Sources whose bytes of a range differ from those of others.
+    pub differing: Vec<(SourceId, Range<u64>)>,
     pub delivered: Delivered,
+    /// Sources that are disabled for damaged bytes of which others gave a part: it may have been theirs.
+    pub suspects: Vec<SourceId>,
     /// When it was looked last whether anything came.
     pub listened: Duration,
     /// The source that failed while no other was open, and why.
@@ -88,6 +95,7 @@ impl State {
         if let Some(member) = self.schedule.members.get_mut(number) {
             member.is_redirected = place.past.server.is_some();
             member.tells_progress = place.progress.is_some();
+            member.at_once = source.cost().concurrency;
         }
         place.open = Some(source);
         self.schedule.opened(number, now, read);
@@ -195,11 +203,25 @@ impl State {
         let Some(source) = self.sources.get(number) else {
             return;
         };
-        let lost = format!("{}: {why}", source.past.name());
+        let name = source.past.name();
+        let lost = match why.contains(&name) {
+            true => why.to_owned(),
+            false => format!("{name}: {why}"),
+        };
         let other = self.schedule.ids_open().find(|other| *other != number);
-        match other {
-            Some(other) => self.tell_switch(&lost, other),
-            None => self.lost = Some(lost),
+        match (other, self.lost.take()) {
+            (Some(other), _) => self.tell_switch(&lost, other),
+            (None, Some(before)) if before.contains(&lost) => self.lost = Some(before),
+            (None, Some(before)) => self.lost = Some(format!("{before}; {lost}")),
+            (None, None) => self.lost = Some(lost),
+        }
+    }
+
+    /// Nothing arrives from a source.
+    pub fn is_silent(&mut self, number: SourceId) {
+        self.tell(number, SILENT);
+        if let Some(source) = self.sources.get_mut(number) {
+            source.past.failed(SILENT.to_owned(), None);
         }
     }
 

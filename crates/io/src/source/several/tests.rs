@@ -6,6 +6,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use femtobarn_testkit::content;
+use femtobarn_xrootd::tell_notices_by;
 
 use super::*;
 use crate::together::is_stopped;
@@ -18,6 +19,8 @@ struct Server {
     is_away: AtomicBool,
     is_failing: AtomicBool,
     is_silent: AtomicBool,
+    /// Whether opening it takes forever.
+    is_shut: AtomicBool,
     n_opened: AtomicUsize,
     /// Milliseconds of each read.
     takes: AtomicUsize,
@@ -108,6 +111,9 @@ fn failed(url: &str, why: &str) -> IoError {
 fn open_fake(url: &str, _: &Settings, _: &[String]) -> Result<Arc<dyn ByteSource>, IoError> {
     let server = SERVERS.lock().unwrap()[url].clone();
     server.n_opened.fetch_add(1, SeqCst);
+    while server.is_shut.load(SeqCst) && !is_stopped() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     if server.is_away.load(SeqCst) {
         return Err(failed(url, "nobody answers"));
     }
@@ -262,12 +268,81 @@ fn a_source_that_is_silent_is_noticed_within_two_seconds() {
         let (url, servers) = equal_servers(&content);
         let source = open(&url).unwrap();
         read_all(&*source, &content).unwrap();
+        let was_read = source.sources().unwrap()[silent].state == SourceState::Active;
         servers[silent].is_silent.store(true, SeqCst);
         let start = Instant::now();
         read_all(&*source, &content).unwrap();
         let elapsed = start.elapsed();
         assert!(elapsed < Duration::from_secs(4), "{elapsed:?}");
+        let status = &source.sources().unwrap()[silent];
+        assert!(
+            !was_read || status.errors == ["nothing arrives from it"],
+            "{status:?}"
+        );
     }
+}
+
+static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The notices about a URL, while others may be told at the same time.
+fn notices(url: &str) -> Vec<String> {
+    let all = NOTICES.lock().unwrap();
+    all.iter()
+        .filter(|text| text.contains(url))
+        .cloned()
+        .collect()
+}
+
+fn note_notices() {
+    tell_notices_by(|text| NOTICES.lock().unwrap().push(text.to_owned()));
+}
+
+#[test]
+fn a_source_that_does_not_open_at_first_is_told_with_the_one_that_is_read() {
+    note_notices();
+    let content = content(1 << 20);
+    let (url, servers) = servers(3, &content);
+    let urls: Vec<&str> = url.split('|').collect();
+    servers[0].is_away.store(true, SeqCst);
+    servers[1].is_away.store(true, SeqCst);
+    let source = open(&url).unwrap();
+    let expected = format!(
+        "{0}: nobody answers; {1}: nobody answers; reading goes on from {2}",
+        urls[0], urls[1], urls[2]
+    );
+    let told = notices(urls[0]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let plain = told[0].replace("cannot read ", "");
+    assert_eq!(plain, expected);
+    let sources = source.sources().unwrap();
+    for one in &sources[..2] {
+        assert_eq!(one.state, SourceState::Disabled);
+        assert!(one.errors[0].contains("nobody answers"), "{one:?}");
+    }
+    assert!(sources[2].errors.is_empty());
+}
+
+#[test]
+fn a_source_that_takes_long_to_open_is_not_waited_for() {
+    note_notices();
+    let content = content(1 << 20);
+    let (url, servers) = servers(2, &content);
+    let urls: Vec<&str> = url.split('|').collect();
+    servers[0].is_shut.store(true, SeqCst);
+    let start = Instant::now();
+    let source = open(&url).unwrap();
+    let elapsed = start.elapsed();
+    assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
+    assert!(source.read_ranges(&[0..1000]).unwrap()[0] == content[..1000]);
+    let expected = format!(
+        "{}: nothing arrives from it; reading goes on from {}",
+        urls[0], urls[1]
+    );
+    assert_eq!(notices(urls[0]), [expected]);
+    let first = &source.sources().unwrap()[0];
+    assert_eq!(first.state, SourceState::Opening);
+    assert_eq!(first.errors, ["nothing arrives from it"]);
+    servers[0].is_shut.store(false, SeqCst);
 }
 
 #[test]
@@ -338,7 +413,7 @@ fn who_gave_damaged_bytes_is_not_read_again_unless_it_is_the_last() {
     assert!(read() != good);
     // what it gave at the same time is damaged as well
     for part in range.clone().step_by(1 << 18) {
-        assert!(source.reject(&(part..part + 1000)));
+        assert!(source.reject(&(part..part + 1000), false));
     }
     assert!(read() == good);
     let states = || {
@@ -352,8 +427,61 @@ fn who_gave_damaged_bytes_is_not_read_again_unless_it_is_the_last() {
     assert_eq!(states(), [SourceState::Disabled, SourceState::Active]);
     assert!(source.sources().unwrap()[0].errors[0].contains("damaged bytes at 6291456"));
     // the other stays, as there is none left
-    assert!(!source.reject(&range));
+    assert!(!source.reject(&range, true));
     assert!(read() == good);
+}
+
+/// The good source was taken for another version.
+#[test]
+fn a_source_that_differs_from_damaged_bytes_is_read_once_these_are_known() {
+    let content = content(SIZE);
+    let mut damaged = content.clone();
+    damaged[60_000] ^= 1;
+    let (url, servers) = servers(2, &content);
+    servers[0].set(&damaged);
+    let source = open(&url).unwrap();
+    read_all(&*source, &damaged).unwrap();
+    let second = &source.sources().unwrap()[1];
+    assert!(second.errors[0].contains("another version"), "{second:?}");
+    assert!(source.reject(&(59_000..61_000), true));
+    read_all(&*source, &content).unwrap();
+    let states: Vec<_> = source.sources().unwrap().iter().map(|s| s.state).collect();
+    assert_eq!(states, [SourceState::Disabled, SourceState::Active]);
+}
+
+/// Of bytes that two sources gave in part, the good one may be blamed.
+#[test]
+fn a_source_is_taken_back_that_was_blamed_for_the_bytes_of_another() {
+    let content = content(1 << 20);
+    let (url, _) = servers(2, &content);
+    let plan = Plan {
+        shown: url.clone(),
+        urls: url.split('|').map(str::to_owned).collect(),
+        size: None,
+        settings: Settings::of(&url),
+        most_active: 2,
+        open: open_fake,
+    };
+    let source = SeveralSource::open(plan, None).unwrap();
+    let gave = |number, range| source.crew().lock().delivered.add(number, vec![range]);
+    let state = |number: usize| source.sources().unwrap()[number].state;
+    gave(1, 0..500);
+    gave(0, 500..1000);
+    assert!(source.reject(&(400..600), false));
+    assert_eq!(state(0), SourceState::Disabled);
+    gave(1, 400..600);
+    assert!(source.reject(&(400..600), true));
+    assert_eq!(state(1), SourceState::Disabled);
+    assert!(source.read_ranges(&[400..600]).unwrap()[0] == content[400..600]);
+    assert_eq!(state(0), SourceState::Active);
+    // other readers of the first bytes
+    for _ in 0..2 {
+        assert!(source.reject(&(400..600), false));
+        assert_eq!(state(0), SourceState::Active);
+    }
+    let again = source.reject(&(400..600), true);
+    assert!(!again, "there is no other source");
+    assert_eq!(state(0), SourceState::Inactive);
 }
 
 #[test]

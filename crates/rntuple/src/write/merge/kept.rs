@@ -14,7 +14,7 @@ use super::regions::{KeptPage, Moved, bring};
 use super::stored::read_pages;
 use super::writer::{Adding, NTupleMerger};
 use crate::RNTupleError;
-use crate::read::Reader;
+use crate::read::{Reader, soundly};
 use crate::spec::{Page, PageAddress, StoredRange, WrittenColumn};
 
 /// Stored size of pages that are remade at a time.
@@ -228,7 +228,9 @@ impl NTupleMerger {
             dtype: element_type(&self.schema.schema, record),
             limits: self.schema.limits(u32::try_from(*at).unwrap_or(u32::MAX)),
         });
-        worker.remake(&source, stored, record, encoding, how)
+        let (store, place) = (reader.store(), &page.stored());
+        let remake = |stored: &[u8]| worker.remake(&source, stored, record, encoding, how);
+        soundly(store, (place, place), stored, remake)?.0
     }
 }
 

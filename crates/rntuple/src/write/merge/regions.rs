@@ -12,8 +12,8 @@ use femtobarn_rootfile::FileWriter;
 use super::super::catalog::LARGEST_KEY;
 use super::options::{MergeOptions, hull};
 use crate::RNTupleError;
-use crate::read::{Reader, check_page};
-use crate::spec::Page;
+use crate::read::{Reader, check_page, soundly};
+use crate::spec::{Page, StoredRange};
 
 /// Shorter regions are copied: a request to share takes as long as copying this much.
 const WORTH_SHARING: u64 = 64 << 10;
@@ -109,26 +109,47 @@ impl<'r> Pages<'r> {
         out
     }
 
-    /// Verifies the checksums of the pages in a range.
-    fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<(), RNTupleError> {
-        for KeptPage {
-            page,
-            column,
-            cluster,
-        } in self.within(range)
-        {
-            let Some(record) = self.reader.descriptor().column(*column) else {
-                return Err(RNTupleError::internal("a page of no column"));
-            };
-            let place = page.stored().range();
-            let start = usize::try_from(place.start - range.start).unwrap_or(usize::MAX);
-            let length = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
-            let stored = bytes.get(start..start.saturating_add(length));
-            let stored = stored.ok_or_else(|| RNTupleError::internal("a page that was cut"))?;
-            check_page(self.reader, record, (*column, *cluster), page, stored)?;
+    /// The pages in a range, and where they are in its bytes.
+    fn places(&self, range: &Range<u64>) -> impl Iterator<Item = (&KeptPage, Range<usize>)> {
+        let start = range.start;
+        self.within(range).iter().map(move |kept| {
+            let place = kept.page.stored().range();
+            let at = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+            (kept, at(place.start)..at(place.end))
+        })
+    }
+
+    /// Verifies the checksum of a page.
+    fn check(&self, kept: &KeptPage, stored: &[u8]) -> Result<(), RNTupleError> {
+        let Some(record) = self.reader.descriptor().column(kept.column) else {
+            return Err(RNTupleError::internal("a page of no column"));
+        };
+        let place = (kept.column, kept.cluster);
+        check_page(self.reader, record, place, &kept.page, stored).map(drop)
+    }
+
+    /// Verifies the checksums of the pages in a range. If a page is damaged and there is another copy, it and the rest of the
+    /// range are taken from that.
+    fn mend(&self, range: &Range<u64>, bytes: &mut [u8]) -> Result<(), RNTupleError> {
+        let (store, request) = (self.reader.store(), StoredRange::of_file(range.clone()));
+        for (kept, place) in self.places(range) {
+            let start = place.start;
+            let own = bytes.get(place).ok_or_else(cut)?;
+            let places = (&kept.page.stored(), &request);
+            let check = |stored: &[u8]| self.check(kept, stored);
+            let (checked, again) = soundly(store, places, own, check)?;
+            checked?;
+            let rest = again.as_ref().and_then(|again| again.get(start..));
+            if let Some((rest, own)) = rest.zip(bytes.get_mut(start..)) {
+                own.copy_from_slice(rest);
+            }
         }
         Ok(())
     }
+}
+
+fn cut() -> RNTupleError {
+    RNTupleError::internal("a page that was cut")
 }
 
 /// What is copied at once.
@@ -303,7 +324,7 @@ fn perform(
             }
             Task::Piece(piece, place) => {
                 read(source, &piece, buffer)?;
-                pages.check(&piece, buffer)?;
+                pages.mend(&piece, buffer)?;
                 sink.write_at(place, buffer)?;
                 Transferred {
                     through_memory: buffer.len() as u64,
@@ -340,7 +361,9 @@ fn check_again(
 ) -> Result<(), RNTupleError> {
     for piece in pages.pieces(region) {
         read(pages.source, &piece, buffer)?;
-        pages.check(&piece, buffer)?;
+        for (kept, place) in pages.places(&piece) {
+            pages.check(kept, buffer.get(place).ok_or_else(cut)?)?;
+        }
     }
     Ok(())
 }
@@ -366,9 +389,10 @@ fn together(
         let members = request.members.iter().filter_map(|&at| regions.get(at));
         for region in members {
             let bytes = request.slice(answer, region).unwrap_or_default();
-            pages.check(region, &bytes)?;
-            note_used(source, bytes.len() as u64);
+            let start = buffer.len();
             buffer.extend_from_slice(&bytes);
+            pages.mend(region, buffer.get_mut(start..).unwrap_or_default())?;
+            note_used(source, bytes.len() as u64);
         }
     }
     sink.write_at(place, buffer)?;

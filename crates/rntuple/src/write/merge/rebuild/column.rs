@@ -9,7 +9,7 @@ use super::ranges::Ranges;
 use super::reorder::reorder;
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, Scratch, Target};
-use crate::read::{Reader, check_page, page_error};
+use crate::read::{Reader, check_page, page_error, soundly};
 use crate::spec::{ColumnRecord, Page};
 use crate::write::column::ColumnBuffer;
 use crate::write::merge::pages::{Encoding, element_target, in_place};
@@ -148,6 +148,8 @@ pub(super) type Stored = HashMap<usize, Bytes>;
 struct Pages<'j> {
     given: &'j Given<'j>,
     stored: &'j Stored,
+    /// Those that were damaged, as other copies have them.
+    again: Stored,
     target: Target,
     worker: &'j mut Worker,
     /// The page decoded last.
@@ -178,14 +180,20 @@ impl Pages<'_> {
         };
         let out = self.worker.scratch.bytes(n_bytes).map_err(failed)?;
         if self.current != Some(number) {
-            let stored = self.stored.get(&number).ok_or_else(missing)?;
-            let place = (self.given.column, self.given.cluster);
-            let body = check_page(self.given.reader, self.given.record, place, page, stored)?;
-            self.worker.decoder.of_double = self.given.of_double;
+            let (given, target) = (self.given, self.target);
+            let stored = self.again.get(&number).or(self.stored.get(&number));
+            let stored = stored.ok_or_else(missing)?;
+            let (place, own) = ((given.column, given.cluster), &page.stored());
+            self.worker.decoder.of_double = given.of_double;
             let decoder = &mut self.worker.decoder;
-            decoder
-                .decode(self.given.record, n, body, self.target, out)
-                .map_err(failed)?;
+            let decode = |stored: &[u8]| {
+                let body = check_page(given.reader, given.record, place, page, stored)?;
+                let decoded = decoder.decode(given.record, n, body, target, out);
+                decoded.map_err(failed)
+            };
+            let (decoded, again) = soundly(given.reader.store(), (own, own), stored, decode)?;
+            decoded?;
+            self.again.extend(again.map(|bytes| (number, bytes)));
             self.current = Some(number);
             if let Some(kept) = &mut self.kept {
                 kept.insert(number, out.to_vec());
@@ -264,6 +272,7 @@ impl Worker {
         let mut pages = Pages {
             given,
             stored,
+            again: Stored::new(),
             target,
             worker: self,
             current: None,
