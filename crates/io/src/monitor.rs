@@ -25,13 +25,17 @@ const JOBS: [&str; 2] = ["CRAB_UNIQUE_JOB_ID", "DashboardJobId"];
 pub(crate) struct Monitor {
     socket: Arc<UdpSocket>,
     site: Option<String>,
+    is_fallback: bool,
 }
 
-/// The collector that settings name; none if they name none.
+/// The collector that settings name; none if they name none. A fallback is not the first source of its file.
 ///
 /// # Errors
 /// If it is not an address.
-pub(crate) fn monitor_of(settings: &Settings) -> Result<Option<Monitor>, IoError> {
+pub(crate) fn monitor_of(
+    settings: &Settings,
+    is_fallback: bool,
+) -> Result<Option<Monitor>, IoError> {
     let Some(place) = settings.text("monitor")? else {
         return Ok(None);
     };
@@ -52,7 +56,11 @@ pub(crate) fn monitor_of(settings: &Settings) -> Result<Option<Monitor>, IoError
         Ok::<_, IoError>(made.ok().map(Arc::new))
     })?;
     let site = settings.text("site")?;
-    Ok(socket.map(|socket| Monitor { socket, site }))
+    Ok(socket.map(|socket| Monitor {
+        socket,
+        site,
+        is_fallback,
+    }))
 }
 
 fn connected(address: &str) -> std::io::Result<UdpSocket> {
@@ -92,6 +100,7 @@ impl Monitor {
         if let Some(site) = &self.site {
             put("site_name", site.as_str().into());
         }
+        put("fallback", self.is_fallback.into());
         put("user_dn", "unknown".into());
         for (names, full) in [("client", client_name()), ("server", host(&origin.server))] {
             let (host, domain) = host_and_domain(&full);

@@ -84,16 +84,18 @@ pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>
     source::open_several(url, settings, open_one)
 }
 
-/// Opens one of several sources of a file, on none of these servers if a redirector of XRootD knows others.
+/// Opens one source of a file: the first, or another one, on none of these servers if a redirector of XRootD knows others.
 fn open_one(
     url: &str,
     settings: &Settings,
-    avoided: &[String],
+    avoided: Option<&[String]>,
 ) -> Result<Arc<dyn ByteSource>, IoError> {
     let by = protocol_by(url, settings)?;
-    OriginSource::open(url, settings, || {
+    OriginSource::open(url, settings, avoided.is_some(), || {
         Ok(match by {
-            Some(Protocol::Xrootd) => XrootdSource::open_elsewhere(url, settings, avoided)?,
+            Some(Protocol::Xrootd) => {
+                XrootdSource::open_elsewhere(url, settings, avoided.unwrap_or_default())?
+            }
             Some(Protocol::Http) => HttpSource::open(url, settings)?,
             Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
             Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,

@@ -257,7 +257,11 @@ mod tests {
     }
     #[test]
     fn damaged_chunks_are_downloaded_again_from_another_source() {
-        fn open(url: &str, _: &Settings, _: &[String]) -> Result<Arc<dyn ByteSource>, IoError> {
+        fn open(
+            url: &str,
+            _: &Settings,
+            _: Option<&[String]>,
+        ) -> Result<Arc<dyn ByteSource>, IoError> {
             let mut content = femtobarn_testkit::content(1 << 20);
             if url.contains("damaged") {
                 content[500_000..800_000].fill(0);

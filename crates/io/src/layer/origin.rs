@@ -30,17 +30,18 @@ pub struct OriginSource {
 }
 
 impl OriginSource {
-    /// Opens a source by `open`.
+    /// Opens a source by `open`; a fallback is not the first source of its file.
     ///
     /// # Errors
     /// Those of `open`; if a setting is invalid, or the trace cannot be written.
     pub fn open(
         url: &str,
         settings: &Settings,
+        is_fallback: bool,
         open: impl FnOnce() -> Result<Arc<dyn ByteSource>, IoError>,
     ) -> Result<Arc<dyn ByteSource>, IoError> {
         report_if_set(settings)?;
-        let (trace, monitor) = (trace_of(settings)?, monitor_of(settings)?);
+        let (trace, monitor) = (trace_of(settings)?, monitor_of(settings, is_fallback)?);
         let start = Started::now();
         let opened = open();
         let duration = start.at().elapsed();

@@ -172,7 +172,7 @@ pub(crate) mod tests {
     pub fn read_some(url: &str) {
         let settings = Settings::of("mem:x");
         let memory = || Ok(MemorySource::new(url, b"0123456789".to_vec()) as _);
-        let source = OriginSource::open(url, &settings, memory).unwrap();
+        let source = OriginSource::open(url, &settings, false, memory).unwrap();
         let source = MeteredSource::of(source, &settings).unwrap();
         source.read_ranges(&[0..3]).unwrap();
         source.read_ranges(&[0..2, 5..9]).unwrap();
@@ -185,9 +185,9 @@ pub(crate) mod tests {
         let settings = Settings::of("mem:x");
         read_some(server);
         let refused = || Err(crate::IoError::NotFound { url: String::new() });
-        OriginSource::open(server, &settings, refused).unwrap_err();
+        OriginSource::open(server, &settings, false, refused).unwrap_err();
         let memory = || Ok(MemorySource::new("mem:x", b"0123456789".to_vec()) as _);
-        let open = OriginSource::open(server, &settings, memory).unwrap();
+        let open = OriginSource::open(server, &settings, false, memory).unwrap();
         open.read_into(2, &mut [0; 5]).unwrap();
         let report = Report::now();
         let json = report.json();

@@ -27,7 +27,7 @@ fn recorded_to(trace: &Path) -> Settings {
 
 fn memory(url: &str, settings: &Settings) -> Arc<dyn ByteSource> {
     let open = || Ok(MemorySource::new("mem:digits", b"0123456789".to_vec()) as _);
-    OriginSource::open(url, settings, open).unwrap()
+    OriginSource::open(url, settings, false, open).unwrap()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_recorded_source_conforms() {
     let settings = recorded_to(&folder.path().join("trace.csv"));
     crate::tests::conformance::check(&|content| {
         let open = || Ok(MemorySource::new("mem:content", content) as _);
-        OriginSource::open("mem:content", &settings, open).unwrap()
+        OriginSource::open("mem:content", &settings, false, open).unwrap()
     });
 }
 
@@ -248,6 +248,7 @@ fn a_datagram_says_what_was_read_of_a_file() {
     let found: Value = serde_json::from_str(text).unwrap();
     for (name, expected) in [
         ("site_name", Value::from("T2_XX_Test")),
+        ("fallback", false.into()),
         ("file_lfn", "/f".into()),
         ("file_size", 2_000_000.into()),
         ("read_bytes", 1240.into()),
@@ -276,6 +277,14 @@ fn a_datagram_says_what_was_read_of_a_file() {
         assert!(found[name].is_string(), "{name} in {text}");
     }
     assert!(found["start_time"].as_u64() <= found["end_time"].as_u64());
+    let both = crate::join_sources(&["root://127.0.0.1:1//f", &url], None);
+    let settings = place.settings(port, &[("monitor", &address), ("connect_timeout", "1")]);
+    let source = crate::open_remote(&both, &settings).unwrap();
+    source.read_ranges(&[0..100]).unwrap();
+    drop(source);
+    let length = collector.recv(&mut buffer).unwrap();
+    let found: Value = serde_json::from_slice(&buffer[..length]).unwrap();
+    assert_eq!(found["fallback"], true);
     let invalid = place.settings(port, &[("monitor", "http://h")]);
     let error = crate::open_remote(&url, &invalid).unwrap_err().to_string();
     assert!(error.contains("udp://HOST:PORT"), "{error}");

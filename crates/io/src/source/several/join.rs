@@ -71,7 +71,8 @@ impl Crew {
         avoided: Option<&[String]>,
     ) -> Result<Joined, IoError> {
         let settings = self.plan.settings.for_url(url);
-        let source = (self.plan.open)(url, &settings, avoided.unwrap_or_default())?;
+        let avoided = avoided.or((number > 0).then_some(&[]));
+        let source = (self.plan.open)(url, &settings, avoided)?;
         let found = source.meta().size;
         let Some(expected) = self.lock().size else {
             return Ok((source, None));

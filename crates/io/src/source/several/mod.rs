@@ -41,8 +41,9 @@ const HEAD: u64 = 64 << 10;
 /// Sources that are read at the same time, if no setting says another number.
 const MOST_ACTIVE: usize = 2;
 
-/// Opens one source of a file, on none of the given servers if a redirector of XRootD knows others.
-pub(crate) type OpenSource = fn(&str, &Settings, &[String]) -> Result<Arc<dyn ByteSource>, IoError>;
+/// Opens one source of a file: the first, or another one, on none of these servers if a redirector of XRootD knows others.
+pub(crate) type OpenSource =
+    fn(&str, &Settings, Option<&[String]>) -> Result<Arc<dyn ByteSource>, IoError>;
 
 /// Opens a file that may have several sources: several URLs, or a redirector that may know several servers. A file with one
 /// source is opened as it is.
@@ -59,7 +60,7 @@ pub(crate) fn open_several(
     let urls: Vec<String> = urls.into_iter().map(str::to_owned).collect();
     let first = match urls.as_slice() {
         [only] if size.is_none() => {
-            let source = open(only, settings, &[])?;
+            let source = open(only, settings, None)?;
             if most < 2 || source.chosen_server().is_none() {
                 return Ok(source);
             }

@@ -108,7 +108,11 @@ fn failed(url: &str, why: &str) -> IoError {
     }
 }
 
-fn open_fake(url: &str, _: &Settings, _: &[String]) -> Result<Arc<dyn ByteSource>, IoError> {
+fn open_fake(
+    url: &str,
+    _: &Settings,
+    _: Option<&[String]>,
+) -> Result<Arc<dyn ByteSource>, IoError> {
     let server = SERVERS.lock().unwrap()[url].clone();
     server.n_opened.fetch_add(1, SeqCst);
     while server.is_shut.load(SeqCst) && !is_stopped() {
@@ -353,7 +357,11 @@ fn a_file_that_no_source_has_is_missing_and_others_are_told() {
         .for_each(|server| server.is_away.store(true, SeqCst));
     let text = with_causes(&open(&url).unwrap_err());
     assert!(text.matches("nobody answers").count() >= 2, "{text}");
-    fn missing(url: &str, _: &Settings, _: &[String]) -> Result<Arc<dyn ByteSource>, IoError> {
+    fn missing(
+        url: &str,
+        _: &Settings,
+        _: Option<&[String]>,
+    ) -> Result<Arc<dyn ByteSource>, IoError> {
         Err(IoError::NotFound {
             url: url.to_owned(),
         })
