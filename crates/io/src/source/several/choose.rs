@@ -25,6 +25,7 @@ impl Schedule {
     pub(super) fn find_silent(&mut self, now: Duration) {
         for source in self.ids(|member| member.is_ready() && member.has_fallen_silent(now)) {
             self.silence(source, now);
+            self.actions.push(Action::Silent { source });
         }
         // what it was asked for was read by others, so that nothing can come: it is asked again
         let is_over = |member: &&mut Member| {
@@ -36,11 +37,13 @@ impl Schedule {
 
     pub(super) fn silence(&mut self, source: SourceId, now: Duration) {
         if let Some(member) = self.members.get_mut(source) {
+            if member.state == SourceState::Active {
+                member.enter(SourceState::Inactive, now);
+            }
             member.is_silent = true;
             // longer each time, up to two minutes
             member.demoted_until = now + SILENT_FOR * (1 << member.n_silent.min(3));
             member.n_silent += 1;
-            self.actions.push(Action::Silent { source });
         }
     }
 
@@ -78,9 +81,6 @@ impl Schedule {
     }
 
     pub(super) fn choose_active(&mut self, now: Duration) {
-        for source in self.ids(|m| m.state == SourceState::Active && m.is_silent) {
-            self.enter(source, SourceState::Inactive, now);
-        }
         let rate = |source: &SourceId| self.members.get(*source)?.quality.rate();
         let rates = self.lanes().into_iter();
         let rates: Vec<_> = rates.filter_map(|s| Some((rate(&s)?, s))).collect();

@@ -242,7 +242,9 @@ impl Crew {
                     if let Some(work) = state.running.remove(&batch) {
                         work.stop();
                     }
-                    state.schedule.stopped(batch, self.now());
+                    if let Some(silent) = state.schedule.stopped(batch, self.now()) {
+                        state.is_silent(silent);
+                    }
                 }
                 Action::Open { source } => self.open(state, source, None),
                 Action::Search { source } => self.search(state, source),
@@ -308,7 +310,11 @@ impl Crew {
             Ok(parts) => state.came(batch, number, parts, self.now()),
             // it was given up
             Err(_) if !is_wanted => {}
-            Err(IoError::Interrupted { .. }) => state.schedule.stopped(batch, self.now()),
+            Err(IoError::Interrupted { .. }) => {
+                if let Some(silent) = state.schedule.stopped(batch, self.now()) {
+                    state.is_silent(silent);
+                }
+            }
             Err(error) => {
                 state.failed(number, error, self.now());
                 state.schedule.failed(batch, self.now());

@@ -12,8 +12,8 @@ use super::member::{Batch, BatchId, CallId, Member, SourceId, SourceState};
 pub(super) const PAUSE: Duration = Duration::from_secs(5);
 /// The pause before a redirector is asked again that knows no further source.
 const NO_MORE: Duration = Duration::from_mins(2);
-/// A source is silent if nothing came before others had read what it was asked for, at the earliest after this time.
-const LONG: Duration = Duration::from_millis(200);
+/// A source is silent if nothing came for this time, and twice its delay, before others had read what it was asked for.
+const LONG: Duration = Duration::from_millis(150);
 /// How often a source is opened again while none answers.
 const MOST_FAILURES: u32 = 2;
 
@@ -293,19 +293,22 @@ impl Schedule {
         Some(source)
     }
 
-    /// A request was given up.
-    pub fn stopped(&mut self, batch: BatchId, now: Duration) {
-        let Some((source, ended)) = self.end(batch) else {
-            return;
-        };
+    /// A request was given up. Returns its source if that is silent.
+    pub fn stopped(&mut self, batch: BatchId, now: Duration) -> Option<SourceId> {
+        let (source, ended) = self.end(batch)?;
         self.put_back(&ended);
-        if let Some(member) = self.members.get_mut(source) {
-            member.quality.stopped(now, !member.batches.is_empty());
-            // others have read all that it was asked for, and nothing came from it in this time
-            if member.is_ready() && member.heard <= ended.start && now > ended.start + LONG {
-                self.silence(source, now);
-            }
-        }
+        let member = self.members.get_mut(source)?;
+        member.quality.stopped(now, !member.batches.is_empty());
+        // others have read all that it was asked for, and nothing came from it in this time; what came before is not known
+        // of sources that tell only whole answers
+        let delay = Duration::from_secs_f64(2.0 * member.quality.delay().unwrap_or_default());
+        let is_unheard = member.tells_progress || member.heard <= ended.start;
+        let since = member.heard.max(ended.start);
+        let is_silent = member.is_ready() && is_unheard && now > since + LONG.max(delay);
+        is_silent.then(|| {
+            self.silence(source, now);
+            source
+        })
     }
 
     /// The pieces of a request that ended without an answer are asked for again.

@@ -156,7 +156,9 @@ fn run(servers: &[Server], n_calls: usize, size: u64, depth: usize) -> Outcome {
                     queues
                         .iter_mut()
                         .for_each(|queue| queue.retain(|asked| asked.batch != *batch));
-                    schedule.stopped(*batch, now);
+                    if let Some(source) = schedule.stopped(*batch, now) {
+                        out.actions.push(Action::Silent { source });
+                    }
                 }
                 Action::Open { source } => {
                     opening[*source] = Some(time + 2.0 * servers[*source].delay)
