@@ -56,7 +56,7 @@ pub(crate) fn open_source_with(
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
         true => open_layered(url, settings).map_err(|error| hinted(url, error))?,
-        false => OriginSource::open(url, settings, || Ok(LocalSource::open(&local(url))?))?,
+        false => OriginSource::open(url, settings, false, || Ok(LocalSource::open(&local(url))?))?,
     };
     Ok(MeteredSource::of(source, settings)?)
 }
