@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +84,24 @@ def test_all_functions_that_return_arrays_take_a_cache(server, dimuon, tmp_path)
         assert same(nt.arrays(["Muon_pt"]), expected)
         (source,) = nt.metrics.sources
         assert source.cache_bytes > source.fetched_bytes == 0, name
+
+
+def test_verify_reads_from_the_server_not_from_a_cache(server, dimuon, tmp_path):
+    server.put("damaged.root", Path(dimuon).read_bytes())
+    path = server.data / "damaged.root"
+    old = time.time() - 1000
+    os.utime(path, (old, old))
+    nt = fb.open(f"{server.url}/damaged.root:Events", cache=tmp_path / "cache")
+    expected = nt.arrays()
+    assert nt.verify().ok
+    content = bytearray(path.read_bytes())
+    half = len(content) // 2
+    content[half : half + 2000] = bytes(2000)
+    path.write_bytes(content)
+    os.utime(path, (old, old))
+    again = fb.open(f"{server.url}/damaged.root:Events", cache=tmp_path / "cache")
+    assert same(again.arrays(), expected)
+    assert not again.verify().ok
 
 
 def test_all_files_are_as_on_disk(server):

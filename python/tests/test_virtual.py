@@ -18,7 +18,8 @@ import servers
 from compare import same
 
 import femtobarn as fb
-from femtobarn._shared.caller import calling_function
+from femtobarn._processing.work import Lazy
+from femtobarn._shared.caller import calling_function, name_of
 
 
 def log_of(nt):
@@ -337,6 +338,19 @@ def test_process_of_a_store_is_not_virtual():
         dataset = store.create_dataset("x")
         with pytest.raises(fb.UsageError, match="ntuple"):
             fb.process(dataset, len, virtual=True)
+
+
+def test_functions_of_scripts_are_named_without_directories_and_processes():
+    for module, path, name in (
+        ("__main__", "/jobs/1/ana.py", "ana.py:loop"),
+        ("__mp_main__", "/jobs/2/ana.py", "ana.py:loop"),
+        ("__main__", "/tmp/ipykernel_100/3141.py", "3141.py:loop"),
+        ("ana", "/jobs/1/ana.py", "ana:loop"),
+    ):
+        names: dict = {"__name__": module}
+        exec(compile("def loop(): pass", path, "exec"), names)
+        assert name_of(module, names["loop"].__code__) == name
+        assert Lazy.of(names["loop"], None).function == name
 
 
 def test_the_calling_function_is_that_outside_of_the_package():

@@ -19,8 +19,13 @@ pub struct Opened {
 
 /// Opens an ntuple by the path of its file and its own; the latter may be empty if the file has only one ntuple.
 pub fn open(file: &str, name: Option<&str>) -> Result<Opened, Error> {
+    open_with(file, name, OpenOptions::default())
+}
+
+/// The same with options.
+pub fn open_with(file: &str, name: Option<&str>, options: OpenOptions) -> Result<Opened, Error> {
     let files = [(file.to_owned(), name.map(str::to_owned))];
-    let ntuple = NTuple::open(&files, OpenOptions::default())?;
+    let ntuple = NTuple::open(&files, options)?;
     match ntuple.readers().first().cloned() {
         Some(reader) => Ok(Opened {
             ntuple: Arc::new(ntuple),

@@ -23,7 +23,7 @@ pub fn observe(cli: &Cli) -> Result<(), Failure> {
         report_at_exit(to);
     }
     if let Some(path) = &cli.record {
-        record(Some(path)).map_err(Error::from)?;
+        record(path).map_err(Error::from)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use femtobarn::documents::{self, extended};
 use femtobarn::io::Settings;
 use femtobarn::proof::ProofReport;
 use femtobarn::read::{Reader, verify};
-use femtobarn::{Error, VerifyReport};
+use femtobarn::{Error, OpenOptions, VerifyReport};
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
@@ -128,9 +128,14 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         error: None,
         against: None,
     };
+    // what servers have is verified, not what a cache has of it
+    let options = || OpenOptions {
+        settings: [("cache".to_owned(), "off".to_owned())].into(),
+        ..OpenOptions::default()
+    };
     let names = femtobarn::look_into(
         &target.file,
-        &Settings::of(&target.file),
+        &Settings::of(&target.file).but("cache", "off"),
         |file| match &target.name {
             Some(name) => Ok(vec![name.clone()]),
             None => femtobarn::ntuples(file),
@@ -148,7 +153,7 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         return Err(Failure::new(code::NOT_THERE, "no-ntuple", message));
     }
     for name in names {
-        match open::open(&target.file, Some(&name)) {
+        match open::open_with(&target.file, Some(&name), options()) {
             Ok(opened) => {
                 let job = (threads, target, show);
                 with_attributes(&opened.reader, name, job, &mut verdict)?;

@@ -78,7 +78,8 @@ pub fn copy(
     tick: &(dyn Fn(u64, u64) -> bool + Sync),
 ) -> Result<Copied, RNTupleError> {
     let settings = |url| Settings::new(url, options.settings.clone());
-    let source = open_source_with(from, &settings(from)?)?;
+    // what is read once as a whole is not cached
+    let source = open_source_with(from, &settings(from)?.but("cache", "off"))?;
     let size = source.meta().size;
     let is_itself = !is_remote(from) && !is_remote(to) && same_file(&local(from), &local(to));
     if is_itself {

@@ -97,7 +97,7 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
-pub use trace::{Access, Action, Operation, record};
+pub use trace::{Access, Action, Operation, end_record, record};
 pub use url::{
     RemoteEntry, expand_home, is_foreign, is_of_xrootd, join_sources, local_path, public, scheme,
     split_sources,

@@ -78,6 +78,31 @@ pub(crate) fn in_background(work: impl FnOnce() + Send + 'static) -> std::io::Re
     runtime().map(|runtime| drop(runtime.spawn_blocking(work)))
 }
 
+/// Work that is done again and again, until this is dropped.
+pub(crate) struct Repeating(tokio::task::AbortHandle);
+
+/// Does work that may wait for a disk at each interval from now on; none if the system cannot start threads.
+pub(crate) fn repeating(
+    interval: Duration,
+    work: impl Fn() + Send + Sync + 'static,
+) -> Option<Repeating> {
+    let work = Arc::new(work);
+    let repeat = async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            let work = work.clone();
+            let _ = tokio::task::spawn_blocking(move || work()).await;
+        }
+    };
+    Some(Repeating(runtime().ok()?.spawn(repeat).abort_handle()))
+}
+
+impl Drop for Repeating {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Runs asynchronous cleanup, limited only by its timeout.
 pub(crate) fn clear_up(work: impl Future<Output = ()>) {
     if let Ok(runtime) = runtime() {

@@ -61,7 +61,7 @@ mod _core {
         check_ingest, export_events, file_kind, may_be_of_boost, plain_namespace, product_hint,
     };
     #[pymodule_export]
-    use crate::tracing::{record, replay, report};
+    use crate::tracing::{end_record, record, replay, report};
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 

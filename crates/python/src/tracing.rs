@@ -9,12 +9,16 @@ use pyo3::prelude::*;
 
 use crate::error::to_python;
 
-/// Records operations on files that are opened from now on in a new trace; without a path, ends that. Returns the path
-/// of the trace before.
+/// Records operations on files that are opened from now on in a new trace.
 #[pyfunction]
-#[pyo3(signature = (path))]
-pub fn record(path: Option<&str>) -> PyResult<Option<String>> {
+pub fn record(path: &str) -> PyResult<()> {
     femtobarn::io::record(path).map_err(|error| to_python(error.into()))
+}
+
+/// Ends the trace of this path.
+#[pyfunction]
+pub fn end_record(path: &str) {
+    femtobarn::io::end_record(path);
 }
 
 /// The report of this process: as "text", "json" or "prometheus"; None for another form.

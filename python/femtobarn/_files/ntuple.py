@@ -227,6 +227,8 @@ class NTuple(Readable):
     ) -> VerifyReport:
         """Check all checksums of metadata and pages, and optionally compare the ntuple with its inputs.
 
+        All pages are read from the servers of the files, also those that a cache has.
+
         Parameters
         ----------
         against : str, path, dict or list, optional
@@ -274,7 +276,7 @@ class NTuple(Readable):
         if against is None and any(option is not None for option in given.values()):
             raise UsageError(f"{', '.join(given)} need the inputs: pass them as against=")
         with Progress(f"verifying {self.name}", self._progress) as progress:
-            found = verified(self._core.verify(threads=self._threads(threads), tick=progress.tick))
+            found = verified(self._uncached().verify(threads=self._threads(threads), tick=progress.tick))
         if against is not None:
             with Progress(f"comparing {self.name}", self._progress) as progress:
                 given["damaged"] = [damage["field"] for damage in found["damages"]]
@@ -345,6 +347,14 @@ class NTuple(Readable):
             return _reopen_attribute, self._attribute_of
         files = [(absolute(path), name) for path, name in self._core.origins()]
         return self._reopened(files, self._core.states())
+
+    def _uncached(self) -> core_module.NTuple:
+        """Return what reads all bytes from servers, not those that a cache has of them."""
+        files = self._core.origins()
+        if self._attribute_of is not None or not any("://" in path for path, _ in files):
+            return self._core
+        options = self._reopen | {"settings": self._reopen.get("settings", {}) | {"cache": "off"}}
+        return core_module.NTuple.open(files, states=self._core.states(), **options)
 
     def _reopened(self, files: list[tuple[str, str]], states: list[Any]) -> tuple[Any, ...]:
         return _reopen, (files, self._default_threads, self._progress, self._reopen, states)

@@ -32,8 +32,11 @@ class Recording:
         _core.record(self.path)
 
     def stop(self) -> None:
-        """End the recording of files that are opened later; open files are recorded until they are closed."""
-        _core.record(None)
+        """End the recording of files that are opened later; open files are recorded until they are closed.
+
+        A recording that began before and has not ended goes on.
+        """
+        _core.end_record(self.path)
 
     def __enter__(self) -> Self:
         return self

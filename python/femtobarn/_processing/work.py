@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from femtobarn import _core
 from femtobarn._files.pickled import pickled_files, unpickled
 from femtobarn._processing.statistics import TimeStatistics
+from femtobarn._shared.caller import name_of
 from femtobarn._store.containers import count_events
 from femtobarn._store.prefetch import EventBatch, opened
 from femtobarn._store.product_names import check_first, resolved
@@ -261,7 +262,9 @@ class Lazy:
         called = getattr(function, "func", function)  # of a partial
         if not hasattr(called, "__qualname__"):
             called = type(called)
-        return cls(f"{called.__module__}:{called.__qualname__}", record)
+        code = getattr(called, "__code__", None)
+        name = f"{called.__module__}:{called.__qualname__}" if code is None else name_of(called.__module__, code)
+        return cls(name, record)
 
 
 class NTupleWork:

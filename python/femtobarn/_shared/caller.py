@@ -6,10 +6,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-__all__ = ["Line", "calling_function", "calling_line", "note_line"]
+__all__ = ["Line", "calling_function", "calling_line", "name_of", "note_line"]
 
 _HERE = str(Path(__file__).parents[1] / "_")[:-1]  # with the separator
 _START = ("threading", "concurrent.futures.thread", "asyncio.events")  # the modules in which threads and tasks begin
@@ -67,12 +67,21 @@ def calling_function() -> str:
     Returns
     -------
     str
-        Its module and name; in a script, the path of the script and the name.
+        Its module and name; in a script or a notebook, the name of the script or of the cell, and its own.
     """
     frame = _outside(sys._getframe(1))
     module = str(frame.f_globals.get("__name__", "__main__"))
-    where = frame.f_code.co_filename if module == "__main__" else module
-    return f"{where}:{frame.f_code.co_qualname}"
+    return name_of(module, frame.f_code)
+
+
+def name_of(module: str, code: CodeType) -> str:
+    """Return the name of a function by its module and code.
+
+    Those of scripts, also in processes that a script starts, are named by its file, without the directory: jobs have
+    directories of their own. Those of a notebook are named by the cell, whose name is a hash of its text.
+    """
+    where = Path(code.co_filename).name if module in ("__main__", "__mp_main__") else module
+    return f"{where}:{code.co_qualname}"
 
 
 def _line(frame: FrameType) -> Line:

@@ -141,6 +141,50 @@ fn damage_is_found_by_verify_and_heals_by_reading() {
 }
 
 #[test]
+fn verify_and_copies_read_from_servers() {
+    let Some(trial) = Trial::start() else {
+        return;
+    };
+    let (url, cache) = (trial.server.url("a.root"), format!("cache={}", trial.dir()));
+    let with = |args: &[&str]| fb(&[&["--set", &cache], args].concat());
+    let copy = trial.folder.path().join("copy.root");
+    assert_eq!(with(&["cp", &url, copy.to_str().unwrap()]).code, 0);
+    assert_eq!(trial.about(&["ls"])["files"], Value::Array(Vec::new()));
+    let skim = trial.folder.path().join("skim.root");
+    assert_eq!(with(&["clone", &url, skim.to_str().unwrap()]).code, 0);
+    assert_eq!(with(&["verify", &url]).code, 0);
+    // in place, with the same time
+    let path = trial.server.data[0].join("a.root");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut content = fs::read(&path).unwrap();
+    let half = content.len() / 2;
+    content[half..half + 2000].fill(7);
+    fs::write(&path, content).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(time).unwrap();
+    assert_eq!(with(&["head", &url]).code, 0);
+    assert_eq!(with(&["verify", &url]).code, 1);
+}
+
+#[test]
+fn a_run_that_the_cache_serves_alone_has_a_report() {
+    let Some(trial) = Trial::start() else {
+        return;
+    };
+    let (url, cache) = (trial.server.url("a.root"), format!("cache={}", trial.dir()));
+    for from_servers in [
+        ": 256 kB read (100.0 %) from servers",
+        ": 0 B read (0.0 %) from servers",
+    ] {
+        let mut run = command(&["--set", &cache, "--set", "immutable=true", "head", &url]);
+        run.env("FEMTOBARN_REPORT", "1");
+        let done = finish(run);
+        assert!(done.err.contains("report of "), "{}", done.err);
+        assert!(done.err.contains(from_servers), "{}", done.err);
+    }
+}
+
+#[test]
 fn a_cache_must_be_named_and_files_to_clear_too() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();

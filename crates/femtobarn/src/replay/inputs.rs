@@ -55,7 +55,7 @@ pub fn check_inputs(
         *size = file.n_needed().max(*size);
     }
     let check = |(url, n_needed): (String, u64)| {
-        let settings = Settings::new(&url, options.settings.clone())?;
+        let settings = Settings::new(&url, options.settings.clone())?.but("cache", "off");
         let state = match open_source_with(&url, &settings) {
             Ok(source) if source.meta().size >= n_needed => InputState::Fine,
             Ok(source) => InputState::TooSmall(source.meta().size),

@@ -167,7 +167,9 @@ impl Player<'_> {
                     Operation::Open { url, .. } => {
                         self.make(*index, || {
                             let url = opened_as(url);
+                            // servers are measured, not what a cache has of their files
                             let settings = Settings::new(&url, self.options.settings.clone())?;
+                            let settings = settings.but("cache", "off");
                             source = Some(open_source_with(&url, &settings)?);
                             Ok(())
                         })?;

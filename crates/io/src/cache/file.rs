@@ -33,7 +33,7 @@ const MOST_REJECTED: usize = 4096;
 struct Claim {
     range: Range<u64>,
     time: u64,
-    /// When this process saw it.
+    /// When this process saw it last.
     seen: Instant,
 }
 
@@ -140,11 +140,15 @@ impl State {
                         self.index.insert(Held::new(range, segment, position, hash));
                     }
                 }
-                Record::Claim { range, time } => known.claims.push(Claim {
-                    range,
-                    time,
-                    seen: Instant::now(),
-                }),
+                Record::Claim { range, time } => {
+                    // it may be renewed
+                    known.claims.retain(|claim| claim.range != range);
+                    known.claims.push(Claim {
+                        range,
+                        time,
+                        seen: Instant::now(),
+                    });
+                }
                 Record::Done { range, .. } => known.claims.retain(|claim| claim.range != range),
                 Record::Void {
                     segment, position, ..
@@ -263,15 +267,18 @@ impl FileCache {
 
     /// Tells others that this process will fetch these ranges; returns the time and the segment by which they know.
     pub fn claim(&self, ranges: &[Range<u64>]) -> Option<(u64, u64)> {
-        let mut writer = self.writer();
-        writer.prepare();
-        let time = now();
+        self.writer().prepare();
+        self.renew(ranges, now())
+    }
+
+    /// Tells others that this process fetches these ranges since this time.
+    pub fn renew(&self, ranges: &[Range<u64>], time: u64) -> Option<(u64, u64)> {
         let claim = |range: &Range<u64>| Record::Claim {
             range: range.clone(),
             time,
         };
         let records: Vec<Record> = ranges.iter().map(claim).collect();
-        Some((time, writer.tell(&records)?.number))
+        Some((time, self.writer().tell(&records)?.number))
     }
 
     /// Takes claims back, or says that they were kept.
@@ -320,7 +327,7 @@ impl FileCache {
         let mut moved: Vec<(Range<u64>, Bytes, u64)> = Vec::new();
         for held in own {
             // bad ones are left out
-            if let Some(bytes) = held.segment.bytes(held, held.range.clone()) {
+            if let Some(bytes) = held.segment.bytes(held) {
                 moved.push((held.range.clone(), bytes, held.hash));
             }
         }

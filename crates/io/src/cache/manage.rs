@@ -24,7 +24,7 @@ const LEFT_ALONE: Duration = Duration::from_secs(86_400);
 /// What is in a cache directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// Bytes of all files of the directory, with what writers may still add.
+    /// Bytes that it takes on disk.
     pub bytes: u64,
     /// Bytes that writers may still add.
     pub granted: u64,
@@ -100,7 +100,7 @@ impl CacheFolder {
         let found = scan(&self.path);
         let pinned = found.segments.iter().filter(|one| one.is_pinned);
         CacheStatus {
-            bytes: found.bytes,
+            bytes: found.bytes.saturating_sub(found.granted),
             granted: found.granted,
             files: found
                 .segments
@@ -311,7 +311,7 @@ fn verify_state(found: &[(Arc<Segment>, PathBuf, Vec<Record>)], out: &mut CacheV
                 continue;
             }
             let held = Held::new(range.clone(), segment.clone(), *position, *hash);
-            match segment.bytes(&held, range.clone()) {
+            match segment.bytes(&held) {
                 Some(bytes) => {
                     out.ranges += 1;
                     out.bytes += bytes.len() as u64;

@@ -375,12 +375,13 @@ impl CachedFile {
             .collect()
     }
 
-    /// Reads ranges. Missing parts are read by `fetch`.
+    /// Reads ranges. Missing parts are read by `fetch`, and added to `read`.
     pub fn read(
         &self,
         ranges: &[Range<u64>],
         (url, cost, counts): (&str, &SourceCost, &Counts),
         fetch: Fetch<'_>,
+        read: &mut Vec<Range<u64>>,
     ) -> Result<Vec<Bytes>, IoError> {
         let file = self.open();
         let reading = Reading {
@@ -390,7 +391,7 @@ impl CachedFile {
             counts,
             fetch,
         };
-        reading.read(ranges)
+        reading.read(ranges, read)
     }
 
     pub fn reject(&self, range: &Range<u64>) -> u64 {

@@ -12,7 +12,7 @@ use super::index::Piece;
 use super::unwritten::Writing;
 use super::writer::Kept;
 use crate::coalesce::{Request, coalesce};
-use crate::runtime::{PULSE, goes_on};
+use crate::runtime::{PULSE, Repeating, goes_on, repeating};
 use crate::source::check_answers;
 use crate::together::is_stopped;
 use crate::{CacheUse, IoError, SourceCost};
@@ -23,6 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 /// A contested claim is looked at so often, at this interval, until the other process must have seen it.
 const LOOKS: u32 = 5;
 const REACTION: Duration = Duration::from_millis(4);
+
+/// Claims of fetches that take longer are renewed at this interval.
+const RENEWAL: Duration = Duration::from_millis(1500);
 
 /// What a source has got from the cache, and what not.
 #[derive(Debug, Default)]
@@ -69,6 +72,8 @@ struct Part {
     range: Range<u64>,
     held: Option<Kept>,
     bytes: Option<Bytes>,
+    /// Whether this thread has fetched it.
+    is_fetched: bool,
 }
 
 /// What this thread fetches, and whether it has to wait for others.
@@ -81,12 +86,23 @@ struct Plan {
 pub(super) struct Flight {
     file: Arc<FileCache>,
     ranges: Vec<Range<u64>>,
-    is_claimed: bool,
+    /// When they were claimed, if they are.
+    claimed: Option<u64>,
+}
+
+impl Flight {
+    /// Renews the claims until the result is dropped: others wait as long as this process works.
+    fn renewing(&self) -> Option<Repeating> {
+        let (file, ranges, time) = (self.file.clone(), self.ranges.clone(), self.claimed?);
+        repeating(RENEWAL, move || {
+            file.renew(&ranges, time);
+        })
+    }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        if self.is_claimed {
+        if self.claimed.is_some() {
             self.file.done(&self.ranges);
         }
         let mut state = self.file.lock();
@@ -101,15 +117,21 @@ impl Drop for Flight {
 }
 
 impl Reading<'_> {
-    pub fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+    /// Reads ranges, and adds what this thread has fetched of them to `read`.
+    pub fn read(
+        &self,
+        ranges: &[Range<u64>],
+        read: &mut Vec<Range<u64>>,
+    ) -> Result<Vec<Bytes>, IoError> {
         let mut parts = self.parts(ranges);
         self.load(&mut parts);
-        self.count(ranges.len(), &parts);
         let mut pause = Pause::default();
         while parts.iter().any(|part| part.bytes.is_none()) {
             let (plan, flight) = self.plan(&parts);
             if let Some(flight) = flight.filter(|_| !plan.mine.is_empty()) {
+                let _renewing = flight.renewing();
                 let fetched = self.fetch(&plan, &mut parts)?;
+                read.extend(fetched.iter().map(|(range, _)| range.clone()));
                 Writing::begin(self.file, fetched, flight);
             } else if plan.waits {
                 self.wait(&mut pause)?;
@@ -117,6 +139,7 @@ impl Reading<'_> {
             self.look_again(&mut parts);
             self.load(&mut parts);
         }
+        self.count(ranges.len(), &parts);
         Ok(assembled(ranges.len(), parts))
     }
 
@@ -139,6 +162,7 @@ impl Reading<'_> {
                     range,
                     held,
                     bytes: None,
+                    is_fetched: false,
                 }
             }));
         }
@@ -147,11 +171,16 @@ impl Reading<'_> {
 
     /// Takes the bytes that are held. Those that are bad are missing then.
     fn load(&self, parts: &mut [Part]) {
+        // many parts may be of one large entry
+        let mut last: Option<(Kept, Bytes)> = None;
         for part in parts {
             let Some(held) = part.held.take() else {
                 continue;
             };
-            part.bytes = held.segment.bytes(&held, part.range.clone());
+            let known = last.take().filter(|(known, _)| Arc::ptr_eq(known, &held));
+            last = known.or_else(|| Some((held.clone(), held.segment.bytes(&held)?)));
+            let whole = last.as_ref().map(|(_, whole)| whole);
+            part.bytes = whole.and_then(|whole| held.part(whole, &part.range));
             match &part.bytes {
                 Some(bytes) => {
                     let n = bytes.len() as u64;
@@ -167,7 +196,7 @@ impl Reading<'_> {
     fn count(&self, n: usize, parts: &[Part]) {
         let mut missing: Vec<usize> = parts
             .iter()
-            .filter(|part| part.bytes.is_none())
+            .filter(|part| part.is_fetched)
             .map(|part| part.of)
             .collect();
         missing.dedup();
@@ -203,19 +232,19 @@ impl Reading<'_> {
                 .iter()
                 .map(|request| request.range.clone())
                 .collect(),
-            is_claimed: false,
+            claimed: None,
         };
         let Some(own) = self.file.claim(&flight.ranges) else {
             return (plan, Some(flight));
         };
-        flight.is_claimed = true;
+        flight.claimed = Some(own.0);
         let others = self.yield_to_others(&mut plan, parts, own, patience);
         if !others.is_empty() {
             flight.ranges.retain(|range| !others.contains(range));
             drop(Flight {
                 file: self.file.clone(),
                 ranges: others,
-                is_claimed: true,
+                claimed: flight.claimed,
             });
         }
         (plan, Some(flight))
@@ -314,7 +343,7 @@ impl Reading<'_> {
                     end = part.range.end;
                     fetched.push((part.range.clone(), bytes.clone()));
                 }
-                part.bytes = Some(bytes);
+                (part.bytes, part.is_fetched) = (Some(bytes), true);
             }
         }
         Ok(fetched)

@@ -3,7 +3,6 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -170,12 +169,10 @@ impl Segment {
         file.write_all(&bytes)
     }
 
-    /// A part of held bytes; none if they are not there any more, or are not those that were written.
-    pub fn bytes(&self, held: &Held<Self>, part: Range<u64>) -> Option<Bytes> {
+    /// Held bytes; none if they are not there any more, or are not those that were written.
+    pub fn bytes(&self, held: &Held<Self>) -> Option<Bytes> {
         let length = held.range.end - held.range.start;
         let end = held.position.checked_add(length)?;
-        let from = part.start.checked_sub(held.range.start)?;
-        let size = part.end.checked_sub(part.start)?;
         let whole = match self.mapped(end) {
             Some(map) => {
                 map.slice(usize::try_from(held.position).ok()?..usize::try_from(end).ok()?)
@@ -191,9 +188,7 @@ impl Segment {
                 held.prove();
             }
         }
-        let from = usize::try_from(from).ok()?;
-        let to = from.checked_add(usize::try_from(size).ok()?)?;
-        (to <= whole.len()).then(|| whole.slice(from..to))
+        Some(whole)
     }
 
     /// The data as memory, at least up to `end`, where they can be mapped.

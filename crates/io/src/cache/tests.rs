@@ -239,6 +239,29 @@ fn threads_that_want_the_same_fetch_it_once() {
         }
     });
     assert_eq!(slow.read.load(Relaxed), 60_000);
+    // what others have fetched is no read from the server
+    let all = sources.iter().map(|source| used(&**source));
+    let (hits, misses) = all.fold((0, 0), |sum, one| (sum.0 + one.hits, sum.1 + one.misses));
+    assert_eq!((hits, misses), (21, 3));
+}
+
+#[test]
+fn meters_count_what_a_thread_has_fetched_itself() {
+    let (trial, content) = (Trial::new(), content(100_000));
+    let slow = slow(URL, &content, Duration::from_millis(50));
+    let settings = trial.settings(URL, &[]);
+    let sources: Vec<_> = (0..4)
+        .map(|_| crate::MeteredSource::of(over(slow.clone(), &settings), &settings).unwrap())
+        .collect();
+    std::thread::scope(|scope| {
+        for source in &sources {
+            scope.spawn(|| source.read_ranges(&[0..20_000, 50_000..60_000]).unwrap());
+        }
+    });
+    let bytes = sources
+        .iter()
+        .map(|source| source.meter().unwrap().now().bytes);
+    assert_eq!(bytes.sum::<u64>(), 30_000);
 }
 
 #[test]

@@ -150,12 +150,6 @@ impl CachedSource {
             url: self.url.clone(),
         })
     }
-
-    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        let fetch = |missing: &[Range<u64>]| self.opened()?.read_ranges(missing);
-        self.cache
-            .read(ranges, (&self.url, &self.own_cost, &self.counts), &fetch)
-    }
 }
 
 /// Whether a file may change without its state saying so.
@@ -185,10 +179,20 @@ impl ByteSource for CachedSource {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        self.read_noting(ranges, &mut Vec::new())
+    }
+
+    fn read_noting(
+        &self,
+        ranges: &[Range<u64>],
+        read: &mut Vec<Range<u64>>,
+    ) -> Result<Vec<Bytes>, IoError> {
         for range in ranges {
             self.meta.check(&self.url, range)?;
         }
-        self.read(ranges)
+        let fetch = |missing: &[Range<u64>]| self.opened()?.read_ranges(missing);
+        let with = (self.url.as_str(), &self.own_cost, &self.counts);
+        self.cache.read(ranges, with, &fetch, read)
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {

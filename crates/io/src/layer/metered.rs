@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::read_of;
 use crate::meter::{Meter, Stage};
+use crate::source::read_of;
 use crate::usage::File;
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo};
 
@@ -62,9 +62,8 @@ impl ByteSource for MeteredSource {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        let read = read_of(&*self.inner.source, ranges);
-        let start = Instant::now();
-        let answers = self.inner.source.read_ranges(ranges);
+        let (mut read, start) = (Vec::new(), Instant::now());
+        let answers = self.inner.source.read_noting(ranges, &mut read);
         self.note(start, &read, answers.is_ok());
         answers
     }

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use super::read_of;
 use crate::monitor::{Monitor, monitor_of};
 use crate::report::report_if_set;
 use crate::runtime::process;
+use crate::source::read_of;
 use crate::trace::{Recorded, Started, trace_of};
 use crate::url::{public, server};
 use crate::usage::{Origin, note_open};

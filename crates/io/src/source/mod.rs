@@ -1,5 +1,6 @@
 //! Byte sources.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::fs::File;
 use std::ops::Range;
@@ -53,6 +54,20 @@ pub trait ByteSource: Send + Sync + Debug {
     /// # Errors
     /// If any range is not inside the source or cannot be read completely; then nothing is returned.
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError>;
+
+    /// Reads as [`read_ranges`](Self::read_ranges), and adds the ranges that neither this source nor others have held to
+    /// `read`.
+    ///
+    /// # Errors
+    /// Errors of [`read_ranges`](Self::read_ranges).
+    fn read_noting(
+        &self,
+        ranges: &[Range<u64>],
+        read: &mut Vec<Range<u64>>,
+    ) -> Result<Vec<Bytes>, IoError> {
+        read.extend_from_slice(&read_of(self, ranges));
+        self.read_ranges(ranges)
+    }
 
     /// Reads one range into `buffer`, filling it.
     ///
@@ -224,6 +239,19 @@ pub(crate) fn check_answers<'a>(
         }
     }
     Ok(())
+}
+
+/// The ranges that are really read: held bytes were counted when they were fetched.
+pub(crate) fn read_of<'a, S: ByteSource + ?Sized>(
+    source: &S,
+    ranges: &'a [Range<u64>],
+) -> Cow<'a, [Range<u64>]> {
+    let Some(at) = ranges.iter().position(|range| source.holds(range)) else {
+        return Cow::Borrowed(ranges);
+    };
+    let (read, rest) = ranges.split_at(at);
+    let rest = rest.iter().skip(1).filter(|range| !source.holds(range));
+    read.iter().chain(rest).cloned().collect()
 }
 
 /// Reads one range and checks its length.

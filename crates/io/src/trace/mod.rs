@@ -6,5 +6,5 @@ mod row;
 mod writer;
 
 pub use row::{Access, Action, Operation};
-pub use writer::record;
 pub(crate) use writer::{Recorded, Started, trace_of};
+pub use writer::{end_record, record};

@@ -61,21 +61,27 @@ impl Trace {
     }
 }
 
-/// The trace of [`record`].
-static RECORDED: Mutex<Option<Arc<Trace>>> = Mutex::new(None);
+/// The traces of [`record`], of which the last one is written.
+static RECORDED: Mutex<Vec<Arc<Trace>>> = Mutex::new(Vec::new());
 
 /// Traces that settings name.
 static NAMED: Mutex<BTreeMap<String, Arc<Trace>>> = Mutex::new(BTreeMap::new());
 
-/// Records the operations on all files that are opened from now on in a new trace, in place of the setting `record`;
-/// without a path, ends that. Returns the path of the trace before, if there was one.
+/// Records the operations on all files that are opened from now on in a new trace, in place of earlier ones and of the
+/// setting `record`.
 ///
 /// # Errors
 /// If the file cannot be created.
-pub fn record(path: Option<&str>) -> Result<Option<String>, IoError> {
-    let trace = path.map(|path| Trace::open(path, true)).transpose()?;
-    let before = std::mem::replace(&mut *lock(&RECORDED), trace);
-    Ok(before.map(|trace| trace.path.clone()))
+pub fn record(path: &str) -> Result<(), IoError> {
+    let trace = Trace::open(path, true)?;
+    end_record(path);
+    lock(&RECORDED).push(trace);
+    Ok(())
+}
+
+/// Ends the trace of this path; an earlier one that has not ended goes on.
+pub fn end_record(path: &str) {
+    lock(&RECORDED).retain(|trace| trace.path != path);
 }
 
 /// The trace in which operations on the file with these settings are recorded; none if they are not.
@@ -83,7 +89,7 @@ pub fn record(path: Option<&str>) -> Result<Option<String>, IoError> {
 /// # Errors
 /// If the file cannot be created.
 pub(crate) fn trace_of(settings: &Settings) -> Result<Option<Arc<Trace>>, IoError> {
-    if let Some(trace) = &*lock(&RECORDED) {
+    if let Some(trace) = lock(&RECORDED).last() {
         return Ok(Some(trace.clone()));
     }
     let Some(path) = settings.text("record")? else {

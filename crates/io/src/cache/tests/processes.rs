@@ -105,6 +105,16 @@ fn eight_processes_fetch_what_one_would() {
     assert_eq!(end(start(&trial, 20, 1)), (0, 0));
 }
 
+#[test]
+fn processes_with_a_slow_server_wait_for_one_another() {
+    let trial = Trial::new();
+    // each of its reads takes longer than a process of another machine is waited for
+    let children: Vec<Child> = (0..3).map(|_| start(&trial, 5000, 1)).collect();
+    let ends: Vec<(u64, u64)> = children.into_iter().map(end).collect();
+    let read: u64 = ends.iter().map(|(read, _)| read).sum();
+    assert!(read * 10 <= SIZE as u64 * 11, "{ends:?}");
+}
+
 /// A process that was killed, and one that does not go on, hold up nobody for long.
 #[test]
 fn claims_of_processes_that_do_not_go_on_are_not_waited_for() {
