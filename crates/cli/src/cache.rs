@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use femtobarn::io::{CacheEntry, CacheFolder, Settings};
-use femtobarn::{Error, matches};
+use femtobarn::{Error, Target, matches};
 use serde_json::{Value, json};
 
 use crate::args::{CacheAction, CacheFilesArgs, CacheFolderArgs};
@@ -23,14 +23,14 @@ pub fn run(action: &CacheAction, out: &mut Output<'_>) -> Result<i32, Failure> {
             let done =
                 folder(&args.files.folder)?.pin(&|entry| fits(&args.files, entry), !args.off);
             let word = if args.off { "unpinned" } else { "pinned" };
-            told(word, &done.map_err(Error::from)?, out)
+            told(word, &args.files, &done.map_err(Error::from)?, out)
         }
         CacheAction::Clear(args) => {
             if args.files.is_empty() && !args.all {
                 return Err(usage("name the files to remove, or all of them with --all"));
             }
             let (_, urls) = folder(&args.folder)?.clear(&|entry| fits(args, entry));
-            told("removed", &urls, out)
+            told("removed", args, &urls, out)
         }
         CacheAction::Prune(args) => prune(&folder(args)?, out),
     }
@@ -54,8 +54,11 @@ fn folder(args: &CacheFolderArgs) -> Result<CacheFolder, Failure> {
 }
 
 fn fits(args: &CacheFilesArgs, entry: &CacheEntry) -> bool {
+    let is_it =
+        |text: &str| entry.fits(text) || matches(text, &entry.url) || matches(text, &entry.key);
+    // the name of an ntuple may follow
     let fits =
-        |text: &String| entry.fits(text) || matches(text, &entry.url) || matches(text, &entry.key);
+        |text: &String| is_it(text) || Target::parse(text).is_ok_and(|target| is_it(&target.file));
     args.all || args.files.iter().any(fits)
 }
 
@@ -169,16 +172,26 @@ fn verify(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {
     Ok(if is_fine { code::FINE } else { code::DAMAGED })
 }
 
-fn told(word: &str, urls: &[String], out: &mut Output<'_>) -> Result<i32, Failure> {
+fn told(
+    word: &str,
+    args: &CacheFilesArgs,
+    urls: &[String],
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    if urls.is_empty() && !args.all {
+        let named = args.files.join(", ");
+        let message = format!(
+            "no cached file fits {}; fb cache ls lists them",
+            printable(&named)
+        );
+        return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
+    }
     if out.is_json {
         out.json(&json!({ word: urls }))?;
         return Ok(code::FINE);
     }
     for url in urls {
         writeln!(out, "{word} {}", printable(url))?;
-    }
-    if urls.is_empty() {
-        writeln!(out, "no cached file fits")?;
     }
     Ok(code::FINE)
 }

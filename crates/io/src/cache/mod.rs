@@ -84,14 +84,15 @@ impl CacheFolder {
         if ["", "off", "none", "false", "0"].contains(&text.to_lowercase().as_str()) {
             return Ok(None);
         }
-        // names of directories may have colons
-        let is_size = |text: &str| text.starts_with(|c: char| "+-.0123456789".contains(c));
-        let sized = text.rsplit_once(':').filter(|(_, size)| is_size(size));
+        let sized = text
+            .rsplit_once(':')
+            .filter(|(_, size)| !size.contains('/'));
         let (path, limit) = match sized {
             Some((path, size)) => (path, parse_bytes(size)),
             None => (text.as_str(), Some(USUAL_LIMIT)),
         };
-        let limit = limit.filter(|limit| !path.is_empty() && *limit >= LEAST_LIMIT);
+        let is_path = !path.is_empty() && !path.contains("://");
+        let limit = limit.filter(|limit| is_path && *limit >= LEAST_LIMIT);
         let Some(limit) = limit else {
             let what = format!(
                 "invalid cache {text:?}: expected DIR or DIR:SIZE with at least 1 MiB, e.g. /scratch/fb-cache:50GB"

@@ -341,11 +341,19 @@ fn a_cache_is_named_by_settings() {
     let found = of("/scratch/fb:50GB").unwrap().unwrap();
     assert_eq!(found.path, Path::new("/scratch/fb"));
     assert_eq!(found.limit, 50_000_000_000);
-    assert_eq!(of("/a:b").unwrap().unwrap().path, Path::new("/a:b"));
+    assert_eq!(of("/a:b/c").unwrap().unwrap().path, Path::new("/a:b/c"));
     assert_eq!(of("/a").unwrap().unwrap().limit, USUAL_LIMIT);
     assert!(of("x").unwrap().unwrap().path.is_absolute());
     assert_eq!((of("off").unwrap(), of("none").unwrap()), (None, None));
-    for bad in [":5GB", "/a:5kB", "/a:10%", "/a:-5GB"] {
+    for bad in [
+        ":5GB",
+        "/a:5kB",
+        "/a:10%",
+        "/a:-5GB",
+        "/a:b",
+        "/a:",
+        "root://h//c:1GB",
+    ] {
         assert!(
             of(bad).unwrap_err().to_string().contains("DIR:SIZE"),
             "{bad}"

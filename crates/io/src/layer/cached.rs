@@ -168,10 +168,8 @@ impl ByteSource for CachedSource {
             largest_vector: self.own_cost.largest_vector.min(LARGEST_VECTOR),
             ..self.own_cost
         };
-        SourceInfo {
-            opening: self.inner.get().and_then(|inner| inner.info().opening),
-            ..SourceInfo::new(&self.url, &self.meta, cost)
-        }
+        // what opening has read is counted as it is asked for
+        SourceInfo::new(&self.url, &self.meta, cost)
     }
 
     fn inner(&self) -> Option<&dyn ByteSource> {

@@ -47,7 +47,7 @@ impl Totals {
         if cached.is_used() {
             let _ = write!(
                 out,
-                " from servers, {} from the cache ({} of {})",
+                ", {} from the cache ({} of {})",
                 bytes(cached.hit_bytes),
                 cached.hits,
                 plural(cached.hits + cached.misses, "range"),
