@@ -102,6 +102,7 @@ def test_verify_reads_from_the_server_not_from_a_cache(server, dimuon, tmp_path)
     again = fb.open(f"{server.url}/damaged.root:Events", cache=tmp_path / "cache")
     assert same(again.arrays(), expected)
     assert not again.verify().ok
+    path.unlink()
 
 
 def test_all_files_are_as_on_disk(server):
@@ -334,7 +335,7 @@ def test_the_program_says_what_to_do(server, tmp_path):
     code, listed, said = run("ls", "copies")
     assert (code, "dimuon.root" in listed) == (0, True), said
     code, _, said = run("head", f"{server.url}/dimu*.root")
-    assert (code, "patterns are not supported here" in said) == (3, True), said
+    assert (code, "give the URLs of the files instead of a pattern" in said) == (3, True), said
     code, _, said = run("convert", "copies/dimuon.root", f"{server.url}/dav/folder")
     assert (code, f"{server.url}/dav/folder/" in said) == (2, True), said
     assert not (server.data / "dav" / "folder").exists()

@@ -16,6 +16,7 @@ use super::room::{
 use super::segment::{Segment, number_of_index};
 use super::{CacheFolder, segment};
 use crate::settings::comparable;
+use crate::url::split_sources;
 use crate::{IoError, SourceMeta, public};
 
 /// Segments of writers on other machines are merged when nobody has written to them for so long.
@@ -336,6 +337,10 @@ impl CacheEntry {
         let shown = public(text);
         let is_logical = self.key.starts_with('/');
         let is_replica = is_logical && shown.contains("://") && shown.ends_with(&self.key);
-        is_replica || comparable(&shown) == self.key || is_below(&self.url) || is_below(&self.key)
+        let urls = split_sources(&self.url).0;
+        let is_one = urls
+            .iter()
+            .any(|url| comparable(&shown) == comparable(url) || is_below(url));
+        is_replica || is_one || is_below(&self.key)
     }
 }

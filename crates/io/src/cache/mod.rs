@@ -30,7 +30,7 @@ use crate::runtime::PerProcess;
 use crate::settings::comparable;
 use crate::units::parse_bytes;
 use crate::url::{Protocol, protocol, public, split_sources};
-use crate::{IoError, Settings, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, Settings, SourceCost, SourceMeta};
 
 mod about;
 mod file;
@@ -158,12 +158,18 @@ impl CacheKey {
         let Some(folder) = CacheFolder::of(settings)? else {
             return Ok(None);
         };
-        let shown = public(url);
+        let (shown, urls) = (public(url), split_sources(url).0);
         let logical = match by_name.as_str() {
             "url" => None,
             "logical" => {
                 let prefix = settings.text("cache_prefix")?;
-                logical_name(&shown, prefix.as_deref().unwrap_or("/store/"))
+                let prefix = prefix.as_deref().unwrap_or("/store/");
+                let mut names: Vec<String> = urls
+                    .iter()
+                    .filter_map(|url| logical_name(&public(url), prefix))
+                    .collect();
+                names.dedup();
+                names.pop().filter(|_| names.is_empty())
             }
             _ => {
                 let what = format!("invalid cache_key {by_name:?}: expected url or logical");
@@ -173,7 +179,16 @@ impl CacheKey {
         let is_logical = logical.is_some();
         let key = match logical {
             Some(name) => name,
-            None => comparable(&shown) + &endpoint(url, settings)? + &query_id(url),
+            None => {
+                // in any order
+                let own = |url: &&str| {
+                    let endpoint = endpoint(url, settings)?;
+                    Ok(comparable(&public(url)) + &endpoint + &query_id(url))
+                };
+                let mut keys: Vec<String> = urls.iter().map(own).collect::<Result<_, IoError>>()?;
+                keys.sort_unstable();
+                keys.join("|")
+            }
         };
         Ok(Some(Self {
             folder,
@@ -183,6 +198,15 @@ impl CacheKey {
             is_immutable: settings.flag("immutable")?,
             lasts: settings.seconds("cache_list_ttl")?.unwrap_or_default(),
         }))
+    }
+
+    /// Whether an open source has the file in this state. Replicas differ in their times and tags, and are compared by size.
+    pub fn is_state_of(&self, meta: &SourceMeta, source: &dyn ByteSource) -> bool {
+        let has_others = source.sources().is_some() || source.chosen_server().is_some();
+        match self.is_logical || has_others {
+            true => source.meta().size == meta.size,
+            false => source.state().may_be(meta),
+        }
     }
 
     fn file_folder(&self) -> PathBuf {
@@ -302,7 +326,7 @@ fn settle_all() {
     files.iter().for_each(|file| file.settle());
 }
 
-/// What the queries of URLs say of the file, as a hash: all but credentials and what XRootD's clients add.
+/// What the query of a URL says of the file, as a hash: all but credentials and what XRootD's clients add.
 fn query_id(url: &str) -> String {
     const CREDENTIALS: [&str; 24] = [
         "access_token",
@@ -342,11 +366,9 @@ fn query_id(url: &str) -> String {
             && !is_credential
             && !BEGINNINGS.iter().any(|begin| name.starts_with(begin))
     };
-    let urls = split_sources(url).0.into_iter();
-    let queries = urls.filter_map(|url| url.split('#').next()?.split_once('?'));
-    let pairs: Vec<&str> = queries
-        .flat_map(|(_, query)| query.split('&').filter(is_of_file))
-        .collect();
+    let query = url.split('#').next().and_then(|url| url.split_once('?'));
+    let (_, query) = query.unwrap_or_default();
+    let pairs: Vec<&str> = query.split('&').filter(is_of_file).collect();
     match pairs.is_empty() {
         true => String::new(),
         false => format!(" query={:032x}", xxh3_128(pairs.join("&").as_bytes())),

@@ -372,6 +372,14 @@ fn a_cache_is_named_by_settings() {
     ] {
         assert_eq!(key(url, &logical).unwrap(), "/store/x/f.root");
     }
+    let (one, two) = ("root://a//eos/store/x/f", "https://b/store/x/f?t=1");
+    let either = [format!("{one}|{two}"), format!("{two}|{one}|size=12")];
+    assert_eq!(key(&either[0], &[]).unwrap(), key(&either[1], &[]).unwrap());
+    for both in &either {
+        assert_eq!(key(both, &logical).unwrap(), "/store/x/f");
+    }
+    let different = format!("{one}|https://b/store/x/g");
+    assert!(!key(&different, &logical).unwrap().starts_with('/'));
     let other = [("cache_key", "logical"), ("cache_prefix", "/x/")];
     assert_eq!(key("root://a//store/x/f", &other).unwrap(), "/x/f");
     assert_eq!(key("root://a//y/f", &logical).unwrap(), "root://a/y/f");

@@ -137,7 +137,7 @@ impl CachedSource {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Opening { url, settings, key }) = opening.as_ref() {
             let inner = open_remote(url, settings)?;
-            if !inner.state().may_be(&self.meta) {
+            if !key.is_state_of(&self.meta, &*inner) {
                 key.forget(&self.meta);
                 let url = self.url.clone();
                 return Err(IoError::Changed { url });

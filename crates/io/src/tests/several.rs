@@ -219,21 +219,30 @@ fn redirectors_are_asked_for_other_servers() {
     cluster.kill();
 }
 
+/// A redirector whose two servers have a file with these ages in seconds.
+fn cluster_with(content: &[u8], ages: [u64; 2]) -> Servers {
+    let cluster = Servers::start("cluster");
+    for (server, age) in ages.into_iter().enumerate() {
+        cluster.put_on(server, "f", content);
+        set_age(&cluster.data[server].join("f"), age);
+    }
+    cluster
+}
+
+fn set_age(path: &std::path::Path, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let time = std::time::SystemTime::now() - Duration::from_secs(seconds);
+    file.set_modified(time).unwrap();
+}
+
 #[test]
 fn files_of_a_redirector_are_cached() {
     if !can_start() {
         return;
     }
-    let mut cluster = Servers::start("cluster");
     let content = content(SIZE);
     let folder = tempfile::tempdir().unwrap();
-    let long_ago = std::time::SystemTime::now() - Duration::from_secs(1000);
-    for server in [0, 1] {
-        cluster.put_on(server, "f", &content);
-        let path = cluster.data[server].join("f");
-        let file = std::fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(long_ago).unwrap();
-    }
+    let mut cluster = cluster_with(&content, [1000, 1000]);
     let url = cluster.url("f");
     let cache = folder.path().to_string_lossy();
     let settings = Settings::with(&url, &[("cache", &cache)]).unwrap();
@@ -242,6 +251,54 @@ fn files_of_a_redirector_are_cached() {
         assert_eq!(source.holds(&(1 << 20..2 << 20)), is_held);
         check_reads(&*source, &content).unwrap();
     }
+    cluster.kill();
+}
+
+#[test]
+fn replicas_with_other_times_are_the_same_file_of_a_cache() {
+    if !can_start() {
+        return;
+    }
+    let content = content(SIZE);
+    let mut cluster = cluster_with(&content, [1000, 5000]);
+    let piece = |n: u64| n * 100_000..n * 100_000 + 50_000;
+    for option in [("immutable", "true"), ("cache_list_ttl", "60")] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().to_string_lossy();
+        let url = cluster.url("f");
+        let settings = Settings::with(&url, &[("cache", &cache), option]).unwrap();
+        // the redirector chooses one server or the other
+        for n in 0..8 {
+            let source = CachedSource::open(&url, &settings).unwrap();
+            let found = source.read_ranges(&[piece(0), piece(n)]).unwrap();
+            assert!(found[1] == content[piece(n).start as usize..piece(n).end as usize]);
+            assert_eq!(source.cached().unwrap().hits > 0, n > 0, "{option:?}");
+        }
+    }
+    // of several URLs, the first may be gone
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().to_string_lossy();
+    let mut both = [(); 2].map(|()| Servers::start("xrootd"));
+    let urls = both.each_ref().map(|server| server.url("f"));
+    for (server, age) in both.iter().zip([1000, 5000]) {
+        server.put("f", &content);
+        set_age(&server.data[0].join("f"), age);
+    }
+    let name = crate::join_sources(&urls, None);
+    let given = [
+        ("cache", &*cache),
+        ("immutable", "true"),
+        ("most_retries", "0"),
+    ];
+    let settings = Settings::with(&name, &given).unwrap();
+    let open = || CachedSource::open(&name, &settings).unwrap();
+    open().read_ranges(&[piece(0)]).unwrap();
+    both[0].kill();
+    let source = open();
+    let found = source.read_ranges(&[piece(0), piece(5)]).unwrap();
+    assert!(found[1] == content[500_000..550_000]);
+    assert_eq!(source.cached().unwrap().hits, 1);
+    both[1].kill();
     cluster.kill();
 }
 

@@ -74,6 +74,7 @@ impl Crew {
                 size,
                 witness: None,
                 differing: Vec::new(),
+                n_rejected: 0,
                 delivered: super::delivered::Delivered::default(),
                 suspects: Vec::new(),
                 listened: Duration::ZERO,
@@ -361,6 +362,7 @@ impl Crew {
             if !is_sure {
                 state.suspects.push(number);
             }
+            state.n_rejected += 1;
             let is_in = |known: &Range<u64>| known.start < range.end && range.start < known.end;
             state.witness.take_if(|(known, _)| is_in(known));
             // they were compared with damaged bytes

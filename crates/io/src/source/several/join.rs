@@ -19,6 +19,22 @@ use crate::{ByteSource, IoError};
 /// A source that has the same file; how many bytes were read of it, and in which time.
 type Joined = (Arc<dyn ByteSource>, Option<(u64, Duration)>);
 
+/// Why a source is not read.
+struct NotJoined {
+    error: IoError,
+    /// The range in which its bytes differ from those of others, and how many bytes readers had rejected before.
+    compared: Option<(Range<u64>, u64)>,
+}
+
+impl From<IoError> for NotJoined {
+    fn from(error: IoError) -> Self {
+        Self {
+            error,
+            compared: None,
+        }
+    }
+}
+
 impl Crew {
     pub(super) fn open(
         self: &Arc<Self>,
@@ -69,7 +85,7 @@ impl Crew {
         url: &str,
         number: SourceId,
         avoided: Option<&[String]>,
-    ) -> Result<Joined, IoError> {
+    ) -> Result<Joined, NotJoined> {
         let settings = self.plan.settings.for_url(url);
         let avoided = avoided.or((number > 0).then_some(&[]));
         let source = (self.plan.open)(url, &settings, avoided)?;
@@ -78,8 +94,11 @@ impl Crew {
             return Ok((source, None));
         };
         if found != expected {
-            return Err(self.differs(url, &format!("it has {found} bytes, not {expected}")));
+            return Err(self
+                .differs(url, &format!("it has {found} bytes, not {expected}"))
+                .into());
         }
+        let n_rejected = self.lock().n_rejected;
         let witness = self.witness(number, expected)?;
         let Some((range, known)) = witness.filter(|(range, _)| !range.is_empty()) else {
             return Ok((source, None));
@@ -88,9 +107,11 @@ impl Crew {
         let own = crate::source::read_one(&*source, range.clone())?;
         let took = start.elapsed();
         if own != known {
-            self.lock().differing.push((number, range.clone()));
             let what = format!("its bytes {} to {} differ", range.start, range.end);
-            return Err(self.differs(url, &what));
+            return Err(NotJoined {
+                error: self.differs(url, &what),
+                compared: Some((range, n_rejected)),
+            });
         }
         Ok((
             source,
@@ -125,14 +146,26 @@ impl Crew {
         }
     }
 
-    fn joins(self: &Arc<Self>, number: SourceId, opened: Result<Joined, IoError>, is_search: bool) {
+    fn joins(
+        self: &Arc<Self>,
+        number: SourceId,
+        opened: Result<Joined, NotJoined>,
+        is_search: bool,
+    ) {
         let (mut state, now) = (self.lock(), self.now());
         match opened {
             Ok((source, read)) => {
                 state.size.get_or_insert(source.meta().size);
                 state.put(number, source, now, read);
             }
-            Err(error) => {
+            // what it was compared with may have been damaged
+            Err(NotJoined {
+                compared: Some((_, n_rejected)),
+                ..
+            }) if n_rejected != state.n_rejected => state.schedule.readmit(number, now),
+            Err(NotJoined { error, compared }) => {
+                let compared = compared.map(|(range, _)| (number, range));
+                state.differing.extend(compared);
                 let is_final = is_final(&error);
                 let is_first = state.schedule.ids_open().next().is_none();
                 if is_first && !is_search {

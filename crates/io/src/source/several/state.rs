@@ -32,6 +32,8 @@ pub(super) struct State {
     pub witness: Option<(Range<u64>, Bytes)>,
     /// Sources whose bytes of a range differ from those of others.
     pub differing: Vec<(SourceId, Range<u64>)>,
+    /// How often readers have rejected bytes.
+    pub n_rejected: u64,
     pub delivered: Delivered,
     /// Sources that are disabled for damaged bytes of which others gave a part: it may have been theirs.
     pub suspects: Vec<SourceId>,
