@@ -350,7 +350,7 @@ class NTuple(Readable):
 
     def _uncached(self) -> core_module.NTuple:
         """Return what reads all bytes from servers, not those that a cache has of them."""
-        files = self._core.origins()
+        files: list[tuple[str, str | None]] = [*self._core.origins()]
         if self._attribute_of is not None or not any("://" in path for path, _ in files):
             return self._core
         options = self._reopen | {"settings": self._reopen.get("settings", {}) | {"cache": "off"}}
