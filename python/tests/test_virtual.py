@@ -325,6 +325,24 @@ def test_process_reads_what_the_function_touches(testdata, by, executor, tmp_pat
     assert [log.main for log in nt.access_log] == ([("_collection0[]",)] if executor == "threads" else [])
 
 
+def test_threads_that_share_a_step_fetch_its_columns_once(testdata):
+    """Each batch fetched the pages that it shares with others."""
+
+    def bytes_of(read):
+        nt = fb.open(testdata / "dimuon.root", memory_map=False)
+        before = nt.metrics.bytes_read
+        value = read(nt)
+        return nt.metrics.bytes_read - before, value
+
+    options = {"by": "batch", "reduce": operator.add, "output_batch_size": 500, "workers": 4}
+    wanted, events = bytes_of(lambda nt: nt.arrays(["Muon_pt"]))
+    found, result = bytes_of(
+        lambda nt: fb.process(nt, lambda events: int(ak.count(events.Muon_pt)), virtual=True, record=False, **options)
+    )
+    assert result.value == ak.count(events.Muon_pt)
+    assert found <= 1.1 * wanted
+
+
 def summed(events):
     return int(ak.sum(events.nMuon))
 

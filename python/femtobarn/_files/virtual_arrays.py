@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from femtobarn._core_types import Node
     from femtobarn._files.schema import Schema
 
-__all__ = ["to_virtual_array"]
+__all__ = ["to_virtual_array", "virtual_part"]
 
 _MOST_FORMS = 10_000
 _OLDEST = (2, 9)  # of Awkward, with virtual arrays of unknown length
@@ -70,12 +70,25 @@ def to_virtual_array(
     return ak.Array(layout)
 
 
+def virtual_part(array: ak.Array, start: int, stop: int) -> ak.Array:
+    """Return a range of the entries of a virtual array, whose columns are still read when they are touched."""
+    whole = array.layout
+    if not isinstance(whole.contents, _Contents):
+        return array[start:stop]
+    layout = RecordArray([], [], length=stop - start, parameters=whole.parameters)
+    contents = whole.contents
+    layout._contents = _Contents(len(contents), lambda index: contents[index][start:stop])
+    layout._fields = whole.fields
+    return ak.Array(layout)
+
+
 class _Contents(list[Any]):
-    """The contents of a record array, each made when it is accessed."""
+    """The contents of a record array, each made when it is accessed, once for all threads."""
 
     def __init__(self, length: int, make: Callable[[int], Any]) -> None:
         super().__init__([None] * length)
         self._make = make
+        self._making = threading.Lock()
 
     def __getitem__(self, index: SupportsIndex | slice) -> Any:
         if isinstance(index, slice):
@@ -83,8 +96,10 @@ class _Contents(list[Any]):
         at = index.__index__()
         made = super().__getitem__(at)
         if made is None:
-            made = self._make(at % len(self))
-            self[at] = made
+            with self._making:
+                made = super().__getitem__(at)
+                if made is None:
+                    made = self[at] = self._make(at % len(self))
         return made
 
     def __iter__(self) -> Iterator[Any]:
