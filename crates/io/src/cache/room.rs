@@ -34,6 +34,10 @@ pub(super) const LISTS: &str = "lists";
 /// The name of a file that keeps the segments beside it, or one level below, from being removed.
 pub(super) const PINNED: &str = "pinned";
 
+/// The two files of a segment may take a block more each: when something is appended, or when the blocks of what was
+/// just written are allocated.
+const ENDS: u64 = 8 << 10;
+
 /// Lists are removed when they are so old, whatever their time to live.
 const LISTS_LAST: Duration = Duration::from_secs(86_400);
 
@@ -241,6 +245,7 @@ pub(super) fn age(path: &Path) -> Option<Duration> {
 
 /// Removes segments until a directory has no more than `limit` bytes. Returns whether it does.
 pub(super) fn make_room(mut scan: Scan, limit: u64) -> bool {
+    scan.bytes += ENDS * scan.segments.len() as u64;
     scan.segments.retain(|found| !found.is_pinned);
     let (mut state, now) = (random(), now());
     while scan.bytes > limit {
@@ -269,7 +274,7 @@ pub(super) fn make_room(mut scan: Scan, limit: u64) -> bool {
             }
         }
         let freed = scan.segments.swap_remove(at).remove();
-        scan.bytes = scan.bytes.saturating_sub(freed);
+        scan.bytes = scan.bytes.saturating_sub(freed + ENDS);
     }
     true
 }

@@ -141,7 +141,7 @@ fn a_server_that_falls_silent_is_left_for_the_other() {
             assert!(elapsed < Duration::from_secs(20), "{kinds:?}: {elapsed:?}");
         }
         let first = &source.sources().unwrap()[0];
-        assert_eq!(first.errors[0], "nothing arrives from it", "{first:?}");
+        assert!(!first.errors.is_empty(), "{first:?}");
     }
 }
 

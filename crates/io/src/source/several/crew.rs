@@ -21,6 +21,9 @@ use crate::together::{Together, is_stopped};
 use crate::url::public;
 use crate::{ByteSource, IoError, Settings, goes_on};
 
+/// What is said of a source that does not answer.
+const SILENT: &str = "nothing arrives from it";
+
 /// How often it is looked whether anything came.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -244,16 +247,16 @@ impl Crew {
                         work.stop();
                     }
                     if let Some(silent) = state.schedule.stopped(batch, self.now()) {
-                        state.is_silent(silent);
+                        state.is_left(silent, SILENT);
                     }
                 }
                 Action::Open { source } => self.open(state, source, None),
                 Action::Search { source } => self.search(state, source),
                 Action::Finished { call } => self.end(state, call, true),
                 Action::Failed { call } => self.end(state, call, false),
-                Action::Silent { source } => state.is_silent(source),
+                Action::Silent { source } => state.is_left(source, SILENT),
                 Action::Slow { source } => {
-                    state.tell(source, "it is many times slower than others");
+                    state.is_left(source, "it is many times slower than others");
                 }
             }
         }
@@ -313,7 +316,7 @@ impl Crew {
             Err(_) if !is_wanted => {}
             Err(IoError::Interrupted { .. }) => {
                 if let Some(silent) = state.schedule.stopped(batch, self.now()) {
-                    state.is_silent(silent);
+                    state.is_left(silent, SILENT);
                 }
             }
             Err(error) => {

@@ -17,9 +17,6 @@ use super::schedule::Schedule;
 use crate::together::Together;
 use crate::{ByteSource, IoError};
 
-/// What is said of a source that does not answer.
-const SILENT: &str = "nothing arrives from it";
-
 #[derive(Debug)]
 pub(super) struct State {
     pub schedule: Schedule,
@@ -219,11 +216,11 @@ impl State {
         }
     }
 
-    /// Nothing arrives from a source.
-    pub fn is_silent(&mut self, number: SourceId) {
-        self.tell(number, SILENT);
+    /// A source is not read for a while, though it has not failed.
+    pub fn is_left(&mut self, number: SourceId, why: &str) {
+        self.tell(number, why);
         if let Some(source) = self.sources.get_mut(number) {
-            source.past.failed(SILENT.to_owned(), None);
+            source.past.failed(why.to_owned(), None);
         }
     }
 
