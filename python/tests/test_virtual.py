@@ -362,7 +362,7 @@ def test_functions_of_scripts_are_named_without_directories_and_processes():
     for module, path, name in (
         ("__main__", "/jobs/1/ana.py", "ana.py:loop"),
         ("__mp_main__", "/jobs/2/ana.py", "ana.py:loop"),
-        ("__main__", "/tmp/ipykernel_100/3141.py", "3141.py:loop"),
+        ("__main__", "/run/ipykernel_100/3141.py", "3141.py:loop"),
         ("ana", "/jobs/1/ana.py", "ana:loop"),
     ):
         names: dict = {"__name__": module}

@@ -129,18 +129,15 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         against: None,
     };
     // what servers have is verified, not what a cache has of it
-    let options = || OpenOptions {
+    let options = OpenOptions {
         settings: [("cache".to_owned(), "off".to_owned())].into(),
         ..OpenOptions::default()
     };
-    let names = femtobarn::look_into(
-        &target.file,
-        &Settings::of(&target.file).but("cache", "off"),
-        |file| match &target.name {
-            Some(name) => Ok(vec![name.clone()]),
-            None => femtobarn::ntuples(file),
-        },
-    );
+    let settings = Settings::new(&target.file, options.settings.clone()).map_err(Error::from)?;
+    let names = femtobarn::look_into(&target.file, &settings, |file| match &target.name {
+        Some(name) => Ok(vec![name.clone()]),
+        None => femtobarn::ntuples(file),
+    });
     let names = match names {
         Ok(names) => names,
         Err(error) => {
@@ -153,7 +150,7 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         return Err(Failure::new(code::NOT_THERE, "no-ntuple", message));
     }
     for name in names {
-        match open::open_with(&target.file, Some(&name), options()) {
+        match open::open_with(&target.file, Some(&name), options.clone()) {
             Ok(opened) => {
                 let job = (threads, target, show);
                 with_attributes(&opened.reader, name, job, &mut verdict)?;

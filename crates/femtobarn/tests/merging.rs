@@ -128,8 +128,8 @@ fn all_levels_give_the_same_values() {
     );
 }
 
-/// One of two sources of a file has hundreds of damaged pages, or large ones of which both sources deliver parts. Merging
-/// failed.
+/// One of two sources of a file has hundreds of damaged pages, or pages so large that both sources deliver parts of a page.
+/// Merging failed.
 #[test]
 fn damaged_pages_are_taken_from_another_source() {
     let folder = tempfile::tempdir().unwrap();

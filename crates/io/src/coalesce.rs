@@ -20,10 +20,15 @@ impl Request {
     /// The part of the answer that belongs to `wanted`, without a copy; `None` if `wanted` is not inside `range`.
     #[must_use]
     pub fn slice(&self, answer: &Bytes, wanted: &Range<u64>) -> Option<Bytes> {
-        let start = usize::try_from(wanted.start.checked_sub(self.range.start)?).ok()?;
-        let end = usize::try_from(wanted.end.checked_sub(self.range.start)?).ok()?;
-        (start <= end && end <= answer.len()).then(|| answer.slice(start..end))
+        part_of(&self.range, answer, wanted)
     }
+}
+
+/// The part of the bytes of `range` that belongs to `wanted`, without a copy; `None` if they do not have all of it.
+pub(crate) fn part_of(range: &Range<u64>, bytes: &Bytes, wanted: &Range<u64>) -> Option<Bytes> {
+    let start = usize::try_from(wanted.start.checked_sub(range.start)?).ok()?;
+    let end = usize::try_from(wanted.end.checked_sub(range.start)?).ok()?;
+    (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
 }
 
 /// Merges `ranges` (in any order; duplicates and overlaps are allowed) into requests, sorted by their start.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from femtobarn._core_types import Node
     from femtobarn._files.schema import Schema
 
-__all__ = ["to_virtual_array", "virtual_part"]
+__all__ = ["part_of", "to_virtual_array"]
 
 _MOST_FORMS = 10_000
 _OLDEST = (2, 9)  # of Awkward, with virtual arrays of unknown length
@@ -70,8 +70,8 @@ def to_virtual_array(
     return ak.Array(layout)
 
 
-def virtual_part(array: ak.Array, start: int, stop: int) -> ak.Array:
-    """Return a range of the entries of a virtual array, whose columns are still read when they are touched."""
+def part_of(array: ak.Array, start: int, stop: int) -> ak.Array:
+    """Return a range of the entries of an array of records; columns of a virtual one are still read when touched."""
     whole = array.layout
     if not isinstance(whole.contents, _Contents):
         return array[start:stop]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from femtobarn import _core
 from femtobarn._files.pickled import pickled_files, unpickled
-from femtobarn._files.virtual_arrays import virtual_part
 from femtobarn._processing.statistics import TimeStatistics
 from femtobarn._shared.caller import name_of
 from femtobarn._store.containers import count_events
@@ -316,19 +315,17 @@ class NTupleWork:
             return
         # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
         step_size = max(input_size // size, 1) * size
-        if self._lazy is not None:
-            for step in self._unloaded(step_size, 0, start):
-                whole = self.load(step)
-                # workers that touch a column of the same step fetch it once
-                for first in range(0, step.n, size):
-                    n = min(size, step.n - first)
-                    part = None if whole is None else virtual_part(whole, first, first + n)
-                    yield Piece(number, n, start=step.start + first, loaded=part)
-                    number += 1
-            return
-        for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start):
+        steps: Iterator[Any]
+        if self._lazy is None:
+            steps = self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start)
+        else:
+            # workers that touch a column of the same step fetch it once
+            steps = map(self.load, self._unloaded(step_size, 0, start))
+        from femtobarn._files.virtual_arrays import part_of
+
+        for events in steps:
             for first in range(0, len(events), size):
-                part = events[first : first + size]
+                part = part_of(events, first, min(first + size, len(events)))
                 yield Piece(number, len(part), start=start + first, loaded=part)
                 number += 1
             start += len(events)

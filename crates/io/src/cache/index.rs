@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use bytes::Bytes;
-
 /// Bytes of a file in a segment `S`.
 #[derive(Debug)]
 pub(super) struct Held<S> {
@@ -30,14 +28,6 @@ impl<S> Held<S> {
             is_proven: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
         })
-    }
-
-    /// A part of its bytes.
-    pub fn part(&self, bytes: &Bytes, part: &Range<u64>) -> Option<Bytes> {
-        let from = usize::try_from(part.start.checked_sub(self.range.start)?).ok()?;
-        let size = usize::try_from(part.end.checked_sub(part.start)?).ok()?;
-        let to = from.checked_add(size)?;
-        (to <= bytes.len()).then(|| bytes.slice(from..to))
     }
 
     pub fn is_proven(&self) -> bool {

@@ -10,9 +10,7 @@ use super::about::About;
 use super::file::FileCache;
 use super::format::{FIRST_RECORD, Record};
 use super::index::Held;
-use super::room::{
-    Found, LISTS, PINNED, Room, age, entries, is_hash, make_room, remove_empty, scan,
-};
+use super::room::{LISTS, PINNED, Room, age, entries, is_hash, make_room, remove_empty, scan};
 use super::segment::{Segment, number_of_index};
 use super::{CacheFolder, segment};
 use crate::settings::comparable;
@@ -213,9 +211,7 @@ impl CacheFolder {
         let mut freed = 0;
         for entry in &chosen {
             let _ = fs::remove_file(entry.folder.join(PINNED));
-            let own = found.segments.iter();
-            let own = own.filter(|one| one.folder == entry.folder);
-            freed += own.map(Found::remove).sum::<u64>();
+            freed += found.remove(&entry.folder);
         }
         if chosen.len() == n_all {
             let _ = fs::remove_dir_all(self.path.join(LISTS));
@@ -235,11 +231,7 @@ impl CacheFolder {
                 Some(about) => merged += self.merge(&room, &folder, about),
                 // nobody finds it
                 None => {
-                    let found = scan(&self.path).segments.into_iter();
-                    let own = found.filter(|one| one.folder == folder);
-                    own.for_each(|one| {
-                        one.remove();
-                    });
+                    scan(&self.path).remove(&folder);
                 }
             }
             remove_empty(&folder);

@@ -1,6 +1,6 @@
 //! A cache of remote files in a directory, which any number of processes and threads read and fill at once.
 //!
-//! Processes share the directory alone: there is no server, and no lock.
+//! Processes share only the directory. They need no server and no lock.
 //! docs/specs/cache.md draws its files, docs/design/012-shared-cache.md gives the reasons.
 //!
 //! | module | |

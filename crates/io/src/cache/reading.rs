@@ -11,7 +11,7 @@ use super::file::FileCache;
 use super::index::Piece;
 use super::unwritten::Writing;
 use super::writer::Kept;
-use crate::coalesce::{Request, coalesce};
+use crate::coalesce::{Request, coalesce, part_of};
 use crate::runtime::{PULSE, Repeating, goes_on, repeating};
 use crate::source::check_answers;
 use crate::together::is_stopped;
@@ -129,8 +129,9 @@ impl Reading<'_> {
         while parts.iter().any(|part| part.bytes.is_none()) {
             let (plan, flight) = self.plan(&parts);
             if let Some(flight) = flight.filter(|_| !plan.mine.is_empty()) {
-                let _renewing = flight.renewing();
+                let renewing = flight.renewing();
                 let fetched = self.fetch(&plan, &mut parts)?;
+                drop(renewing);
                 read.extend(fetched.iter().map(|(range, _)| range.clone()));
                 Writing::begin(self.file, fetched, flight);
             } else if plan.waits {
@@ -180,7 +181,7 @@ impl Reading<'_> {
             let known = last.take().filter(|(known, _)| Arc::ptr_eq(known, &held));
             last = known.or_else(|| Some((held.clone(), held.segment.bytes(&held)?)));
             let whole = last.as_ref().map(|(_, whole)| whole);
-            part.bytes = whole.and_then(|whole| held.part(whole, &part.range));
+            part.bytes = whole.and_then(|whole| part_of(&held.range, whole, &part.range));
             match &part.bytes {
                 Some(bytes) => {
                     let n = bytes.len() as u64;

@@ -77,6 +77,14 @@ pub(super) struct Scan {
     pub granted: u64,
 }
 
+impl Scan {
+    /// Removes the segments of a state; returns the bytes that are free now.
+    pub fn remove(&self, folder: &Path) -> u64 {
+        let own = self.segments.iter().filter(|one| one.folder == folder);
+        own.map(Found::remove).sum()
+    }
+}
+
 impl Found {
     /// The paths of its index and its data.
     pub fn files(&self) -> [PathBuf; 2] {

@@ -239,7 +239,7 @@ fn threads_that_want_the_same_fetch_it_once() {
         }
     });
     assert_eq!(slow.read.load(Relaxed), 60_000);
-    // what others have fetched is no read from the server
+    // a range that another thread has fetched counts as a hit
     let all = sources.iter().map(|source| used(&**source));
     let (hits, misses) = all.fold((0, 0), |sum, one| (sum.0 + one.hits, sum.1 + one.misses));
     assert_eq!((hits, misses), (21, 3));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::coalesce::part_of;
 use crate::source::check_answers;
 use crate::{ByteSource, IoError, SourceInfo, Stage};
 
@@ -68,12 +69,7 @@ pub(crate) fn find_held(held: &[Held], range: &Range<u64>) -> Option<(usize, Byt
     let is_around = |(at, _): &Held| at.start <= range.start && range.end <= at.end;
     let number = held.iter().position(is_around)?;
     let (at, bytes) = held.get(number)?;
-    let start = usize::try_from(range.start - at.start).ok()?;
-    let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-    let end = start
-        .checked_add(length)
-        .filter(|end| *end <= bytes.len())?;
-    Some((number, bytes.slice(start..end)))
+    Some((number, part_of(at, bytes, range)?))
 }
 
 /// The two ends of a source; one range if they touch.

@@ -143,8 +143,8 @@ impl LazyDownload {
         Ok(())
     }
 
-    /// The file as memory, of which only chunks that are here may be touched. None if chunks may be downloaded again from
-    /// another source: memory that readers have must not change.
+    /// The file as memory. Only downloaded chunks may be touched. None if chunks may be downloaded again from another source,
+    /// because memory that readers have must not change.
     fn mapped(&self) -> Option<&Bytes> {
         let is_fixed = || self.inner.sources().is_none() && is_local(&self.file);
         let made = || is_fixed().then(|| map_file(&self.file, self.meta().size))?;

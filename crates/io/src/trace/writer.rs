@@ -61,7 +61,7 @@ impl Trace {
     }
 }
 
-/// The traces of [`record`], of which the last one is written.
+/// The traces of [`record`]. Rows go to the last trace.
 static RECORDED: Mutex<Vec<Arc<Trace>>> = Mutex::new(Vec::new());
 
 /// Traces that settings name.

@@ -105,7 +105,7 @@ pub trait PageStore: Send + Sync + Debug {
     }
 }
 
-/// How often damaged bytes are read again: caches and servers may have several copies, of which some are damaged, too.
+/// How often damaged bytes are read again. Caches and servers may have several copies, and some copies may be damaged, too.
 pub(crate) const MOST_COPIES: usize = 8;
 
 /// Does work with stored bytes, which fails if they are damaged. If it fails and the store has another copy, all of the

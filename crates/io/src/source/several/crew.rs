@@ -21,9 +21,6 @@ use crate::together::{Together, is_stopped};
 use crate::url::public;
 use crate::{ByteSource, IoError, Settings, goes_on};
 
-/// What is said of a source that does not answer.
-const SILENT: &str = "nothing arrives from it";
-
 /// How often it is looked whether anything came.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -246,17 +243,15 @@ impl Crew {
                     if let Some(work) = state.running.remove(&batch) {
                         work.stop();
                     }
-                    if let Some(silent) = state.schedule.stopped(batch, self.now()) {
-                        state.is_left(silent, SILENT);
-                    }
+                    state.stopped(batch, self.now());
                 }
                 Action::Open { source } => self.open(state, source, None),
                 Action::Search { source } => self.search(state, source),
                 Action::Finished { call } => self.end(state, call, true),
                 Action::Failed { call } => self.end(state, call, false),
-                Action::Silent { source } => state.is_left(source, SILENT),
+                Action::Silent { source } => state.is_silent(source),
                 Action::Slow { source } => {
-                    state.is_left(source, "it is many times slower than others");
+                    state.tell(source, "it is many times slower than others");
                 }
             }
         }
@@ -314,11 +309,7 @@ impl Crew {
             Ok(parts) => state.came(batch, number, parts, self.now()),
             // it was given up
             Err(_) if !is_wanted => {}
-            Err(IoError::Interrupted { .. }) => {
-                if let Some(silent) = state.schedule.stopped(batch, self.now()) {
-                    state.is_left(silent, SILENT);
-                }
-            }
+            Err(IoError::Interrupted { .. }) => state.stopped(batch, self.now()),
             Err(error) => {
                 state.failed(number, error, self.now());
                 state.schedule.failed(batch, self.now());

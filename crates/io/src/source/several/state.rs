@@ -32,7 +32,7 @@ pub(super) struct State {
     /// How often readers have rejected bytes.
     pub n_rejected: u64,
     pub delivered: Delivered,
-    /// Sources that are disabled for damaged bytes of which others gave a part: it may have been theirs.
+    /// Sources that were disabled for a damaged range. Other sources gave parts of the range, so they may be at fault.
     pub suspects: Vec<SourceId>,
     /// When it was looked last whether anything came.
     pub listened: Duration,
@@ -216,8 +216,16 @@ impl State {
         }
     }
 
-    /// A source is not read for a while, though it has not failed.
-    pub fn is_left(&mut self, number: SourceId, why: &str) {
+    /// A request was stopped, by which its source may turn out to be silent.
+    pub fn stopped(&mut self, batch: BatchId, now: Duration) {
+        if let Some(silent) = self.schedule.stopped(batch, now) {
+            self.is_silent(silent);
+        }
+    }
+
+    /// Nothing arrives from a source.
+    pub fn is_silent(&mut self, number: SourceId) {
+        let why = "nothing arrives from it";
         self.tell(number, why);
         if let Some(source) = self.sources.get_mut(number) {
             source.past.failed(why.to_owned(), None);
