@@ -38,6 +38,7 @@ __all__ = [
     "NTupleWriter",
     "Opening",
     "Queue",
+    "SharedPages",
     "Store",
     "WriteBatch",
     "__version__",
@@ -147,8 +148,10 @@ class NTuple:
         *,
         threads: int = 1,
         named: bool = True,
+        pages: SharedPages | None = None,
         tick: Tick | None = None,
     ) -> Batch: ...
+    def pages(self) -> SharedPages: ...
     def decoded_bytes(self, paths: list[str] | None, entry_start: int, entry_stop: int) -> int: ...
     def explain(self, paths: list[str] | None, entry_start: int, entry_stop: int) -> str: ...
     def metrics(self, real: float, processor: float) -> dict[str, Any]: ...
@@ -171,12 +174,21 @@ class NTuple:
         self, function: str, directory: str | os.PathLike[str] | None = None, *, learns: bool = True
     ) -> Accesses: ...
     def lazy(
-        self, paths: list[str] | None, accesses: Accesses, *, threads: int = 1, small: int | None = None
+        self,
+        paths: list[str] | None,
+        accesses: Accesses,
+        *,
+        threads: int = 1,
+        small: int | None = None,
+        pages: SharedPages | None = None,
     ) -> LazyReader: ...
     def arrow_stream(
         self, paths: list[str] | None, entry_start: int, entry_stop: int, step: int, *, threads: int = 1
     ) -> object: ...
     def arrow_schema(self, paths: list[str] | None = None) -> object: ...
+
+@final
+class SharedPages: ...
 
 @final
 class BatchIterator:
@@ -193,6 +205,7 @@ class LazyReader:
     def steps(
         self, entry_start: int, entry_stop: int, step: int | None, n_bytes: int, *, prefetch: bool = True
     ) -> LazyBatchIterator: ...
+    def step(self, entry_start: int, entry_stop: int, n_bytes: int) -> int: ...
     def step_bytes(self, entry_start: int, entry_stop: int, step: int | None, n_bytes: int) -> int: ...
 
 @final

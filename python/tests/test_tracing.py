@@ -73,6 +73,15 @@ def test_a_recording_is_replayed_and_has_no_secrets(server, dimuon, tmp_path):
             fb.replay(trace, speed=speed)
     with pytest.raises(fb.UsageError, match="line 1"):
         fb.replay(__file__)
+    with pytest.raises(fb.UsageError, match="no URL of the trace contains it"):
+        fb.replay(trace, replace={"root://elsewhere": "/data"})
+
+
+def test_a_trace_without_operations_is_told(dimuon, tmp_path):
+    nt = fb.open(dimuon)
+    told = pytest.warns(UserWarning, match="nothing was recorded in .*: operations are recorded of files")
+    with told, fb.record(tmp_path / "t.csv"):
+        nt.arrays()
 
 
 def test_the_variable_records_all_processes(dimuon, tmp_path):

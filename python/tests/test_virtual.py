@@ -343,6 +343,27 @@ def test_threads_that_share_a_step_fetch_its_columns_once(testdata):
     assert found <= 1.1 * wanted
 
 
+def total(events):
+    return float(ak.sum(events.x)) + float(ak.sum(events.y))
+
+
+@pytest.mark.parametrize("kind", [{"virtual": True}, {"preload": ["x", "y"]}])
+@pytest.mark.parametrize(("executor", "workers"), [("threads", 4), ("processes", 1)])
+def test_pieces_fetch_pages_once_that_are_longer_than_a_piece(kind, executor, workers, tmp_path, monkeypatch):
+    """Each piece fetched all of its pages."""
+    path, trace = tmp_path / "long.root", tmp_path / "trace.csv"
+    values = np.random.default_rng(1).random(400_000, dtype="f4")
+    with fb.recreate(path) as file:
+        file["Events"] = {"x": values[:100_000], "y": ak.unflatten(values[100_000:], 3)}
+    size = path.stat().st_size
+    monkeypatch.setenv("FEMTOBARN_RECORD", str(trace))
+    options = {"by": "batch", "reduce": operator.add, "input_batch_size": 5000, "output_batch_size": 5000}
+    result = fb.process(fb.open(path), total, executor=executor, workers=workers, **options, **kind)
+    assert result.value == pytest.approx(values.sum(dtype="f8"))
+    # each process reads the ends of the file when it opens it
+    assert fb.replay(trace, play=False).read["bytes"] < size + 700_000
+
+
 def summed(events):
     return int(ak.sum(events.nMuon))
 

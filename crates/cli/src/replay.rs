@@ -28,7 +28,7 @@ pub fn run(args: &ReplayArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
                 );
                 Failure::new(code::USAGE, "usage", message)
             })?;
-        trace.replace(old, new);
+        trace.replace(old, new)?;
     }
     let options = ReplayOptions {
         speed: args.speed.0,

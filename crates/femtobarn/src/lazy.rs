@@ -100,7 +100,7 @@ impl LazyReader {
     /// # Errors
     /// If the entries do not exist.
     pub fn read(&self, entries: Range<u64>) -> Result<LazyArrays, RNTupleError> {
-        self.read_with(entries, None)
+        self.read_with(entries, self.options.cache.clone())
     }
 
     /// The same, and begins to read the columns that earlier steps touched, in a thread.

@@ -254,6 +254,8 @@ pub fn set_for_all(given: BTreeMap<String, String>) -> Result<(), IoError> {
 pub struct Settings {
     given: Arc<BTreeMap<String, String>>,
     url: String,
+    /// Opening a source does not read the ends of its file.
+    skips_ends: bool,
 }
 
 /// Does not print values, which may be secrets.
@@ -272,6 +274,7 @@ impl Settings {
         let settings = Self {
             given: Arc::new(given),
             url: public(url),
+            skips_ends: false,
         };
         if !is_foreign(url) && !settings.is_foreign()? {
             let names = settings.given.keys();
@@ -332,16 +335,30 @@ impl Settings {
         given.insert(name.to_owned(), value.to_owned());
         Self {
             given: Arc::new(given),
-            url: self.url.clone(),
+            ..self.clone()
         }
+    }
+
+    /// The same settings, for a source that does not read the ends of its file when it is opened, because they are here.
+    #[must_use]
+    pub(crate) fn without_ends(&self) -> Self {
+        Self {
+            skips_ends: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether opening a source does without the ends of its file.
+    pub(crate) fn skips_ends(&self) -> bool {
+        self.skips_ends
     }
 
     /// The same settings for another URL of the same file.
     #[must_use]
     pub(crate) fn for_url(&self, url: &str) -> Self {
         Self {
-            given: self.given.clone(),
             url: public(url),
+            ..self.clone()
         }
     }
 

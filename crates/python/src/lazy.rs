@@ -141,6 +141,19 @@ impl LazyReader {
         }
     }
 
+    /// Number of entries of the first step of whole clusters that take `n_bytes`.
+    fn step(
+        &self,
+        py: Python<'_>,
+        entry_start: u64,
+        entry_stop: u64,
+        n_bytes: u64,
+    ) -> PyResult<u64> {
+        let entries = entry_start..entry_stop;
+        py.detach(|| self.reader.step(entries, StepSize::Bytes(n_bytes)))
+            .map_err(to_python)
+    }
+
     /// The memory that the first of these steps takes in the columns that steps touch.
     fn step_bytes(
         &self,

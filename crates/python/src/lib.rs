@@ -48,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use crate::merge::{join_columns, merge};
     #[pymodule_export]
-    use crate::ntuple::NTuple;
+    use crate::ntuple::{NTuple, SharedPages};
     #[pymodule_export]
     use crate::opening::Opening;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use femtobarn::documents;
 use femtobarn::io::SourceMeta;
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
-use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
+use femtobarn::{Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -21,6 +21,24 @@ use crate::lazy::{Accesses, LazyReader};
 use crate::metadata;
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
+
+/// Decoded pages of an ntuple that go beyond a range of entries. Reads of neighbouring ranges share them.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct SharedPages {
+    /// Pages are known by the address of their reader, which must live as long as they.
+    ntuple: Arc<femtobarn::NTuple>,
+    cache: Arc<PageCache>,
+}
+
+impl SharedPages {
+    fn of<'a>(
+        pages: Option<&'a Self>,
+        ntuple: &Arc<femtobarn::NTuple>,
+    ) -> Option<&'a Arc<PageCache>> {
+        let own = pages.filter(|pages| Arc::ptr_eq(&pages.ntuple, ntuple));
+        own.map(|pages| &pages.cache)
+    }
+}
 
 /// One or many files as one ntuple. It is immutable, and several threads can use it at the same time.
 #[pyclass(frozen, module = "femtobarn._core")]
@@ -193,7 +211,16 @@ impl NTuple {
         Ok(dict)
     }
 
-    #[pyo3(signature = (paths, entry_start, entry_stop, *, threads = 1, named = true, tick = None))]
+    /// Pages that later reads of neighbouring entries can share.
+    fn pages(&self) -> SharedPages {
+        SharedPages {
+            ntuple: self.inner.clone(),
+            // as many pieces as may be read at the same time in a process
+            cache: Arc::new(PageCache::shared(StepsOptions::default().page_cache, 8)),
+        }
+    }
+
+    #[pyo3(signature = (paths, entry_start, entry_stop, *, threads = 1, named = true, pages = None, tick = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn read(
         &self,
@@ -203,6 +230,7 @@ impl NTuple {
         entry_stop: u64,
         threads: usize,
         named: bool,
+        pages: Option<&SharedPages>,
         tick: Option<Py<PyAny>>,
     ) -> PyResult<Batch> {
         let callback = Callback::new(tick);
@@ -211,6 +239,7 @@ impl NTuple {
             let selection = self.select(paths.as_deref(), named)?;
             let options = ReadOptions {
                 threads,
+                cache: SharedPages::of(pages, &self.inner).map(|cache| &**cache),
                 tick: Some(&|done, total| callback.call((done, total))),
                 ..ReadOptions::default()
             };
@@ -353,7 +382,7 @@ impl NTuple {
     }
 
     /// Reads columns when they are touched, `small` bytes beside them as long as nothing was learned.
-    #[pyo3(signature = (paths, accesses, *, threads = 1, small = None))]
+    #[pyo3(signature = (paths, accesses, *, threads = 1, small = None, pages = None))]
     fn lazy(
         &self,
         py: Python<'_>,
@@ -361,13 +390,14 @@ impl NTuple {
         accesses: &Accesses,
         threads: usize,
         small: Option<u64>,
+        pages: Option<&SharedPages>,
     ) -> PyResult<LazyReader> {
         let selection = py.detach(|| self.inner.select(paths.as_deref()));
         let defaults = LazyOptions::default();
         let options = LazyOptions {
             threads,
             small: small.unwrap_or(defaults.small),
-            ..defaults
+            cache: SharedPages::of(pages, &self.inner).cloned(),
         };
         LazyReader::new(
             &self.inner,

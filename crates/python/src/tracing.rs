@@ -51,7 +51,7 @@ pub fn replay(
         let file = std::fs::File::open(path).map_err(|error| IoError::from_open(path, error))?;
         let mut trace = Trace::read(path, BufReader::new(file))?;
         for (old, new) in &replace {
-            trace.replace(old, new);
+            trace.replace(old, new)?;
         }
         let options = ReplayOptions { speed, settings };
         let played = match play_it {

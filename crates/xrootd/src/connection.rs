@@ -130,6 +130,7 @@ impl Connection {
                         server: server.to_string(),
                         doing: "connecting".to_owned(),
                         waited: limit,
+                        setting: "connect_timeout",
                     });
                 }
             }
@@ -355,6 +356,7 @@ impl Connection {
             server: self.server.to_string(),
             doing: doing.to_owned(),
             waited: patience,
+            setting: "request_timeout",
         };
         let request = request.encode([0, 0]);
         let mut request = request.map_err(|source| self.malformed(doing, source))?;

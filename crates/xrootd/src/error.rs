@@ -62,7 +62,7 @@ pub enum XrootdError {
         source: io::Error,
     },
     /// Nothing was received within the timeout.
-    #[error("{server} did not answer {doing} within {} s (request_timeout)", seconds(*.waited))]
+    #[error("{server} did not answer {doing} within {} s ({setting})", seconds(*.waited))]
     Timeout {
         /// The server.
         server: String,
@@ -70,6 +70,8 @@ pub enum XrootdError {
         doing: String,
         /// How long nothing was received.
         waited: Duration,
+        /// The setting that says so.
+        setting: &'static str,
     },
     /// The server asks to wait for longer than allowed.
     #[error("{server} asks to wait {} s for {doing}{}: after {} s of waiting, this exceeds longest_wait ({} s)", seconds(*.asked), said(.message), seconds(*.waited), seconds(*.longest))]

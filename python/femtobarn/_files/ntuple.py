@@ -447,9 +447,15 @@ class NTuple(Readable):
         return num_threads(self._default_threads if threads is None else threads)
 
     def _read(
-        self, paths: list[str] | None, entry_start: int, entry_stop: int, threads: int | None, named: bool = True
+        self,
+        paths: list[str] | None,
+        entry_start: int,
+        entry_stop: int,
+        threads: int | None,
+        named: bool = True,
+        pages: core_module.SharedPages | None = None,
     ) -> Batch:
-        options: dict[str, Any] = {"threads": self._threads(threads), "named": named}
+        options: dict[str, Any] = {"threads": self._threads(threads), "named": named, "pages": pages}
         with Progress(f"reading {self.name}", self._progress) as progress:
             batch = self._core.read(paths, entry_start, entry_stop, **options, tick=progress.tick)
         self._warn_of_unreadable()
@@ -462,6 +468,7 @@ class NTuple(Readable):
         virtual: bool,
         record: PathLike | Literal[False] | None,
         function: str | None = None,
+        pages: core_module.SharedPages | None = None,
     ) -> core_module.LazyReader | None:
         """Return what reads columns when they are touched, for a function; None if they are read at once."""
         if not virtual:
@@ -475,7 +482,7 @@ class NTuple(Readable):
         accesses = self._core.accesses(function, directory, learns=record is not False)
         with self._lock:
             self._accesses[function, directory] = accesses
-        return self._core.lazy(paths, accesses, threads=self._threads(threads))
+        return self._core.lazy(paths, accesses, threads=self._threads(threads), pages=pages)
 
     def _watched(self, batches: BatchIterator | LazyBatchIterator) -> Iterator[Batch | LazyBatch]:
         """Yield batches, and warn about fields that turn out to be unreadable."""

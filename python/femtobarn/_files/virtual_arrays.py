@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -215,7 +216,7 @@ def _container(node: Node) -> dict[str, Any]:
     container: dict[str, Any] = {}
     for number, buffers in enumerate(_parts(node)):
         for attribute, buffer, dtype in buffers:
-            container[f"node{number}-{attribute}"] = functools.partial(_touched, buffer, dtype)
+            container[f"node{number}-{attribute}"] = _Buffer(buffer, dtype).touch
     return container
 
 
@@ -236,5 +237,19 @@ def _parts(node: Node) -> Iterator[list[tuple[str, Any, str]]]:
         yield from _parts(child)
 
 
-def _touched(buffer: LazyBuffer, dtype: str) -> npt.NDArray[Any]:
-    return frombuffer(buffer.read(), dtype)
+class _Buffer:
+    """A buffer that threads touch at the same time: while one of them uses its array, the others get the same one."""
+
+    def __init__(self, buffer: LazyBuffer, dtype: str) -> None:
+        self._buffer = buffer
+        self._dtype = dtype
+        self._lock = threading.Lock()
+        self._made: Callable[[], npt.NDArray[Any] | None] = lambda: None
+
+    def touch(self) -> npt.NDArray[Any]:
+        with self._lock:
+            array = self._made()
+            if array is None:
+                array = frombuffer(self._buffer.read(), self._dtype)
+                self._made = weakref.ref(array)
+            return array

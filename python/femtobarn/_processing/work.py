@@ -21,7 +21,7 @@ from femtobarn._store.product_names import check_first, resolved
 from femtobarn.errors import FemtobarnError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._core import Loader
+    from femtobarn._core import LazyReader, Loader, SharedPages
     from femtobarn._files.ntuple import NTuple
     from femtobarn._store.containers import Holder
     from femtobarn._store.datastore import DataStore
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _KEY = 40
+_STEP_BYTES = 100_000_000  # memory of a step whose columns are read when they are touched
 _FIRST = 16  # first events in which products are looked up
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
@@ -274,13 +275,15 @@ class NTupleWork:
         self._whole: NTuple | None = ntuple
         self._fields = list(fields) or None
         self._lazy = lazy
+        # pieces that end within a page share it
+        self._pages: tuple[NTuple, SharedPages] | None = None
         files = ntuple.files
         where = files[0][0] if len(files) == 1 else f"{len(files)} files"
         self.name = f"{ntuple.name} ({where})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process opens only the files of its pieces."""
-        return {**self.__dict__, "_whole": None}
+        return {**self.__dict__, "_whole": None, "_pages": None}
 
     @property
     def _ntuple(self) -> NTuple:
@@ -311,16 +314,20 @@ class NTupleWork:
         size, input_size = sizes
         start = after or 0
         if not loads:
-            yield from self._unloaded(size, number, start)
+            yield from self._unloaded(lambda first, high: size, number, start)
             return
         # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
-        step_size = max(input_size // size, 1) * size
         steps: Iterator[Any]
-        if self._lazy is None:
+        reader = self._reader(self._ntuple)
+        if reader is None:
+            step_size = max(input_size // size, 1) * size
             steps = self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start)
         else:
-            # workers that touch a column of the same step fetch it once
-            steps = map(self.load, self._unloaded(step_size, 0, start))
+            # workers that touch a column of the same step fetch it once, and few pages are in two steps
+            def whole_clusters(first: int, high: int) -> int:
+                return max(reader.step(first, high, _STEP_BYTES) // size, 1) * size
+
+            steps = map(self.load, self._unloaded(whole_clusters, 0, start))
         from femtobarn._files.virtual_arrays import part_of
 
         for events in steps:
@@ -330,28 +337,43 @@ class NTupleWork:
                 number += 1
             start += len(events)
 
-    def _unloaded(self, size: int, number: int, start: int) -> Iterator[Piece]:
-        """Iterate over the pieces of each file, after an entry."""
+    def _unloaded(self, size: Callable[[int, int], int], number: int, start: int) -> Iterator[Piece]:
+        """Iterate over the pieces of each file, after an entry; `size` gives that of the next one, up to an entry."""
         paths = self._ntuple._paths(self._fields, None, None, None, None)
         self._ntuple._warn_of_lacking(paths, self._fields, None)
         low = 0
         files = zip(self._ntuple._core.file_entries(), pickled_files(self._ntuple), strict=True)
         for n_entries, (packed, in_place) in files:
             high = low + n_entries
-            for first in range(max(start, low), high, size):
-                place = packed, in_place + first - low
-                yield Piece(number, min(size, high - first), start=first, place=place)
+            first = max(start, low)
+            while first < high:
+                n = min(size(first, high), high - first)
+                yield Piece(number, n, start=first, place=(packed, in_place + first - low))
                 number += 1
+                first += n
             low = high
+
+    def _reader(self, ntuple: NTuple, pages: SharedPages | None = None) -> LazyReader | None:
+        """Return what reads columns when they are touched; None if they are read at once."""
+        lazy = self._lazy
+        if lazy is None:
+            return None
+        paths = ntuple._paths(self._fields, None, None, None, None)
+        return ntuple._lazy_reader(paths, None, True, lazy.record, lazy.function, pages)
 
     def load(self, piece: Piece) -> Any:
         ntuple, start = self._found(piece)
-        if self._lazy is None:
-            return ntuple.arrays(self._fields, entry_start=start, entry_stop=start + piece.n)
+        stop = start + piece.n
+        if self._pages is None or self._pages[0] is not ntuple:
+            self._pages = ntuple, ntuple._core.pages()
+        pages = self._pages[1]
         paths = ntuple._paths(self._fields, None, None, None, None)
-        lazy = ntuple._lazy_reader(paths, 1, True, self._lazy.record, self._lazy.function)
-        output = ntuple._output(paths, "ak", None, False, virtual=True)
-        return output.group(lazy.read(start, start + piece.n, prefetch=True)) if lazy is not None else None
+        output = ntuple._output(paths, "ak", None, False, virtual=self._lazy is not None)
+        reader = self._reader(ntuple, pages)
+        if reader is not None:
+            return output.group(reader.read(start, stop, prefetch=True))
+        ntuple._warn_of_lacking(paths, self._fields, None)
+        return output.group(ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), pages))
 
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use femtobarn_io::{IoError, Settings, pieces, public};
+use femtobarn_io::{IoError, Settings, pieces, public, with_causes};
 use femtobarn_rntuple::RNTupleError;
 
 use super::{ReplayOptions, Trace, opened_as};
@@ -62,11 +62,11 @@ pub fn check_inputs(
             Err(error) if create && error.kind() == "file-not-found" => {
                 match fill(&url, n_needed, &settings) {
                     Ok(()) => InputState::Created,
-                    Err(error) => InputState::Failed(error.to_string()),
+                    Err(error) => InputState::Failed(with_causes(&error)),
                 }
             }
             Err(error) if error.kind() == "interrupted" => return Err(error),
-            Err(error) => InputState::Failed(error.to_string()),
+            Err(error) => InputState::Failed(error.with_causes()),
         };
         Ok(Input {
             url: public(&url),

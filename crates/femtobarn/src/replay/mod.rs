@@ -72,11 +72,24 @@ impl Trace {
     }
 
     /// Replaces a part of the URL of each file.
-    pub fn replace(&mut self, old: &str, new: &str) {
+    ///
+    /// # Errors
+    /// If no URL contains it.
+    pub fn replace(&mut self, old: &str, new: &str) -> Result<(), RNTupleError> {
+        let mut is_found = false;
         for action in &mut self.actions {
-            if let Operation::Open { url, .. } = &mut action.operation {
+            if let Operation::Open { url, .. } = &mut action.operation
+                && url.contains(old)
+            {
                 *url = url.replace(old, new);
+                is_found = true;
             }
+        }
+        match is_found {
+            true => Ok(()),
+            false => Err(RNTupleError::Usage {
+                what: format!("cannot replace {old:?}: no URL of the trace contains it"),
+            }),
         }
     }
 

@@ -233,7 +233,7 @@ impl Player<'_> {
             action,
             start,
             duration,
-            error: error.map(|error| error.to_string()),
+            error: error.map(|error| error.with_causes()),
         });
         Ok(())
     }

@@ -53,7 +53,10 @@ fn a_trace_of_xrootds_recorder_is_replayed_on_a_local_file() {
         ("root.csv", [12, 1, 0], 2, 217_668, 0),
     ] {
         let mut trace = recorded(name);
-        trace.replace("root://127.0.0.1:1094//dimuon.root", data);
+        trace
+            .replace("root://127.0.0.1:1094//dimuon.root", data)
+            .unwrap();
+        assert!(trace.replace("root://127.0.0.2", data).is_err());
         let played = play(&trace, &at_speed(None)).unwrap();
         let summary = Summary::of(&trace, Some(&played));
         let replay = summary.replay.clone().unwrap();
@@ -99,10 +102,12 @@ fn writes_and_failures_are_counted_and_not_replayed() {
     );
     let data = file_of(1000);
     let mut trace = trace;
-    trace.replace(
-        "root://127.0.0.1:1094//dimuon.root?authz=secret",
-        data.path().to_str().unwrap(),
-    );
+    trace
+        .replace(
+            "root://127.0.0.1:1094//dimuon.root?authz=secret",
+            data.path().to_str().unwrap(),
+        )
+        .unwrap();
     let played = play(&trace, &at_speed(None)).unwrap();
     // the written file has five operations, and one file does not exist
     assert_eq!((played.skipped, played.actions.len()), (6, 5));

@@ -10,7 +10,7 @@ use super::about::{nanoseconds, quoted};
 use super::room::{LISTS, age};
 use super::segment::{make_folder, name, new_file};
 use super::writer_id::random;
-use super::{CacheFolder, about, endpoint};
+use super::{CacheFolder, about, endpoint, lasting};
 use crate::settings::comparable;
 use crate::{IoError, RemoteEntry, Settings, public};
 
@@ -20,7 +20,7 @@ pub(crate) fn listed(
     settings: &Settings,
     list: impl FnOnce() -> Result<Vec<RemoteEntry>, IoError>,
 ) -> Result<Vec<RemoteEntry>, IoError> {
-    let lasts = settings.seconds("cache_list_ttl")?.unwrap_or_default();
+    let lasts = lasting(settings)?;
     let folder = CacheFolder::of(settings)?.filter(|_| !lasts.is_zero());
     let Some(folder) = folder else {
         return list();

@@ -146,35 +146,47 @@ impl std::fmt::Debug for CachedFile {
     }
 }
 
+/// Whether files are known by their logical names.
+fn is_logical(settings: &Settings) -> Result<bool, IoError> {
+    match settings.text("cache_key")?.as_deref() {
+        None | Some("url") => Ok(false),
+        Some("logical") => Ok(true),
+        Some(other) => {
+            let what = format!("invalid cache_key {other:?}: expected url or logical");
+            Err(settings.invalid(what))
+        }
+    }
+}
+
+/// For how long a list or a state counts as that of the server.
+fn lasting(settings: &Settings) -> Result<Duration, IoError> {
+    Ok(settings.seconds("cache_list_ttl")?.unwrap_or_default())
+}
+
 impl CacheKey {
     /// The cache of a URL; none if its settings name none.
     ///
     /// # Errors
     /// If a setting is invalid.
     pub fn of(url: &str, settings: &Settings) -> Result<Option<Self>, IoError> {
-        let by_name = settings
-            .text("cache_key")?
-            .unwrap_or_else(|| "url".to_owned());
+        // settings that are invalid are told even without a cache
+        let is_logical = is_logical(settings)?;
+        let (is_immutable, lasts) = (settings.flag("immutable")?, lasting(settings)?);
         let Some(folder) = CacheFolder::of(settings)? else {
             return Ok(None);
         };
         let (shown, urls) = (public(url), split_sources(url).0);
-        let logical = match by_name.as_str() {
-            "url" => None,
-            "logical" => {
-                let prefix = settings.text("cache_prefix")?;
-                let prefix = prefix.as_deref().unwrap_or("/store/");
-                let mut names: Vec<String> = urls
-                    .iter()
-                    .filter_map(|url| logical_name(&public(url), prefix))
-                    .collect();
-                names.dedup();
-                names.pop().filter(|_| names.is_empty())
-            }
-            _ => {
-                let what = format!("invalid cache_key {by_name:?}: expected url or logical");
-                return Err(settings.invalid(what));
-            }
+        let logical = if is_logical {
+            let prefix = settings.text("cache_prefix")?;
+            let prefix = prefix.as_deref().unwrap_or("/store/");
+            let mut names: Vec<String> = urls
+                .iter()
+                .filter_map(|url| logical_name(&public(url), prefix))
+                .collect();
+            names.dedup();
+            names.pop().filter(|_| names.is_empty())
+        } else {
+            None
         };
         let is_logical = logical.is_some();
         let key = match logical {
@@ -195,8 +207,8 @@ impl CacheKey {
             key,
             url: shown,
             is_logical,
-            is_immutable: settings.flag("immutable")?,
-            lasts: settings.seconds("cache_list_ttl")?.unwrap_or_default(),
+            is_immutable,
+            lasts,
         }))
     }
 
@@ -206,6 +218,14 @@ impl CacheKey {
         match self.is_logical || has_others {
             true => source.meta().size == meta.size,
             false => source.state().may_be(meta),
+        }
+    }
+
+    /// Whether two states have the same entries: replicas of a logical name differ in their times and tags.
+    pub fn is_same(&self, one: &SourceMeta, other: &SourceMeta) -> bool {
+        match self.is_logical {
+            true => one.size == other.size,
+            false => one == other,
         }
     }
 
@@ -236,7 +256,7 @@ impl CacheKey {
             let file = std::fs::File::options()
                 .write(true)
                 .open(path.join(about::FILE));
-            if let (true, Ok(file)) = (about.meta == *meta, file) {
+            if let (true, Ok(file)) = (self.is_same(&about.meta, meta), file) {
                 let _ = file.set_modified(SystemTime::now());
             }
         }

@@ -384,6 +384,11 @@ fn a_cache_is_named_by_settings() {
     assert_eq!(key("root://a//store/x/f", &other).unwrap(), "/x/f");
     assert_eq!(key("root://a//y/f", &logical).unwrap(), "root://a/y/f");
     assert!(key("root://a//y/f", &[("cache_key", "name")]).is_err());
+    for bad in ["cache_key", "cache_list_ttl", "immutable"] {
+        let settings = Settings::with(URL, &[("cache", "off"), (bad, "-x")]);
+        let told = settings.and_then(|settings| CacheKey::of(URL, &settings));
+        assert!(told.unwrap_err().to_string().contains(bad));
+    }
     let asked = |query: &str| key(&format!("https://h/get?{query}"), &[]).unwrap();
     assert_ne!(asked("file=a"), asked("file=b"));
     assert_eq!(asked("file=a"), asked("file=a&X-Amz-Signature=1&authz=me"));

@@ -64,7 +64,7 @@ impl CachedSource {
         // a short answer tells whether the cached state is still that of the file
         if !known.is_empty()
             && let Some(state) = state_of(url, settings)?
-            && known.contains(&state)
+            && known.iter().any(|known| key.is_same(known, &state))
         {
             key.note_seen(&state);
             return Self::unopened(url, settings, key, state, 1);
@@ -136,7 +136,8 @@ impl CachedSource {
         }
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Opening { url, settings, key }) = opening.as_ref() {
-            let inner = open_remote(url, settings)?;
+            // the ends of the file are in the cache
+            let inner = open_remote(url, &settings.without_ends())?;
             if !key.is_state_of(&self.meta, &*inner) {
                 key.forget(&self.meta);
                 let url = self.url.clone();

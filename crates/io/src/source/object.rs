@@ -65,7 +65,7 @@ impl ObjectSource {
         let traffic = Arc::default();
         let start = Instant::now();
         let (meta, held, read) = {
-            let work = opened(&store, &address, &traffic);
+            let work = opened(&store, &address, &traffic, settings.skips_ends());
             let longest = options.limits.total_timeout;
             wait_for(&address.url, within(&address.url, longest, work))???
         };
@@ -199,11 +199,12 @@ fn of_object(meta: &ObjectMeta) -> SourceMeta {
 /// Known properties of an object, its held bytes, and received bytes including duplicates.
 type Opened = (SourceMeta, Vec<Held>, Vec<Range<u64>>);
 
-/// Opens an object; starts again if it is replaced between the requests for its ends.
+/// Opens an object; starts again if it is replaced between the requests for its ends, if they are wanted.
 async fn opened(
     store: &Store,
     address: &Address,
     traffic: &Arc<TrafficCounters>,
+    skips_ends: bool,
 ) -> Result<Opened, IoError> {
     let ends = Ends {
         store,
@@ -212,6 +213,10 @@ async fn opened(
     };
     for _ in 0..MOST_TRIES {
         let found = match address.kind {
+            _ if skips_ends => ends
+                .head()
+                .await
+                .map(|meta| Some((meta, Vec::new(), Vec::new()))),
             Kind::Azure => ends.known_first().await,
             _ => ends.both().await,
         };

@@ -152,5 +152,35 @@ fn replicas_share_what_is_held_by_their_logical_name() {
     assert!(used.fetched_bytes > 0);
     let path = one.folder.path().to_string_lossy().into_owned() + "/cache";
     let more = [&logical[..], &[("cache", path.as_str())]].concat();
-    assert_eq!(other.read("f", &content, &more).0.fetched_bytes, 0);
+    let (used, sent) = other.read("f", &content, &more);
+    assert_eq!(used.fetched_bytes, 0);
+    assert!(sent < 20_000, "{sent} bytes");
+}
+
+#[test]
+fn opening_for_what_is_missing_does_not_read_the_ends_again() {
+    for kind in ["xrootd", "nginx", "minio"] {
+        let Some(mut trial) = Trial::start(kind) else {
+            continue;
+        };
+        let content = content(SIZE);
+        trial.put("f", &content, 1000);
+        let end = SIZE as u64;
+        trial
+            .open("f", &[])
+            .read_ranges(&[0..100, end - 100..end])
+            .unwrap();
+        for (more, part) in [(&[][..], 0), (&[("immutable", "true")][..], 1)] {
+            let first = (1 << 20) + part * 1000;
+            let range = first as u64..first as u64 + 1000;
+            let before = trial.sent.load(Relaxed);
+            let found = trial
+                .open("f", more)
+                .read_ranges(std::slice::from_ref(&range))
+                .unwrap();
+            assert!(found[0] == content[first..first + 1000]);
+            let sent = trial.sent.load(Relaxed) - before;
+            assert!(sent < 20_000, "{kind}: {sent} bytes");
+        }
+    }
 }

@@ -74,14 +74,24 @@ static NAMED: Mutex<BTreeMap<String, Arc<Trace>>> = Mutex::new(BTreeMap::new());
 /// If the file cannot be created.
 pub fn record(path: &str) -> Result<(), IoError> {
     let trace = Trace::open(path, true)?;
-    end_record(path);
-    lock(&RECORDED).push(trace);
+    let mut recorded = lock(&RECORDED);
+    recorded.retain(|trace| trace.path != path);
+    recorded.push(trace);
     Ok(())
 }
 
-/// Ends the trace of this path; an earlier one that has not ended goes on.
+/// Ends the trace of this path; an earlier one that has not ended goes on. It is told if nothing was recorded.
 pub fn end_record(path: &str) {
-    lock(&RECORDED).retain(|trace| trace.path != path);
+    let mut recorded = lock(&RECORDED);
+    let ended = recorded.extract_if(.., |trace| trace.path == path).last();
+    drop(recorded);
+    let size = ended.and_then(|trace| trace.file.metadata().ok());
+    if size.is_some_and(|found| found.is_file() && found.len() == 0) {
+        let text = format!(
+            "nothing was recorded in {path}: operations are recorded of files that are opened later"
+        );
+        notice(path, &text);
+    }
 }
 
 /// The trace in which operations on the file with these settings are recorded; none if they are not.

@@ -39,19 +39,28 @@ struct Inner {
 
 /// Keeps decoded pages that extend beyond a step, so that the next step need not decompress them again.
 ///
-/// Pages that a step did not use are dropped at its end. If the budget is exhausted, pages are not kept, and are
+/// Pages that no step has used for a while are dropped at the end of a step. If the budget is exhausted, pages are not kept, and are
 /// decompressed again.
 #[derive(Debug)]
 pub struct PageCache {
     budget: u64,
+    /// Steps that may end without using a page before it is dropped.
+    patience: u64,
     inner: Mutex<Inner>,
 }
 
 impl PageCache {
-    /// Creates a cache of at most `budget` bytes.
+    /// Creates a cache of at most `budget` bytes, whose pages are dropped at the end of a step that has not used them.
     pub fn new(budget: u64) -> Self {
+        Self::shared(budget, 0)
+    }
+
+    /// Creates a cache of at most `budget` bytes for steps that are read at the same time: a page is dropped when more
+    /// than `patience` steps have ended since it was used.
+    pub fn shared(budget: u64, patience: u64) -> Self {
         Self {
             budget,
+            patience,
             inner: Mutex::default(),
         }
     }
@@ -90,11 +99,13 @@ impl PageCache {
         );
     }
 
-    /// Ends a step: pages that it did not use are dropped.
+    /// Ends a step: pages that were not used for a while are dropped.
     pub(super) fn next_generation(&self) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let current = inner.generation;
-        inner.entries.retain(|_, entry| entry.generation == current);
+        inner
+            .entries
+            .retain(|_, entry| entry.generation + self.patience >= current);
         inner.n_bytes = inner
             .entries
             .values()

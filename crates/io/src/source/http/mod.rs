@@ -67,7 +67,12 @@ impl HttpSource {
     /// If the URL is invalid, the file does not exist or is not readable, no server answers, or a large file is on a
     /// server without ranges.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
-        Self::open_ends(url, settings, ENDS)
+        let none = Ends { head: 1, tail: 0 };
+        Self::open_ends(
+            url,
+            settings,
+            if settings.skips_ends() { none } else { ENDS },
+        )
     }
 
     /// How requests are cut.

@@ -16,7 +16,7 @@ use crate::layer::{Held, joined_ends};
 /// Without support for ranges, a file up to this size is read whole.
 const LARGEST_WHOLE: usize = 16 << 20;
 
-/// Number of bytes to read at the beginning and at the end.
+/// Number of bytes to read at the beginning, at least one, and at the end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
     pub head: u64,
@@ -48,6 +48,7 @@ pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError
     let host = call.client.host(&call.target.place());
     let head = head(call, ends.head);
     let (head, tail) = match host.suffixes.get() {
+        _ if ends.tail == 0 => (head.await?, None),
         // the end is requested after the size is known
         Some(false) => (head.await?, None),
         _ => try_join(head, async { Ok(tail(call, ends.tail).await) }).await?,

@@ -226,7 +226,7 @@ fn credentials_come_from_profiles_or_are_missed() {
     let usual = Settings::of("s3://private/f");
     let options = Options::with(&address, &usual, &environment).unwrap();
     let store = object::store(&address, &options).unwrap();
-    let (meta, held, _) = wait_for("", opened(&store, &address, &Arc::default()))
+    let (meta, held, _) = wait_for("", opened(&store, &address, &Arc::default(), false))
         .unwrap()
         .unwrap();
     assert_eq!((meta.size, &*held[0].1), (7, &b"content"[..]));

@@ -18,6 +18,8 @@ const SILENT_FOR: Duration = Duration::from_secs(15);
 /// An active source with a rate that is so many times lower than the best is made inactive. Sources share by their rates, so
 /// a slower one does no harm and brings what it can.
 const MUCH_SLOWER: f64 = 16.0;
+/// It has this time to become quicker: connections are slow at first, and a busy machine may delay a few answers.
+const SLOW_AFTER: Duration = Duration::from_millis(500);
 /// An inactive source replaces an active one that takes so many times as long.
 const SLOWER: f64 = 2.0;
 
@@ -85,7 +87,12 @@ impl Schedule {
         let rates = self.lanes().into_iter();
         let rates: Vec<_> = rates.filter_map(|s| Some((rate(&s)?, s))).collect();
         let best = rates.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
-        let is_slow = |(rate, _): &&(f64, SourceId)| rate * MUCH_SLOWER < best;
+        let is_known = |source: SourceId| {
+            let member = self.members.get(source);
+            member.is_some_and(|member| member.since + SLOW_AFTER <= now)
+        };
+        let is_slow =
+            |(rate, source): &&(f64, SourceId)| rate * MUCH_SLOWER < best && is_known(*source);
         if let Some(&(_, source)) = rates.iter().find(is_slow) {
             self.demote(source, now);
             self.actions.push(Action::Slow { source });
