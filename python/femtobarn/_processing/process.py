@@ -143,7 +143,7 @@ def process(
     workers : int, optional
         Number of workers; by default the number of processors, or of the executor's workers.
     input_batch_size : int
-        Events that are fetched together.
+        Events that are fetched together. With `virtual` on threads, whole clusters are.
     output_batch_size : int, optional
         Number of events that a worker takes together; by default 64, and with ``by="batch"`` 1024, or fewer if a worker
         would get less than 8 batches; for an ntuple `input_batch_size`, or fewer, down to 64, if a worker would get
