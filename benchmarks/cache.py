@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def run_once(entry: Entry) -> None:
 def bytes_of(place: Place, folder: Path, files: list[str], root_python: str) -> dict[str, int]:
     """Return the bytes from the server in each state."""
     port = place.counted.port
+    time.sleep(3)  # files of XRootD that were just changed are not cached
     fill(place, port, folder)
     found = {}
     for entry in entries(place, port, folder, files, root_python):

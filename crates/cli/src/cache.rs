@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use femtobarn::io::{CacheEntry, CacheFolder, Settings};
+use femtobarn::io::{CacheEntry, CacheFolder, IoError, Settings};
 use femtobarn::{Error, Target, matches};
 use serde_json::{Value, json};
 
@@ -38,19 +38,46 @@ pub fn run(action: &CacheAction, out: &mut Output<'_>) -> Result<i32, Failure> {
 
 /// The directory that is named, or that of the settings.
 fn folder(args: &CacheFolderArgs) -> Result<CacheFolder, Failure> {
-    let set = || CacheFolder::of(&Settings::of(""));
-    let found = match &args.dir {
-        Some(dir) => match set() {
-            // named without a limit, it has that of the settings
-            Ok(Some(usual)) if usual.path == Path::new(dir) => Ok(Some(usual)),
-            _ => Settings::new("", [("cache".to_owned(), dir.clone())].into())
-                .and_then(|settings| CacheFolder::of(&settings)),
-        },
-        None => set(),
-    };
-    found.map_err(Error::from)?.ok_or_else(|| {
-        usage("no cache directory is set: name it with --dir DIR, or set FEMTOBARN_CACHE")
-    })
+    let mut set = folders_of_settings().map_err(Error::from)?;
+    let none =
+        || usage("no cache directory is set: name it with --dir DIR, or set FEMTOBARN_CACHE");
+    if let Some(dir) = &args.dir {
+        // named without a limit, it has that of the settings
+        let usual = set.into_iter().find(|usual| usual.path == Path::new(dir));
+        return match usual {
+            Some(usual) => Ok(usual),
+            None => named(dir).map_err(Error::from)?.ok_or_else(none),
+        };
+    }
+    if set.len() > 1 {
+        let paths = set.iter().map(|folder| folder.path.to_string_lossy());
+        let paths = paths.collect::<Vec<_>>().join(", ");
+        let message =
+            format!("servers have different cache directories; choose one with --dir: {paths}");
+        return Err(usage(&message));
+    }
+    set.pop().ok_or_else(none)
+}
+
+fn named(text: &str) -> Result<Option<CacheFolder>, IoError> {
+    CacheFolder::of(&Settings::new(
+        "",
+        [("cache".to_owned(), text.to_owned())].into(),
+    )?)
+}
+
+/// The directory for all servers, or else those that the settings file has for some.
+fn folders_of_settings() -> Result<Vec<CacheFolder>, IoError> {
+    if let Some(folder) = CacheFolder::of(&Settings::of(""))? {
+        return Ok(vec![folder]);
+    }
+    let mut found = Vec::new();
+    for text in Settings::of_servers("cache")? {
+        found.extend(named(&text)?);
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found.dedup_by(|one, other| one.path == other.path);
+    Ok(found)
 }
 
 fn fits(args: &CacheFilesArgs, entry: &CacheEntry) -> bool {

@@ -383,6 +383,17 @@ impl Settings {
         Ok(file()?.text(&self.url, name))
     }
 
+    /// The values of a setting that the settings file has for some servers.
+    ///
+    /// # Errors
+    /// If the settings file is invalid.
+    pub fn of_servers(name: &str) -> Result<Vec<String>, IoError> {
+        let parts = file()?.parts.iter();
+        Ok(parts
+            .filter_map(|(_, part)| part.get(name).cloned())
+            .collect())
+    }
+
     /// Where a setting is set, for messages; `None` if it is not set.
     ///
     /// # Errors

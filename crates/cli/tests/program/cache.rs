@@ -182,6 +182,33 @@ fn a_run_that_the_cache_serves_alone_has_a_report() {
 }
 
 #[test]
+fn the_cache_of_a_server_in_the_settings_file_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let file = folder.path().join("config.toml");
+    let status = |more: &[&str]| {
+        let mut status = command(&[&["cache", "status"], more].concat());
+        status.env_remove("FEMTOBARN_CACHE");
+        status.env("FEMTOBARN_CONFIG", &file);
+        finish(status)
+    };
+    let one =
+        format!("['root://a']\ncache = '{dir}/a:1GB'\n['https://b']\ncache = '{dir}/a:1GB'\n");
+    fs::write(&file, &one).unwrap();
+    assert!(status(&[]).out.contains("of 1.00 GB used"));
+    fs::write(&file, format!("{one}['s3://c']\ncache = '{dir}/c:2GB'\n")).unwrap();
+    let several = status(&[]);
+    assert_eq!(several.code, 2);
+    assert!(
+        several.err.contains(&format!("{dir}/a, {dir}/c")),
+        "{}",
+        several.err
+    );
+    let named = status(&["--dir", &format!("{dir}/c")]);
+    assert!(named.out.contains("of 2.00 GB used"), "{}", named.out);
+}
+
+#[test]
 fn a_cache_must_be_named_and_files_to_clear_too() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();
