@@ -198,12 +198,17 @@ def test_iterating_over_files_uses_one_record(testdata):
 
 
 @pytest.fixture
-def served(testdata, need_program):
-    """The URL of a file on a server."""
+def served(tmp_path, need_program):
+    """The URL of a file on a server, which is not read whole when it is opened."""
     need_program("xrootd")
+    path = tmp_path / "wide.root"
+    random = np.random.default_rng(1)
+    numbers = {"event": random.integers(1 << 40, size=12_000), "run": random.integers(1 << 20, size=12_000)}
+    with fb.recreate(path) as file:
+        file["Events"] = numbers | {f"c{i}": random.random(12_000, dtype="f4") for i in range(20)}
     with closing(servers.Xrootd()) as server:
-        server.put("dimuon.root", (testdata / "dimuon.root").read_bytes())
-        yield f"{server.url}/dimuon.root"
+        server.put("wide.root", path.read_bytes())
+        yield f"{server.url}/wide.root"
 
 
 def test_what_is_fetched_and_not_used_is_counted(served):
@@ -306,6 +311,53 @@ def test_damage_concerns_only_who_touches_it(testdata, tmp_path):
     assert same(damaged.Muon_pt, nt.arrays(["Muon_pt"]).Muon_pt)
     with pytest.raises(fb.ChecksumError):
         _ = damaged.event + 1
+
+
+def flagged(events):
+    """Touch a column, by batch and by event."""
+    return int(ak.count(events.x, axis=None)) if isinstance(events, ak.Array) else int(events.x >= 0)
+
+
+@pytest.mark.parametrize("by", ["batch", "event"])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_of_a_step_with_a_damaged_page_only_its_events_are_lost(by, executor, tmp_path):
+    """All events of the step were."""
+    path = tmp_path / "damaged.root"
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": "float32"})
+        for _ in range(12):
+            writer.extend({"x": np.random.default_rng(1).random(200, dtype="f4")})
+            writer.commit_cluster()
+    nt = fb.open(path, memory_map=False)
+    before = len(nt.metrics.sources[0].spans)
+    nt.arrays(["x"], entry_start=1000, entry_stop=1001)
+    start, stop = nt.metrics.sources[0].spans[before].ranges[0]
+    data = bytearray(path.read_bytes())
+    data[(start + stop) // 2] ^= 0xFF
+    path.write_bytes(data)
+    options = {"by": by, "executor": executor, "workers": 2, "reduce": operator.add, "output_batch_size": 100}
+    result = fb.process(fb.open(path), flagged, virtual=True, on_error="skip", **options)
+    assert result.value == result.n_events == 2200
+    assert sum(failure.n_events for failure in result.failures) == 200
+
+
+def test_what_a_cache_has_is_touched_without_the_server(testdata, tmp_path, need_program):
+    """Columns were fetched that might be touched with it."""
+    need_program("nginx")
+    with closing(servers.Nginx()) as server:
+        path = tmp_path / "wide.root"
+        with fb.recreate(path) as file:
+            file["Events"] = {f"c{i}": np.random.default_rng(i).random(100_000, dtype="f4") for i in range(20)}
+        server.put("wide.root", path.read_bytes())
+        url = f"{server.url}/wide.root:Events"
+
+        def read(**options):
+            nt = fb.open(url, cache=tmp_path / "cache")
+            _ = [nt.arrays(**options)[name] + 1 for name in ("c3", "c7")]
+            return nt.metrics.bytes_read
+
+        assert read(expressions=["c3", "c7"]) > 500_000
+        assert read(virtual=True) == 0
 
 
 @pytest.mark.parametrize("by", ["batch", "event"])

@@ -113,6 +113,9 @@ fn status(folder: &CacheFolder, out: &mut Output<'_>) -> Result<i32, Failure> {
         bytes(found.pinned)
     )?;
     writeln!(out, "{} files in {} segments", found.files, found.segments)?;
+    if !folder.path.exists() {
+        writeln!(out, "the directory does not exist yet")?;
+    }
     Ok(code::FINE)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MeteredSource, OriginSource, Settings,
-    SourceMeta, is_of_xrootd, is_remote, open_layered,
+    SourceMeta, has_logical_name, is_of_xrootd, is_remote, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
@@ -146,11 +146,23 @@ pub(crate) fn open_reader_as(
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
     let reader = open_reader(url, path, options)?;
-    // replicas of a federation and caches have other modification times
-    let known = known.map(|known| SourceMeta {
-        modified: known.modified.filter(|_| !is_of_xrootd(url)),
-        ..known.clone()
-    });
+    let is_logical = || {
+        let settings = Settings::new(url, options.settings.clone())?;
+        has_logical_name(url, &settings)
+    };
+    let known = match known {
+        // replicas differ in their times and tags
+        Some(known) if is_logical()? => Some(SourceMeta {
+            size: known.size,
+            ..SourceMeta::default()
+        }),
+        // replicas of a federation and caches have other modification times
+        Some(known) => Some(SourceMeta {
+            modified: known.modified.filter(|_| !is_of_xrootd(url)),
+            ..known.clone()
+        }),
+        None => None,
+    };
     if let (Some(known), Some(reader)) = (known, &reader)
         && !reader.store().info().meta.may_be(&known)
     {

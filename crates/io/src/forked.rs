@@ -103,6 +103,23 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::runtime::PerProcess;
+
+    /// Forks; the child exits with the code that it finds. If it waits forever, an alarm ends it.
+    fn code_of_child(find: impl FnOnce() -> i32) -> i32 {
+        // SAFETY: what the child finds needs locks and memory only.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(20);
+                libc::_exit(find());
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            assert!(libc::WIFEXITED(status), "{status}");
+            libc::WEXITSTATUS(status)
+        }
+    }
 
     #[test]
     fn a_process_is_forked_when_nobody_has_a_lock() {
@@ -115,18 +132,25 @@ mod tests {
             *number = 0;
         });
         receiver.recv().unwrap();
-        // SAFETY: the child only locks and exits; if it waits forever, the alarm ends it.
-        let status = unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::alarm(20);
-                libc::_exit(*lock(&NUMBER));
-            }
-            let mut status = -1;
-            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-            status
-        };
-        assert_eq!(status, 0);
+        assert_eq!(code_of_child(|| *lock(&NUMBER)), 0);
         holder.join().unwrap();
+    }
+
+    #[test]
+    fn a_child_does_not_wait_for_a_value_that_its_parent_makes() {
+        static VALUE: PerProcess<i32> = PerProcess::new();
+        let (sender, receiver) = channel();
+        let maker = thread::spawn(move || {
+            VALUE.get(|| {
+                sender.send(()).unwrap();
+                thread::sleep(Duration::from_millis(300));
+                Ok::<_, ()>(1)
+            })
+        });
+        receiver.recv().unwrap();
+        assert_eq!(code_of_child(|| VALUE.get(|| Ok::<_, ()>(2)).unwrap()), 2);
+        assert_eq!(maker.join().unwrap(), Ok(1));
+        assert_eq!(VALUE.known(), Some(1));
+        assert_eq!(code_of_child(|| VALUE.known().unwrap_or(3)), 3);
     }
 }

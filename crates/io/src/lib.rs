@@ -62,7 +62,9 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{CacheEntry, CacheFolder, CachePruned, CacheStatus, CacheVerified};
+pub use cache::{
+    CacheEntry, CacheFolder, CachePruned, CacheStatus, CacheVerified, has_logical_name,
+};
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;

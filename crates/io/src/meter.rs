@@ -409,17 +409,19 @@ impl Meter {
         is_answered: bool,
     ) {
         let nanoseconds = nanoseconds(duration);
-        let bytes = n_bytes(ranges);
+        // nothing has come of a read that failed
+        let bytes = if is_answered { n_bytes(ranges) } else { 0 };
         let start = start.saturating_duration_since(BEGINNING.0);
         note_rate(start, duration, bytes);
         self.vectors.fetch_add(1, Relaxed);
         self.ranges.fetch_add(ranges.len() as u64, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
         self.waiting.fetch_add(nanoseconds, Relaxed);
-        if is_answered {
+        if is_answered && bytes > 0 {
             let quicker = |known| (known == 0 || nanoseconds < known).then_some(nanoseconds.max(1));
             let _ = self.way.quickest.fetch_update(Relaxed, Relaxed, quicker);
-        } else {
+        }
+        if !is_answered {
             self.failed.fetch_add(1, Relaxed);
         }
         if self.remembered.fetch_add(ranges.len(), Relaxed) < MOST_REMEMBERED {
@@ -548,7 +550,7 @@ mod tests {
         let now = meter.now();
         assert_eq!(
             (now.vectors, now.ranges, now.bytes, now.failed),
-            (2, 3, 16, 1)
+            (2, 3, 15, 1)
         );
         let spans = meter.spans();
         assert_eq!(

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, interval_at};
 
-use crate::IoError;
 use crate::together::is_stopped;
+use crate::{IoError, forked};
 
 /// Number of threads that wait for sockets; other threads decode the data.
 const THREADS: usize = 2;
@@ -116,32 +116,71 @@ pub(crate) fn process() -> u32 {
     std::process::id()
 }
 
-/// A value that a process creates once and shares; child processes create their own.
-pub(crate) struct PerProcess<T>(Mutex<Option<(u32, T)>>);
+/// A value that a process creates once and shares; child processes create their own. A parent's value is leaked: dropping
+/// it would wait for threads that do not exist after the fork, or close the parent's connections.
+pub(crate) struct PerProcess<T>(Mutex<Option<(u32, Own<T>)>>);
 
-impl<T: Clone> PerProcess<T> {
+/// The value of a process. A child does not use its lock, which a thread of the parent may have held during the fork.
+type Own<T> = Arc<Mutex<Option<T>>>;
+
+impl<T> PerProcess<T> {
     pub const fn new() -> Self {
         Self(Mutex::new(None))
     }
 
-    /// The value of this process, if it was created.
-    pub fn known(&self) -> Option<T> {
-        let shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (owner, found) = shared.as_ref()?;
-        (*owner == process()).then(|| found.clone())
+    /// With the value of this process.
+    pub fn of(value: T) -> Self {
+        Self(Mutex::new(Some((
+            process(),
+            Arc::new(Mutex::new(Some(value))),
+        ))))
     }
 
-    /// The value of this process, created at first use. A parent's value is leaked: dropping it would wait for threads
-    /// that do not exist after the fork, or close the parent's connections.
-    pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn own(&self) -> Own<T> {
+        let mut shared = forked::lock(&self.0);
         match &*shared {
-            Some((owner, found)) if *owner == process() => Ok(found.clone()),
+            Some((owner, own)) if *owner == process() => own.clone(),
             _ => {
-                let made = make()?;
-                std::mem::forget(shared.replace((process(), made.clone())));
-                Ok(made)
+                let own = Own::default();
+                std::mem::forget(shared.replace((process(), own.clone())));
+                own
             }
+        }
+    }
+}
+
+impl<T: Clone> PerProcess<T> {
+    /// The value of this process, if it was created.
+    pub fn known(&self) -> Option<T> {
+        let own = self.own();
+        let value = own.lock().unwrap_or_else(PoisonError::into_inner);
+        value.clone()
+    }
+
+    /// The value of this process, created at first use.
+    pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let own = self.own();
+        let mut value = own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*value {
+            return Ok(known.clone());
+        }
+        Ok(value.insert(make()?).clone())
+    }
+}
+
+impl<T> std::fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PerProcess")
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let shared = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((owner, own)) = shared
+            && *owner != process()
+        {
+            std::mem::forget(own.clone());
         }
     }
 }

@@ -80,6 +80,7 @@ class NTuple(Readable):
         self._known_lacking: list[tuple[str, str]] | None = None  # missing fields that no read has warned about
         self._known_sizes: dict[int, dict[str, Any]] | None = None
         self._accesses: dict[tuple[str, str | None], core_module.Accesses] = {}  # by function and directory
+        self._pages: core_module.SharedPages | None = None  # of pieces that other processes read
         self._id = None
         if threads is not None:
             num_threads(threads)

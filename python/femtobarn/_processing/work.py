@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 _KEY = 40
-_STEP_BYTES = 100_000_000  # memory of a step whose columns are read when they are touched
 _FIRST = 16  # first events in which products are looked up
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
@@ -151,6 +150,9 @@ class Work(Protocol):
     def single(self, piece: Piece, at: int) -> Piece:
         """Return one of the events of a piece."""
 
+    def reloaded(self, piece: Piece, at: int | None) -> Iterator[Any]:
+        """Iterate over what to call the function with after the piece, or one of its events, could not be read."""
+
     def where(self, piece: Piece, at: int | None) -> str:
         """Say which events a piece has, or which one of them it is."""
 
@@ -228,6 +230,9 @@ class StoreWork:
     def single(self, piece: Piece, at: int) -> Piece:
         return Piece(piece.number, 1, piece.keys[at * _KEY : (at + 1) * _KEY])
 
+    def reloaded(self, piece: Piece, at: int | None) -> Iterator[Any]:
+        return iter(())  # products are read before
+
     def where(self, piece: Piece, at: int | None) -> str:
         numbers = [int.from_bytes(piece.keys[i : i + 8], "big") for i in range(0, len(piece.keys), 8)]
         first, last = (numbers[i : i + 5][2:] for i in (0 if at is None else at * 5, len(numbers) - 5))
@@ -276,7 +281,7 @@ class NTupleWork:
         self._fields = list(fields) or None
         self._lazy = lazy
         # pieces that end within a page share it
-        self._pages: tuple[NTuple, SharedPages] | None = None
+        self._pages: SharedPages | None = None
         files = ntuple.files
         where = files[0][0] if len(files) == 1 else f"{len(files)} files"
         self.name = f"{ntuple.name} ({where})"
@@ -318,14 +323,17 @@ class NTupleWork:
             return
         # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
         steps: Iterator[Any]
+        step_size = max(input_size // size, 1) * size
         reader = self._reader(self._ntuple)
         if reader is None:
-            step_size = max(input_size // size, 1) * size
             steps = self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start)
         else:
             # workers that touch a column of the same step fetch it once, and few pages are in two steps
             def whole_clusters(first: int, high: int) -> int:
-                return max(reader.step(first, high, _STEP_BYTES) // size, 1) * size
+                n = 0
+                while n < min(step_size, high - first):
+                    n += reader.step(first + n, high, 1)
+                return n // size * size or n
 
             steps = map(self.load, self._unloaded(whole_clusters, 0, start))
         from femtobarn._files.virtual_arrays import part_of
@@ -364,9 +372,11 @@ class NTupleWork:
     def load(self, piece: Piece) -> Any:
         ntuple, start = self._found(piece)
         stop = start + piece.n
-        if self._pages is None or self._pages[0] is not ntuple:
-            self._pages = ntuple, ntuple._core.pages()
-        pages = self._pages[1]
+        # those of an ntuple of the caller end with the work
+        holder = ntuple if self._whole is None else self
+        if holder._pages is None:
+            holder._pages = ntuple._core.pages()
+        pages = holder._pages
         paths = ntuple._paths(self._fields, None, None, None, None)
         output = ntuple._output(paths, "ak", None, False, virtual=self._lazy is not None)
         reader = self._reader(ntuple, pages)
@@ -381,6 +391,16 @@ class NTupleWork:
     def single(self, piece: Piece, at: int) -> Piece:
         place = piece.place and (piece.place[0], piece.place[1] + at)
         return Piece(piece.number, 1, start=piece.start + at, place=place)
+
+    def reloaded(self, piece: Piece, at: int | None) -> Iterator[Any]:
+        if self._lazy is None:
+            return
+        # of a step or a piece that is partly damaged, other parts can be read
+        if piece.loaded is not None:
+            alone = self.load(piece.without_loaded())
+            yield alone if at is None else alone[at]
+        if at is not None and piece.n > 1:
+            yield self.load(self.single(piece, at))[0]
 
     def where(self, piece: Piece, at: int | None) -> str:
         if at is None and piece.n > 1:
@@ -444,7 +464,7 @@ def _run(
         if stops is not None and stops():
             return
         try:
-            value = _called(task, item, times, stops)
+            value = _read(work, task, piece, (at, item), times, stops)
         except BaseException as error:  # of `sys.exit`, too, the event must be known
             outcome.failures.append(failure(work.where(piece, at), error, piece.n if at is None else 1))
             if not task.skips or not isinstance(error, Exception) or is_of_a_store(error):
@@ -461,6 +481,29 @@ def _run(
         except BaseException as error:
             outcome.raised, outcome.what = error, "reduce"
             return
+
+
+def _read(
+    work: Work,
+    task: Task,
+    piece: Piece,
+    part: tuple[int | None, Any],
+    times: list[float],
+    stops: Callable[[], bool] | None,
+) -> Any:
+    """Call the function; with what is read anew if it fails because columns that it touches cannot be read."""
+    at, item = part
+    again = work.reloaded(piece, at)
+    while True:
+        try:
+            return _called(task, item, times, stops)
+        except Exception as error:
+            if not any(isinstance(cause, FemtobarnError) for cause in _causes(error)):
+                raise
+            following = next(again, None)
+            if following is None:
+                raise
+            item = following
 
 
 def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool] | None) -> Any:
@@ -496,14 +539,17 @@ def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Ca
 
 def is_of_a_store(error: BaseException) -> bool:
     """Return whether an error, or its cause, concerns a whole store, so that continuing would fail for all events."""
+    return any(isinstance(cause, FemtobarnError) and _core.is_of_store(cause.kind) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Iterate over an error and those that it follows from."""
     seen: list[BaseException] = []
     at: BaseException | None = error
     while at is not None and at not in seen:
-        if isinstance(at, FemtobarnError) and _core.is_of_store(at.kind):
-            return True
+        yield at
         seen.append(at)
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-    return False
 
 
 def failure(where: str, error: BaseException, n_events: int) -> Failure:

@@ -91,7 +91,9 @@ impl CacheFolder {
             Some((path, size)) => (path, parse_bytes(size)),
             None => (text.as_str(), Some(USUAL_LIMIT)),
         };
-        let is_path = !path.is_empty() && !path.contains("://");
+        // a size alone lacks its directory
+        let is_size = sized.is_none() && !path.contains('/') && parse_bytes(path).is_some();
+        let is_path = !path.is_empty() && !path.contains("://") && !is_size;
         let limit = limit.filter(|limit| is_path && *limit >= LEAST_LIMIT);
         let Some(limit) = limit else {
             let what = format!(
@@ -146,6 +148,14 @@ impl std::fmt::Debug for CachedFile {
     }
 }
 
+/// Whether a cache knows a file by its logical name, so that replicas on any servers are the same file.
+///
+/// # Errors
+/// If a setting is invalid.
+pub fn has_logical_name(url: &str, settings: &Settings) -> Result<bool, IoError> {
+    Ok(CacheKey::of(url, settings)?.is_some_and(|key| key.is_logical))
+}
+
 /// Whether files are known by their logical names.
 fn is_logical(settings: &Settings) -> Result<bool, IoError> {
     match settings.text("cache_key")?.as_deref() {
@@ -181,7 +191,7 @@ impl CacheKey {
             let prefix = prefix.as_deref().unwrap_or("/store/");
             let mut names: Vec<String> = urls
                 .iter()
-                .filter_map(|url| logical_name(&public(url), prefix))
+                .filter_map(|url| Some(logical_name(&public(url), prefix)? + &query_id(url)))
                 .collect();
             names.dedup();
             names.pop().filter(|_| names.is_empty())

@@ -347,6 +347,7 @@ fn a_cache_is_named_by_settings() {
     assert_eq!((of("off").unwrap(), of("none").unwrap()), (None, None));
     for bad in [
         ":5GB",
+        "50GB",
         "/a:5kB",
         "/a:10%",
         "/a:-5GB",
@@ -368,16 +369,18 @@ fn a_cache_is_named_by_settings() {
     let logical = [("cache_key", "logical")];
     for url in [
         "root://a//eos/cms/store/x/f.root",
-        "https://b:80/store/x/f.root?t=1",
+        "https://b:80/store/x/f.root?authz=me",
     ] {
         assert_eq!(key(url, &logical).unwrap(), "/store/x/f.root");
     }
-    let (one, two) = ("root://a//eos/store/x/f", "https://b/store/x/f?t=1");
+    let (one, two) = ("root://a//eos/store/x/f", "https://b/store/x/f?authz=me");
     let either = [format!("{one}|{two}"), format!("{two}|{one}|size=12")];
     assert_eq!(key(&either[0], &[]).unwrap(), key(&either[1], &[]).unwrap());
     for both in &either {
         assert_eq!(key(both, &logical).unwrap(), "/store/x/f");
     }
+    let asked = |query: &str| key(&format!("https://b/store/get?{query}"), &logical).unwrap();
+    assert_ne!(asked("file=a"), asked("file=b"));
     let different = format!("{one}|https://b/store/x/g");
     assert!(!key(&different, &logical).unwrap().starts_with('/'));
     let other = [("cache_key", "logical"), ("cache_prefix", "/x/")];

@@ -11,6 +11,7 @@ use crate::cache::{CacheKey, CachedFile, Counts};
 use crate::coalesce::coalesce;
 use crate::meter::Traffic;
 use crate::remote::{state_of, usual_cost};
+use crate::runtime::PerProcess;
 use crate::{
     ByteSource, CacheUse, IoError, Settings, SourceCost, SourceInfo, SourceMeta, open_remote,
 };
@@ -37,7 +38,9 @@ pub struct CachedSource {
     asked: u64,
     inner: OnceLock<Arc<dyn ByteSource>>,
     /// What the inner source is opened by when something is missing, if it was not before.
-    opening: Mutex<Option<Opening>>,
+    opening: Option<Opening>,
+    /// Held by the thread that opens it.
+    turn: PerProcess<Arc<Mutex<()>>>,
 }
 
 /// A source that is not opened yet.
@@ -99,7 +102,8 @@ impl CachedSource {
             counts: Counts::default(),
             asked: 0,
             inner: OnceLock::from(inner),
-            opening: Mutex::new(None),
+            opening: None,
+            turn: PerProcess::new(),
         }))
     }
 
@@ -122,11 +126,12 @@ impl CachedSource {
             counts: Counts::default(),
             asked,
             inner: OnceLock::new(),
-            opening: Mutex::new(Some(Opening {
+            opening: Some(Opening {
                 url: url.to_owned(),
                 settings: settings.clone(),
                 key,
-            })),
+            }),
+            turn: PerProcess::new(),
         }))
     }
 
@@ -134,22 +139,22 @@ impl CachedSource {
         if let Some(inner) = self.inner.get() {
             return Ok(inner);
         }
-        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Opening { url, settings, key }) = opening.as_ref() {
-            // the ends of the file are in the cache
-            let inner = open_remote(url, &settings.without_ends())?;
-            if !key.is_state_of(&self.meta, &*inner) {
-                key.forget(&self.meta);
-                let url = self.url.clone();
-                return Err(IoError::Changed { url });
-            }
-            self.inner.get_or_init(|| inner);
-            *opening = None;
-        }
-        drop(opening);
-        self.inner.get().ok_or_else(|| IoError::Changed {
+        let changed = || IoError::Changed {
             url: self.url.clone(),
-        })
+        };
+        let turn = self.turn.get(|| Ok::<_, IoError>(Arc::default()))?;
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(inner) = self.inner.get() {
+            return Ok(inner);
+        }
+        let Opening { url, settings, key } = self.opening.as_ref().ok_or_else(changed)?;
+        // the ends of the file are in the cache
+        let inner = open_remote(url, &settings.without_ends())?;
+        if !key.is_state_of(&self.meta, &*inner) {
+            key.forget(&self.meta);
+            return Err(changed());
+        }
+        Ok(self.inner.get_or_init(|| inner))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use femtobarn_xrootd::notice;
 
-use crate::runtime::{PULSE, goes_on};
+use crate::runtime::{PULSE, goes_on, process};
 use crate::source::{is_local, map_file};
 use crate::together::is_stopped;
 use crate::units;
@@ -35,7 +35,8 @@ pub struct LazyDownload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Chunk {
     Missing,
-    Flying,
+    /// It is downloaded by a thread of this process; a process that was forked from it has no such thread.
+    Flying(u32),
     Here,
 }
 
@@ -93,8 +94,8 @@ impl LazyDownload {
             loop {
                 match chunks.get_mut(at) {
                     None | Some(Chunk::Here) => break,
-                    Some(state @ Chunk::Missing) => {
-                        *state = Chunk::Flying;
+                    Some(state) if !matches!(*state, Chunk::Flying(own) if own == process()) => {
+                        *state = Chunk::Flying(process());
                         drop(chunks);
                         let done = self.download(number);
                         chunks = self.lock();
@@ -108,7 +109,7 @@ impl LazyDownload {
                         self.changed.notify_all();
                         done?;
                     }
-                    Some(Chunk::Flying) => {
+                    Some(_) => {
                         let waited = self.changed.wait_timeout(chunks, PULSE);
                         drop(waited.unwrap_or_else(PoisonError::into_inner));
                         if is_stopped() || !goes_on() {

@@ -104,7 +104,7 @@ mod tests {
         let meter = source.meter().unwrap();
         assert_eq!(
             (meter.now().vectors, meter.now().bytes, meter.now().failed),
-            (3, 9, 1)
+            (3, 7, 1)
         );
         let stages: Vec<Stage> = meter.spans().iter().map(|span| span.stage).collect();
         assert_eq!(stages, [Stage::Open, Stage::Data, Stage::Data]);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use femtobarn_xrootd::{
 
 use crate::meter::Traffic;
 use crate::pace::within;
-use crate::runtime::{PerSettings, process, wait_for};
+use crate::runtime::{PerProcess, PerSettings, wait_for};
 use crate::url::public;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
@@ -59,8 +59,7 @@ pub struct XrootdSource {
     located: Option<String>,
     settings: Settings,
     total_timeout: Duration,
-    /// The file, and the process that opened it.
-    file: Mutex<(u32, Arc<File>)>,
+    file: PerProcess<Arc<File>>,
     meta: SourceMeta,
     /// The content of a small file, once it was read.
     whole: OnceLock<Bytes>,
@@ -125,7 +124,7 @@ impl XrootdSource {
                 modified: modified(&file),
                 etag: None,
             },
-            file: Mutex::new((process(), file)),
+            file: PerProcess::of(file),
             whole: OnceLock::new(),
         }))
     }
@@ -143,28 +142,16 @@ impl XrootdSource {
     }
 
     fn file(&self) -> Result<Arc<File>, IoError> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.0 != process() {
+        // a forked process opens it again
+        self.file.get(|| {
             let again = open(&self.target, &self.url, &self.settings, &[])?;
             // a redirector may lead to another replica, with another modification time
             if again.stat().size != self.meta.size {
                 let url = self.url.clone();
                 return Err(IoError::Changed { url });
             }
-            std::mem::forget(std::mem::replace(&mut *file, (process(), again)));
-        }
-        Ok(file.1.clone())
-    }
-}
-
-impl Drop for XrootdSource {
-    fn drop(&mut self) {
-        let file = self.file.get_mut();
-        let (owner, file) = &*file.unwrap_or_else(PoisonError::into_inner);
-        if *owner != process() {
-            // only the process that opened the file may close it
-            std::mem::forget(file.clone());
-        }
+            Ok(again)
+        })
     }
 }
 
@@ -273,13 +260,13 @@ impl ByteSource for XrootdSource {
         if self.whole.get().is_some() {
             return 0;
         }
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.1.n_requests(ranges) as u64
+        let file = self.file();
+        file.map_or(0, |file| file.n_requests(ranges) as u64)
     }
 
     fn traffic(&self) -> Option<Traffic> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let (requests, retries) = file.1.asked();
+        let file = self.file.known();
+        let (requests, retries) = file.map(|file| file.asked()).unwrap_or_default();
         Some(Traffic { requests, retries })
     }
 
@@ -289,13 +276,13 @@ impl ByteSource for XrootdSource {
     }
 
     fn progress(&self) -> Option<u64> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.1.progress()
+        self.file.known()?.progress()
     }
 
     fn chosen_server(&self) -> Option<String> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.1.redirected_to().or_else(|| self.located.clone())
+        let file = self.file.known();
+        let chosen = file.and_then(|file| file.redirected_to());
+        chosen.or_else(|| self.located.clone())
     }
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::{Rates, Totals};
@@ -201,12 +201,12 @@ impl Origin {
 
     /// Counts reads.
     pub fn note(&self, count: impl FnOnce(&mut Reads)) {
-        count(&mut self.reads.lock().unwrap_or_else(PoisonError::into_inner));
+        count(&mut lock(&self.reads));
     }
 
     /// The reads so far.
     pub fn reads(&self) -> Reads {
-        *self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.reads)
     }
 
     fn add_to(&self, totals: &mut ServerTotals) {

@@ -1,11 +1,12 @@
 //! Files on HTTP servers, including WebDAV (RFC 9110, RFC 4918).
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::forked::lock;
 use crate::layer::{Held, find_held};
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::pace::within;
@@ -127,7 +128,7 @@ impl HttpSource {
     /// The bytes of a range, if they are held. An end is released with its last reader, because the answer itself is
     /// kept.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         let (number, found) = find_held(&held, range)?;
         let is_whole = held.get(number).is_some_and(|(at, _)| at == range);
         let is_end = is_whole && range.end - range.start < self.meta.size;
@@ -207,9 +208,11 @@ impl ByteSource for HttpSource {
     }
 
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_held = |range: &Range<u64>| range.is_empty() || find_held(&held, range).is_some();
-        let missing: Vec<Range<u64>> = ranges.iter().filter(|r| !is_held(r)).cloned().collect();
+        let missing: Vec<Range<u64>> = {
+            let held = lock(&self.held);
+            let is_missing = |r: &&Range<u64>| !r.is_empty() && find_held(&held, r).is_none();
+            ranges.iter().filter(is_missing).cloned().collect()
+        };
         let Ok(client) = Client::shared(&self.limits, &self.target.url) else {
             return missing.len() as u64;
         };
@@ -231,7 +234,7 @@ impl ByteSource for HttpSource {
         if range.is_empty() {
             return Some(Bytes::new());
         }
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = lock(&self.held);
         find_held(&held, range).map(|(_, bytes)| bytes)
     }
 

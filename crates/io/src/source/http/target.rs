@@ -1,13 +1,14 @@
 //! A URL, its current redirect target, and the rules for credentials.
 
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn_xrootd::Token;
 use reqwest::Url;
 
+use crate::forked::lock;
 use crate::redirect::{Refused, redirected};
 use crate::url::public;
 use crate::{IoError, Settings, scheme};
@@ -155,7 +156,7 @@ impl Target {
 
     /// The URL to request: the target of recent redirects, or the URL itself.
     pub fn place(&self) -> Url {
-        let moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = lock(&self.moved);
         match &*moved {
             Some((place, since)) if since.elapsed() < REDIRECT_LASTS => place.clone(),
             _ => self.start.clone(),
@@ -164,7 +165,7 @@ impl Target {
 
     /// Remembers the target of redirects.
     pub fn remember(&self, place: &Url) {
-        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = lock(&self.moved);
         match &mut *moved {
             _ if *place == self.start => *moved = None,
             Some((known, _)) if known == place => {}
@@ -174,7 +175,7 @@ impl Target {
 
     /// Forgets the redirect target; returns whether the failed URL was one.
     pub fn forget(&self, place: &Url) -> bool {
-        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.moved) = None;
         *place != self.start
     }
 

@@ -2,14 +2,14 @@
 //!
 //! What is read by whom is decided by [`schedule::Schedule`], which is pure; [`crew::Crew`] does it, with threads.
 
+use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::forked::lock;
 use crate::meter::Traffic;
-use crate::runtime::process;
+use crate::runtime::PerProcess;
 use crate::url::{public, split_sources};
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo, SourceMeta};
 
@@ -87,8 +87,8 @@ struct SeveralSource {
     cost: SourceCost,
     /// The number of the source that was opened first, and itself.
     first: (usize, Arc<dyn ByteSource>),
-    /// With the process whose threads it uses.
-    crew: Mutex<(u32, Arc<Crew>)>,
+    /// A forked process gets another one, as threads do not exist there.
+    crew: PerProcess<Arc<Crew>>,
 }
 
 impl SeveralSource {
@@ -117,19 +117,18 @@ impl SeveralSource {
             },
             plan,
             first,
-            crew: Mutex::new((process(), crew)),
+            crew: PerProcess::of(crew),
         })
     }
 
-    /// The crew that reads. A forked process gets another one, as threads do not exist there.
+    /// The crew that reads.
     fn crew(&self) -> Arc<Crew> {
-        let mut crew = lock(&self.crew);
-        if crew.0 != process() {
+        let started = self.crew.get(|| {
             let new = Crew::new(self.plan.clone());
             new.start_with(self.first.0, &self.first.1);
-            std::mem::forget(std::mem::replace(&mut *crew, (process(), new)));
-        }
-        crew.1.clone()
+            Ok(new)
+        });
+        started.unwrap_or_else(|never: Infallible| match never {})
     }
 
     /// Reads what the first source has in memory already, if it has all of it.
@@ -152,10 +151,8 @@ impl SeveralSource {
 
 impl Drop for SeveralSource {
     fn drop(&mut self) {
-        let crew = self.crew.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match crew.0 == process() {
-            true => crew.1.close(),
-            false => std::mem::forget(crew.1.clone()),
+        if let Some(crew) = self.crew.known() {
+            crew.close();
         }
     }
 }
