@@ -114,6 +114,10 @@ pub struct CacheUse {
     pub hit_bytes: u64,
     /// Ranges of which something was missing.
     pub misses: u64,
+    /// Hits that were reads of one range.
+    pub single_hits: u64,
+    /// Misses that were reads of one range.
+    pub single_misses: u64,
     /// Bytes that were read from the server, to be kept.
     pub fetched_bytes: u64,
     /// Entries that were damaged, and replaced.
@@ -149,6 +153,8 @@ impl CacheUse {
         hits: 0,
         hit_bytes: 0,
         misses: 0,
+        single_hits: 0,
+        single_misses: 0,
         fetched_bytes: 0,
         bad: 0,
     };
@@ -159,6 +165,8 @@ impl AddAssign for CacheUse {
         self.hits += other.hits;
         self.hit_bytes += other.hit_bytes;
         self.misses += other.misses;
+        self.single_hits += other.single_hits;
+        self.single_misses += other.single_misses;
         self.fetched_bytes += other.fetched_bytes;
         self.bad += other.bad;
     }

@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::client::{Client, Tried};
 use crate::protocol::{self, Element, Mode, OpenFlags, Request, Stat};
-use crate::{Server, XrootdError, XrootdUrl};
+use crate::{Server, XrootdError, XrootdUrl, with_causes};
 
 mod again;
 mod cut;
@@ -228,11 +229,26 @@ impl File {
 
     /// Opens the file again, unless another caller has done so since this generation.
     async fn reopen(&self, generation: usize, tried: &mut Tried) -> Result<(), XrootdError> {
+        let asked = Instant::now();
         let mut place = self.session.lock().await;
         if place.generation != generation {
             return Ok(());
         }
-        self.open_again(&mut place, tried).await.map(drop)
+        // those that waited while another one tried in vain fail together
+        if let Some((at, why)) = &place.failed
+            && *at > asked
+        {
+            return Err(XrootdError::Lost {
+                server: place.server.to_string(),
+                doing: format!("open {}", self.url.path),
+                why: why.clone(),
+            });
+        }
+        let opened = self.open_again(&mut place, tried).await;
+        if let Err(error) = &opened {
+            place.failed = Some((Instant::now(), with_causes(error)));
+        }
+        opened.map(drop)
     }
 
     /// Opens the file again, and checks that it has not changed.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use femtobarn_testkit::{Servers, can_start, content, free_port};
 use femtobarn_xrootd::{Client, Code, File, OpenOptions, Options, XrootdError, XrootdUrl};
+use futures_util::future::join_all;
 
 fn at(server: &Servers, path: &str) -> XrootdUrl {
     XrootdUrl::parse(&server.url(path)).unwrap()
@@ -226,6 +227,33 @@ fn a_file_is_opened_again_after_its_server_was_away() {
     server.kill();
     let error = runtime.block_on(file.read_ranges(&ranges)).unwrap_err();
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
+}
+
+/// Reads that waited for a server that does not come back tried it one after another.
+#[test]
+fn reads_of_a_dead_server_fail_together() {
+    if !can_start() {
+        return;
+    }
+    let mut server = Servers::start("xrootd");
+    server.put("f", &content(1000));
+    let runtime = runtime();
+    let client = Client::new(Options::default());
+    let file = runtime
+        .block_on(File::open(&client, at(&server, "f"), OpenOptions::Read))
+        .unwrap();
+    server.kill();
+    let range = 5..10;
+    let reads = (0..8).map(|_| file.read_ranges(std::slice::from_ref(&range)));
+    let found = runtime.block_on(join_all(reads));
+    let errors: Vec<String> = found
+        .into_iter()
+        .map(|found| found.unwrap_err().to_string())
+        .collect();
+    let tried = |error: &&String| !error.contains("was lost during open /");
+    // another one may have asked later
+    assert!(errors.iter().filter(tried).count() <= 2, "{errors:#?}");
+    assert!(errors.iter().all(|error| error.contains("127.0.0.1")));
 }
 
 #[test]

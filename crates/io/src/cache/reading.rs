@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     hits: AtomicU64,
     hit_bytes: AtomicU64,
     misses: AtomicU64,
+    single_hits: AtomicU64,
+    single_misses: AtomicU64,
     fetched_bytes: AtomicU64,
     bad: AtomicU64,
 }
@@ -43,6 +45,8 @@ impl Counts {
             hits: self.hits.load(Relaxed),
             hit_bytes: self.hit_bytes.load(Relaxed),
             misses: self.misses.load(Relaxed),
+            single_hits: self.single_hits.load(Relaxed),
+            single_misses: self.single_misses.load(Relaxed),
             fetched_bytes: self.fetched_bytes.load(Relaxed),
             bad: self.bad.load(Relaxed),
         }
@@ -201,10 +205,13 @@ impl Reading<'_> {
             .map(|part| part.of)
             .collect();
         missing.dedup();
-        self.counts.misses.fetch_add(missing.len() as u64, Relaxed);
-        self.counts
-            .hits
-            .fetch_add((n - missing.len()) as u64, Relaxed);
+        let (misses, hits) = (missing.len() as u64, (n - missing.len()) as u64);
+        self.counts.misses.fetch_add(misses, Relaxed);
+        self.counts.hits.fetch_add(hits, Relaxed);
+        if n == 1 {
+            self.counts.single_misses.fetch_add(misses, Relaxed);
+            self.counts.single_hits.fetch_add(hits, Relaxed);
+        }
     }
 
     fn look_again(&self, parts: &mut [Part]) {

@@ -76,6 +76,7 @@ fn send() {
 /// # Errors
 /// If the setting is invalid.
 pub(crate) fn report_if_set(settings: &Settings) -> Result<(), IoError> {
+    super::process::begin();
     let Some(text) = settings.text("report")? else {
         return Ok(());
     };

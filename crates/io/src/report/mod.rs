@@ -13,7 +13,7 @@ pub(crate) use at_exit::report_if_set;
 pub use at_exit::{ReportTo, report_at_exit};
 use process::Figures;
 
-use crate::meter::{CacheUse, Traffic};
+use crate::meter::Traffic;
 use crate::usage::{Process, ServerTotals, process_totals};
 
 /// What this process has read so far.
@@ -87,6 +87,10 @@ impl Report {
                 "read_bytes": figures.read_bytes,
                 "write_bytes": figures.written_bytes,
             },
+            "network": {
+                "rx_bytes": figures.received_bytes,
+                "tx_bytes": figures.sent_bytes,
+            },
             "files": {
                 "opened": totals.opened,
                 "different": totals.files,
@@ -107,7 +111,12 @@ impl Report {
             "cache": {
                 "hits": cached.hits,
                 "misses": cached.misses,
-                "hit_rate": hit_rate(cached),
+                "hit_rate": hit_rate(cached.hits, cached.misses),
+                "read_hit_rate": hit_rate(cached.single_hits, cached.single_misses),
+                "readv_hit_rate": hit_rate(
+                    cached.hits - cached.single_hits,
+                    cached.misses - cached.single_misses,
+                ),
                 "bytes": cached.hit_bytes,
                 "fetched_bytes": cached.fetched_bytes,
                 "bad_entries": cached.bad,
@@ -155,12 +164,11 @@ fn seconds(time: SystemTime) -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
-/// The share of ranges that a cache had; none if there was no cache.
+/// The share of ranges that a cache had; none if it was not asked.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn hit_rate(cached: CacheUse) -> Option<f64> {
-    cached
-        .is_used()
-        .then(|| cached.hits as f64 / (cached.hits + cached.misses) as f64)
+fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
+    let all = hits + misses;
+    (all > 0).then(|| hits as f64 / all as f64)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the system says about this process, as `prmon` reads it.
 
 use std::fs::read_to_string;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -24,22 +25,31 @@ pub(super) struct Figures {
     pub written_chars: Option<u64>,
     pub read_bytes: Option<u64>,
     pub written_bytes: Option<u64>,
+    /// Bytes of all network interfaces but the loopback, of all processes, since this one opened its first file.
+    pub received_bytes: Option<u64>,
+    pub sent_bytes: Option<u64>,
 }
 
 impl Figures {
     pub fn now() -> Self {
         let text = |name| read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
         let since_boot = Duration::try_from(clock_gettime(ClockId::Boottime));
-        Self::of(
+        let mut now = Self::of(
             &text("stat"),
-            [&text("status"), &text("smaps_rollup"), &text("io")],
+            ["status", "smaps_rollup", "io"].map(text),
             since_boot.unwrap_or_default(),
             rustix::param::clock_ticks_per_second(),
-        )
+        );
+        let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        let ([received, sent], then) = (network(), *NETWORK);
+        now.received_bytes = since(received, then[0]);
+        now.sent_bytes = since(sent, then[1]);
+        now
     }
 
     /// From the files of these names in `/proc/self`, the time since the machine started, and the unit of times.
-    fn of(stat: &str, [status, memory, io]: [&str; 3], since_boot: Duration, ticks: u64) -> Self {
+    fn of(stat: &str, texts: [String; 3], since_boot: Duration, ticks: u64) -> Self {
+        let [status, memory, io] = &texts;
         // the name of the program, in brackets, may have spaces
         let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let fields: Vec<u64> = fields
@@ -65,8 +75,33 @@ impl Figures {
             written_chars: value(io, "wchar"),
             read_bytes: value(io, "read_bytes"),
             written_bytes: value(io, "write_bytes"),
+            ..Self::default()
         }
     }
+}
+
+/// What the network has carried when the first file was opened.
+static NETWORK: LazyLock<[Option<u64>; 2]> = LazyLock::new(network);
+
+/// Notes what the network has carried so far, the first time.
+pub(super) fn begin() {
+    LazyLock::force(&NETWORK);
+}
+
+/// Bytes that were received and sent.
+fn network() -> [Option<u64>; 2] {
+    let text = read_to_string("/proc/self/net/dev").unwrap_or_default();
+    [0, 8].map(|column| of_interfaces(&text, column))
+}
+
+/// The sum of a column of `/proc/net/dev`, after the names.
+fn of_interfaces(text: &str, column: usize) -> Option<u64> {
+    let interfaces = text.lines().filter_map(|line| line.split_once(':'));
+    let others = interfaces.filter(|(name, _)| name.trim() != "lo");
+    let values =
+        others.map(|(_, values)| values.split_ascii_whitespace().nth(column)?.parse().ok());
+    let values: Vec<u64> = values.collect::<Option<_>>()?;
+    values.into_iter().reduce(u64::saturating_add)
 }
 
 /// The value of `name: 123` or `name: 123 kB`.
@@ -90,7 +125,8 @@ mod tests {
         let status = "Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nVmSwap:\t       0 kB\n";
         let memory = "5581-7ffc ---p 00000000 00:00 0  [rollup]\nRss:   1024 kB\nPss:    512 kB\nPss_Dirty: 1 kB\n";
         let io = "rchar: 17\nwchar: 5\nread_bytes: 4096\nwrite_bytes: 0\n";
-        let figures = Figures::of(stat, [status, memory, io], Duration::from_secs(60), 100);
+        let texts = [status, memory, io].map(str::to_owned);
+        let figures = Figures::of(stat, texts, Duration::from_secs(60), 100);
         assert_eq!(
             figures,
             Figures {
@@ -106,12 +142,23 @@ mod tests {
                 written_chars: Some(5),
                 read_bytes: Some(4096),
                 written_bytes: Some(0),
+                ..Figures::default()
             }
         );
+        let nothing = ["", "", ""].map(str::to_owned);
+        let figures = Figures::of("", nothing, Duration::ZERO, 0);
+        assert_eq!(figures, Figures::default());
+    }
+
+    #[test]
+    fn interfaces_are_added_up_without_the_loopback() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets\n    lo: 7 1 0 0 0 0 0 0 7 1 0\n  \
+                    eth0: 100 2 0 0 0 0 0 0 30 1 0\n  eth1:20 2 0 0 0 0 0 0 3 1 0\n";
         assert_eq!(
-            Figures::of("", [""; 3], Duration::ZERO, 0),
-            Figures::default()
+            [0, 8].map(|column| of_interfaces(text, column)),
+            [Some(120), Some(33)]
         );
+        assert_eq!(of_interfaces("", 0), None);
     }
 
     #[test]

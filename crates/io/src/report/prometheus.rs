@@ -89,14 +89,17 @@ impl Report {
             head(&mut out, name, kind, help);
             let _ = writeln!(out, "femtobarn_{name} {value}");
         }
-        let memory = [
-            ("rss_bytes", figures.rss),
-            ("peak_rss_bytes", figures.peak_rss),
-            ("pss_bytes", figures.pss),
+        let (memory, network) = ("Memory of the process.", "Bytes of network interfaces.");
+        let known = [
+            ("rss_bytes", memory, figures.rss),
+            ("peak_rss_bytes", memory, figures.peak_rss),
+            ("pss_bytes", memory, figures.pss),
+            ("rx_bytes", network, figures.received_bytes),
+            ("tx_bytes", network, figures.sent_bytes),
         ];
-        for (name, value) in memory {
+        for (name, help, value) in known {
             if let Some(value) = value {
-                head(&mut out, name, "gauge", "Memory of the process.");
+                head(&mut out, name, "gauge", help);
                 let _ = writeln!(out, "femtobarn_{name} {value}");
             }
         }

@@ -48,6 +48,12 @@ impl Report {
             known(figures.read_bytes),
             known(figures.written_bytes),
         );
+        let _ = writeln!(
+            out,
+            "{} received and {} sent by network interfaces of the machine",
+            known(figures.received_bytes),
+            known(figures.sent_bytes),
+        );
         out.push_str(&self.servers_text(all.reads.bytes()));
         if let Some(over_time) = totals.rates.over(BINS) {
             out.push_str(&rate_lines(&over_time, ROWS));

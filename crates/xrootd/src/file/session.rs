@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::Server;
 use crate::connection::Connection;
@@ -66,6 +67,8 @@ pub(crate) struct Place {
     pub(super) here: Option<Arc<Session>>,
     pub(super) generation: usize,
     pub(super) server: Server,
+    /// When it could not be opened again, and why.
+    pub(super) failed: Option<(Instant, String)>,
 }
 
 impl Place {
@@ -74,6 +77,7 @@ impl Place {
             generation: session.generation,
             server: session.connection.server.clone(),
             here: Some(session),
+            failed: None,
         }
     }
 }
