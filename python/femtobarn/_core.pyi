@@ -49,6 +49,7 @@ __all__ = [
     "convert",
     "convert_many",
     "end_background",
+    "end_record",
     "exit_code",
     "expand_files",
     "export_events",
