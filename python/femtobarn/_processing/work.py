@@ -324,7 +324,7 @@ class NTupleWork:
         # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
         steps: Iterator[Any]
         step_size = max(input_size // size, 1) * size
-        reader = self._reader(self._ntuple)
+        reader = self._reader(self._ntuple, self._ntuple._paths(self._fields, None, None, None, None))
         if reader is None:
             steps = self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start)
         else:
@@ -361,12 +361,11 @@ class NTupleWork:
                 first += n
             low = high
 
-    def _reader(self, ntuple: NTuple, pages: SharedPages | None = None) -> LazyReader | None:
+    def _reader(self, ntuple: NTuple, paths: list[str] | None, pages: SharedPages | None = None) -> LazyReader | None:
         """Return what reads columns when they are touched; None if they are read at once."""
         lazy = self._lazy
         if lazy is None:
             return None
-        paths = ntuple._paths(self._fields, None, None, None, None)
         return ntuple._lazy_reader(paths, None, True, lazy.record, lazy.function, pages)
 
     def load(self, piece: Piece) -> Any:
@@ -376,14 +375,13 @@ class NTupleWork:
         holder = ntuple if self._whole is None else self
         if holder._pages is None:
             holder._pages = ntuple._core.pages()
-        pages = holder._pages
         paths = ntuple._paths(self._fields, None, None, None, None)
         output = ntuple._output(paths, "ak", None, False, virtual=self._lazy is not None)
-        reader = self._reader(ntuple, pages)
+        reader = self._reader(ntuple, paths, holder._pages)
         if reader is not None:
             return output.group(reader.read(start, stop, prefetch=True))
         ntuple._warn_of_lacking(paths, self._fields, None)
-        return output.group(ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), pages))
+        return output.group(ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), holder._pages))
 
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)

@@ -58,7 +58,7 @@ pub struct JoinOptions {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Checks that there are at least two ntuples. If the options select fields of one ntuple, they must select fields of every ntuple.
+/// Checks the arguments of a join: at least two ntuples, and selected fields either for every ntuple or for no ntuple.
 pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<(), RNTupleError> {
     if inputs.len() < 2 {
         let what = "a join needs two ntuples or more".to_owned();

@@ -179,7 +179,7 @@ impl CacheKey {
     /// # Errors
     /// If a setting is invalid.
     pub fn of(url: &str, settings: &Settings) -> Result<Option<Self>, IoError> {
-        // settings that are invalid are told even without a cache
+        // an invalid setting is an error, even if no cache is set
         let is_logical = is_logical(settings)?;
         let (is_immutable, lasts) = (settings.flag("immutable")?, lasting(settings)?);
         let Some(folder) = CacheFolder::of(settings)? else {

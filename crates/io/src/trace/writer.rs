@@ -80,7 +80,8 @@ pub fn record(path: &str) -> Result<(), IoError> {
     Ok(())
 }
 
-/// Ends the trace of this path; an earlier one that has not ended goes on. It is told if nothing was recorded.
+/// Ends the trace of this path. If another trace was begun before and has not ended, operations are recorded there again.
+/// A warning says if the ended trace is empty.
 pub fn end_record(path: &str) {
     let mut recorded = lock(&RECORDED);
     let ended = recorded.extract_if(.., |trace| trace.path == path).last();
