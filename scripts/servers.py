@@ -12,6 +12,7 @@ NUMBER`, `stop_server NUMBER`, `continue_server NUMBER` and `start_server NUMBER
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pwd
@@ -65,14 +66,16 @@ class _Program:
         self._process.wait()
 
 
-def own(folder: Path, name: str = "xrootd") -> None:
+def own(folder: Path, user_name: str = "xrootd") -> None:
     """Change the owner of a directory and its content to the user that servers run as."""
     folder.chmod(0o755)
     if os.geteuid() != 0:
         return
-    user = pwd.getpwnam(name)
-    for path in [folder, *folder.rglob("*")]:
-        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+    user = pwd.getpwnam(user_name)
+    for place, folders, files in os.walk(folder):
+        for name in (".", *folders, *files):
+            with contextlib.suppress(FileNotFoundError):  # a program that runs there has removed it
+                os.chown(Path(place, name), user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def _temporary() -> Path:
@@ -478,7 +481,8 @@ class Cluster:
         self.port, manager = free_port(), free_port()
         self.servers = [free_port(), free_port()]
         self.data = [self.folder / name / "data" for name in ("ds0", "ds1")]
-        self._programs = []
+        self._programs: list[_Program] = []
+        programs = []
         for name, port in zip(("mgr", "ds0", "ds1"), (self.port, *self.servers), strict=True):
             place = self.folder / name
             for part in ("data", "admin", "run"):
@@ -498,11 +502,16 @@ cms.delay startup 5 servers 1 lookup 2
 cms.space min 1m 1m
 """
                 )
-                own(self.folder)
-                self._programs.append(_Program(program, name, config))
-        wait_until(lambda: all(map(answers, (self.port, *self.servers))), self.log)
-        # the log of the redirector's manager shows when a server has logged in
-        wait_until(lambda: self._programs[0].log().count("Protocol: Primary server.") >= 2, self.log)
+                programs.append((program, name, config))
+        try:
+            for each in programs:
+                self._programs.append(_Program(*each))
+            wait_until(lambda: all(map(answers, (self.port, *self.servers))), self.log)
+            # the log of the redirector's manager shows when a server has logged in
+            wait_until(lambda: self._programs[0].log().count("Protocol: Primary server.") >= 2, self.log)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def url(self) -> str:
