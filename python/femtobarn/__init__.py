@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._files.access_log import AccessLog
+from femtobarn._files.bad_files import BadFile
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.many import concatenate, iterate
@@ -26,6 +27,7 @@ from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
 from femtobarn._operations.merge import MergeReport, merge
 from femtobarn._operations.reshape import clone, reshape, skim
+from femtobarn._processing.pool import Pool
 from femtobarn._processing.process import ProcessError, ProcessResult, process
 from femtobarn._processing.statistics import ProcessStatistics, TimeStatistics, WorkerStatistics
 from femtobarn._processing.work import Failure
@@ -66,6 +68,7 @@ from femtobarn.errors import (
 
 if TYPE_CHECKING:
     from femtobarn import aio
+    from femtobarn._files.entry_batch import EntryBatch
 
 __all__ = [
     "AccessLog",
@@ -73,6 +76,7 @@ __all__ = [
     "As",
     "AttributeSetWriter",
     "Awkward",
+    "BadFile",
     "Cardinality",
     "ChecksumError",
     "Class",
@@ -80,6 +84,7 @@ __all__ = [
     "ConvertReport",
     "DataSet",
     "DataStore",
+    "EntryBatch",
     "Enum",
     "Event",
     "EventBatch",
@@ -103,6 +108,7 @@ __all__ = [
     "NotFoundError",
     "NumPy",
     "Plan",
+    "Pool",
     "Prefetcher",
     "ProcessError",
     "ProcessResult",
@@ -165,6 +171,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("femtobarn.aio")
+    if name == "EntryBatch":  # it is a class of Awkward
+        from femtobarn._files.entry_batch import EntryBatch
+
+        return EntryBatch
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
-from femtobarn._processing.work import NTupleWork
+from femtobarn._processing.entries import NTupleWork
 
 
 @pytest.fixture

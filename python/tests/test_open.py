@@ -188,7 +188,7 @@ def test_settings_as_arguments_are_told_where_to_go(dimuon, tmp_path):
         (lambda **options: fb.convert(dimuon, tmp_path / "a.root", **options), "cache"),
         (lambda **options: fb.merge([dimuon], tmp_path / "a.root", **options), "cache"),
         (nt.arrays, "cache"),
-        (lambda **options: fb.process(nt, len, **options), "cache"),
+        (lambda **options: fb.process(nt, len, **options), "immutable"),
     ]:
         told = f"'{setting}': it is a setting; give storage_options.*, or set the variable FEMTOBARN_{setting.upper()}$"
         with pytest.raises(TypeError, match=told):

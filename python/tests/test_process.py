@@ -151,16 +151,6 @@ def _root_of_n(event: Any) -> float:
     return float(np.sqrt(number(event)))
 
 
-@pytest.mark.parametrize("virtual", [False, True])
-def test_paths_are_told_to_be_opened_first(virtual: bool, tmp_path: Path) -> None:
-    """With `virtual`, the message was about event stores."""
-    for files in ("a.root:Events", tmp_path / "a.root", ["a.root:Events"], {"a.root": "Events"}):
-        with pytest.raises(
-            fb.UsageError, match=r"not .*a\.root.*; open files first: fb\.process\(fb\.open\(files\), …\)$"
-        ):
-            process(files, number, virtual=virtual)
-
-
 def test_parts_of_a_dataset_and_other_sizes(dataset: fb.DataSet) -> None:
     run = dataset[3]
     expected = [int(event.load("n")) for event in run.events()]
@@ -592,7 +582,7 @@ def test_batches_are_large_unless_there_are_few_events(dataset: fb.DataSet) -> N
         assert sizes(many, workers=1) == {1024}
 
 
-@pytest.mark.parametrize(("executor", "each"), [("threads", 8), ("processes", 2)])
+@pytest.mark.parametrize(("executor", "each"), [("threads", 4), ("processes", 2)])
 @pytest.mark.parametrize("by", ["event", "batch"])
 def test_each_worker_gets_a_part_of_a_small_ntuple(dimuon: Path, executor: str, each: int, by: str) -> None:
     """One worker got all entries of a file that had fewer than 16,384."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from femtobarn._core import Batch
     from femtobarn._files.awkward_arrays import AddDoc
     from femtobarn._files.ntuple import NTuple
+    from femtobarn._files.report import Report
 
 __all__ = ["Output", "plain_output", "regularize"]
 
@@ -150,6 +151,14 @@ class Output:
             polars = optional("polars", "polars")
             return polars.from_arrow(self._table(batch)) if self.inside else polars.DataFrame(batch)
         return self._table(batch)
+
+    def labelled(self, grouped: Any, report: Report) -> Any:
+        """Return what `group` has made with its origin, if the library can hold it."""
+        if self.library != "ak" or self.how not in (None, "zip"):
+            return grouped
+        from femtobarn._files.entry_batch import labelled
+
+        return labelled(grouped, report)
 
     def single(self, batch: Batch) -> Any:
         """Return the single column that `inside` selects, in the form of the library.

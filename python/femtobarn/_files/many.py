@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
+from femtobarn._files.bad_files import BadFiles, SkipBadFiles
+from femtobarn._files.filesets import Source, ranges_of, sources_of
 from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
-from femtobarn._files.open import Files, Opening, open_pairs, resolve
+from femtobarn._files.open import Files, Opening, open_pairs
 from femtobarn._files.pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
 from femtobarn._files.reading import without_reports
 from femtobarn._shared.caller import calling_function
@@ -19,18 +21,17 @@ from femtobarn._shared.compat import check_read_options, split_open_options
 from femtobarn._shared.repr import shortened
 from femtobarn._shared.steps import check_step_size, num_threads
 from femtobarn._shared.warning import warn_outside
-from femtobarn.errors import KeyNotFoundError, UnreadableWarning, UsageError
+from femtobarn.errors import FileError, KeyNotFoundError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from femtobarn._files.field import Field
     from femtobarn._files.filters import Filter
+    from femtobarn._files.report import Report
     from femtobarn._shared.output import Path as PathLike
 
-__all__ = ["concatenate", "iterate"]
-
-_Source: TypeAlias = "NTuple | tuple[str, str | None]"
+__all__ = ["File", "Line", "Request", "concatenate", "iterate"]
 
 
 def iterate(
@@ -50,6 +51,7 @@ def iterate(
     virtual: bool = False,
     record: PathLike | Literal[False] | None = None,
     allow_missing: bool = False,
+    skip_bad_files: SkipBadFiles = False,
     threads: int | None = None,
     prefetch: bool = True,
     **options: Any,
@@ -59,7 +61,9 @@ def iterate(
     Parameters
     ----------
     files : str, path, dict, list or NTuple
-        The files, as for `open`; a list may contain open ntuples.
+        The files, as for `open`; a list may contain open ntuples. Or a fileset of coffea, from datasets to their files:
+        ``{dataset: [path, …]}`` or ``{dataset: {"files": {path: name of the ntuple}, "metadata": {…}}}``. Instead of
+        the name, ``{"object_path": name, "steps": [[start, stop], …]}`` reads only some ranges of entries.
     expressions, cut, filter_name, filter_typename, filter_field, filter_branch
         The fields, as for `NTuple.arrays`.
     step_size : int or str
@@ -70,6 +74,8 @@ def iterate(
         Whether to return a `Report` with each step. Its global entries count over all files.
     allow_missing : bool
         Whether to skip files without the ntuple.
+    skip_bad_files : bool or list
+        Whether to leave out files that cannot be read, with a warning for each. A list gets a `BadFile` for each.
     prefetch : bool
         Whether to read the next step while the current one is in use, which takes the memory of two steps. If files
         are smaller than a step, the first steps of several files are read.
@@ -79,7 +85,8 @@ def iterate(
     Returns
     -------
     iterator
-        Yields the same as `NTuple.arrays`; with `report`, a tuple of that and the report.
+        Yields the same as `NTuple.arrays`; with `report`, a tuple of that and the report. Awkward Arrays are
+        `EntryBatch`, which know their dataset, file and entries, as reports do.
 
     Raises
     ------
@@ -87,6 +94,8 @@ def iterate(
         If a file does not exist.
     KeyNotFoundError
         If a file has no such field; or no such ntuple, unless `allow_missing`.
+    FileError
+        If all files were left out by `skip_bad_files`.
 
     See Also
     --------
@@ -106,7 +115,7 @@ def iterate(
     check_step_size(step_size)
     if expressions is not None and not isinstance(expressions, str):
         expressions = list(expressions)
-    request = _Request(
+    request = Request(
         (expressions, filter_name, filter_typename, filter_field, filter_branch, how),
         (regularize(library), how, ak_add_doc),
         step_size,
@@ -114,7 +123,9 @@ def iterate(
         prefetch,
         (virtual, record, calling_function()),
     )
-    return _iterate(list(_sources(files, opening.get("storage_options"))), opening, request, report, allow_missing)
+    opening["allow_missing"] = allow_missing
+    line = Line(sources_of(files, opening.get("storage_options")), opening, request, BadFiles(skip_bad_files))
+    return _iterate(line, report)
 
 
 def concatenate(
@@ -132,6 +143,7 @@ def concatenate(
     how: Any = None,
     ak_add_doc: bool | dict[str, str] = False,
     allow_missing: bool = False,
+    skip_bad_files: SkipBadFiles = False,
     threads: int | None = None,
     **options: Any,
 ) -> Any:
@@ -142,7 +154,7 @@ def concatenate(
     Parameters
     ----------
     files : str, path, dict, list or NTuple
-        The files, as for `open`; a list may contain open ntuples.
+        The files, as for `open` or, of a fileset without steps, as for `iterate`; a list may contain open ntuples.
     expressions, cut, filter_name, filter_typename, filter_field, filter_branch
         The fields, as for `NTuple.arrays`.
     entry_start, entry_stop : int, optional
@@ -151,6 +163,9 @@ def concatenate(
         As for `NTuple.arrays`.
     allow_missing : bool
         Whether to skip files without the ntuple.
+    skip_bad_files : bool or list
+        Whether to leave out files that cannot be opened, with a warning for each. A list gets a `BadFile` for each.
+        Damage that is found later, while fields are read, is always an error.
     **options
         Options of `open`, such as `cache`.
 
@@ -175,14 +190,17 @@ def concatenate(
     24000
     """
     opening, reading = split_open_options(options)
-    sources = list(_sources(files, opening.get("storage_options")))
-    if len(sources) == 1 and isinstance(sources[0], NTuple):
-        nt = sources[0]
+    sources = sources_of(files, opening.get("storage_options"))
+    if any(source.steps is not None for source in sources):
+        raise UsageError("fb.concatenate reads whole files: use fb.iterate for a fileset with steps")
+    first = sources[0].of
+    if len(sources) == 1 and isinstance(first, NTuple):
+        nt = first
     else:
         pairs: list[tuple[str, str | None]] = []
         for source in sources:
-            pairs += source._core.origins() if isinstance(source, NTuple) else [source]
-        nt = open_pairs(pairs, allow_missing=allow_missing, **opening)
+            pairs += source.of._core.origins() if isinstance(source.of, NTuple) else [source.of]
+        nt = open_pairs(pairs, allow_missing=allow_missing, bad_files=BadFiles(skip_bad_files), **opening)
     return nt.arrays(
         expressions,
         cut,
@@ -201,37 +219,34 @@ def concatenate(
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """The fields and options that are requested of each file."""
 
     fields: tuple[Any, ...]
     output: tuple[Any, ...]
-    step_size: str | SupportsIndex
-    threads: int | None
-    prefetch: bool
-    lazy: tuple[
-        bool, PathLike | Literal[False] | None, str
-    ]  # whether arrays are virtual, the directory of records, the function
+    step_size: str | SupportsIndex | Callable[[NTuple, list[str] | None], int]
+    threads: int | None = None
+    prefetch: bool = True
+    # whether arrays are virtual, the directory of records, the function
+    lazy: tuple[bool, PathLike | Literal[False] | None, str] = (False, None, "")
 
-    def of(self, nt: NTuple, global_offset: int) -> How:
+    def of(self, nt: NTuple, global_offset: int, source: Source) -> How:
         """Return the request for one ntuple."""
         paths = nt._paths(*self.fields)
         output = nt._output(paths, *self.output, virtual=self.lazy[0])
         lazy = nt._lazy_reader(paths, self.threads, *self.lazy)
         nt._warn_of_lacking(paths, *self.fields[:2])
         named = nt._is_named(self.fields[0])
-        return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset, lazy)
+        step_size = self.step_size(nt, paths) if callable(self.step_size) else self.step_size
+        how = nt._how(paths, output, step_size, self.threads, self.prefetch, named, global_offset, lazy)
+        return how if source.dataset is None else replace(how, dataset=source.dataset, metadata=source.metadata)
 
 
-def _iterate(
-    sources: list[_Source], opening: dict[str, Any], request: _Request, report: bool, allow_missing: bool
-) -> Iterator[Any]:
-    line = _Line(sources, {**opening, "allow_missing": allow_missing}, request)
+def _iterate(line: Line, report: bool) -> Iterator[Any]:
     try:
-        while (found := line.next()) is not None:
-            how, pieces = found
-            steps = give(how, pieces, (0, how.nt.num_entries), functools.partial(line.advance, pieces))
-            del how, found
+        while (file := line.next()) is not None:
+            steps = line.steps(file)
+            del file
             yield from steps if report else without_reports(steps)
             del steps
     finally:
@@ -242,10 +257,11 @@ _Prepared: TypeAlias = "tuple[How, deque[Piece]]"
 
 
 @dataclass
-class _File:
+class File:
     """A file that is opened, possibly in advance."""
 
-    source: _Source
+    number: int
+    source: Source
     opening: Opening | None = None
     prepared: _Prepared | None = None  # also None for a file that is left out
     is_prepared: bool = False
@@ -254,42 +270,87 @@ class _File:
     @property
     def is_ready(self) -> bool:
         """Whether the file can be prepared without waiting for a server."""
-        is_open = isinstance(self.source, NTuple) or (self.opening is not None and self.opening.is_done())
+        is_open = isinstance(self.source.of, NTuple) or (self.opening is not None and self.opening.is_done())
         return self.is_prepared or (is_open and self.error is None)
 
+    @property
+    def how(self) -> How:
+        """How the file is read."""
+        assert self.prepared is not None, "only files that are not left out are returned"
+        return self.prepared[0]
 
-class _Line:
-    """A queue of files. The next files are opened and their first steps are read in advance; read files are dropped."""
 
-    def __init__(self, sources: list[_Source], options: dict[str, Any], request: _Request) -> None:
+class Line:
+    """A queue of files. The next files are opened and their first steps are read in advance; read files are dropped.
+
+    Parameters
+    ----------
+    sources : list of Source
+        The files.
+    options : dict
+        Options of `open`.
+    request : Request
+        What to read of each.
+    bad_files : BadFiles
+        Gets the files that are left out.
+    """
+
+    def __init__(self, sources: list[Source], options: dict[str, Any], request: Request, bad_files: BadFiles) -> None:
         self._is_alone = len(sources) < 2
-        self._sources = iter(sources)
+        self._sources = enumerate(sources)
         self._options = options
         self._request = request
-        self._files: deque[_File] = deque()
+        self._bad_files = bad_files
+        self._n_good = 0
+        self._files: deque[File] = deque()
         self._offset = 0  # entries of all prepared files
+        self._last: NTuple | None = None
+        self._in: str | None = None  # the dataset of the file that was prepared last
+        self._begin_dataset()
+
+    def _begin_dataset(self) -> None:
         self._implied: str | None = None  # the ntuple name if it was not given; must be the same in all files
         self._first: tuple[str, frozenset[str]] | None = None  # a file, and the fields that are read from it
-        self._last: NTuple | None = None
         self._told: set[str] = set()  # missing fields that were warned about
         self._named: dict[str, str] = {}  # the paths of the requested names; must be the same in all files
 
-    def next(self) -> _Prepared | None:
-        """Return the next file that is not left out, and its pieces to read."""
+    def next(self) -> File | None:
+        """Return the next file that is not left out, with its pieces to read."""
         while True:
             self._open_ahead()
             if not self._files:
+                if not self._n_good and self._bad_files.found:
+                    first = self._bad_files.found[0]
+                    raise FileError(f"no file is left, as all were left out; the first: {first.error}", kind=first.kind)
                 return None
             file = self._files[0]
             prepared = self._prepare(file)
             self._files.popleft()
             if prepared is not None:
-                return prepared
+                self._n_good += 1
+                return file
+
+    def steps(self, file: File, *, skips: bool = True) -> Iterator[tuple[Any, Report]]:
+        """Yield the steps of a file; if bad files are skipped, not those from the first one that cannot be read."""
+        assert file.prepared is not None, "only files that are not left out are returned"
+        (how, pieces), source = file.prepared, file.source
+        file.prepared = None  # its memory is that of the steps
+        done = 0
+        try:
+            for step, report in give(how, pieces, (0, how.nt.num_entries), functools.partial(self.advance, pieces)):
+                done = report.tree_entry_stop
+                handed_over = [step]
+                del step
+                yield handed_over.pop(), report
+        except Exception as error:
+            if not (skips and self._bad_files.skips(source.path, error, source.dataset, done)):
+                raise
 
     def advance(self, own: deque[Piece], pending: int) -> None:
         """Start reading the next pieces of this ntuple and of the next files, up to the allowed number."""
         self._open_ahead()
-        begin_ahead(self._coming(own), pending, self._request.step_size)
+        step_size = self._request.step_size
+        begin_ahead(self._coming(own), pending, 0 if callable(step_size) else step_size)
 
     def close(self) -> None:
         """Cancel everything that is still pending."""
@@ -300,10 +361,10 @@ class _Line:
         self._last = None
 
     def _open_ahead(self) -> None:
-        for source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
-            in_background = not (self._is_alone or isinstance(source, NTuple))
-            opening = Opening([source], **self._options) if in_background else None  # type: ignore[list-item]
-            self._files.append(_File(source, opening))
+        for number, source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
+            in_background = not (self._is_alone or isinstance(source.of, NTuple))
+            opening = Opening([source.of], **self._options) if in_background else None  # type: ignore[list-item]
+            self._files.append(File(number, source, opening))
 
     def _coming(self, own: deque[Piece]) -> Iterator[tuple[Piece, bool]]:
         for piece in own:
@@ -325,17 +386,28 @@ class _Line:
                 # only after the first read it is known which fields of the other files can be read
                 return
 
-    def _prepare(self, file: _File) -> _Prepared | None:
+    def _prepare(self, file: File) -> _Prepared | None:
         """Open a file and prepare its reads; None if it is left out. Called in file order."""
         if file.error is not None:
             raise file.error
         if file.is_prepared:
             return file.prepared
-        nt = self._opened(file)
+        source = file.source
+        try:
+            nt = self._opened(file)
+            ranges = ranges_of(source, nt.num_entries) if nt.files else ()
+        except Exception as error:
+            if not self._bad_files.skips(source.path, error, source.dataset):
+                raise
+            file.is_prepared = True
+            return None
         file.is_prepared = True
         if not nt.files:
             return None
-        if isinstance(file.source, tuple) and file.source[1] is None:
+        if source.dataset != self._in:
+            self._begin_dataset()  # data and simulation have other fields
+            self._in = source.dataset
+        if isinstance(source.of, tuple) and source.of[1] is None:
             self._implied = self._implied or nt.object_path
             if nt.object_path != self._implied:
                 raise UsageError(
@@ -345,10 +417,10 @@ class _Line:
         if self._last is not None:
             nt._take_schema(self._last)
         self._last = nt
-        how = self._request.of(nt, self._offset)
+        how = self._request.of(nt, self._offset, source)
         _check_meaning(nt, self._request.fields[0], self._named)
         self._compare(nt, how.paths)
-        file.prepared = how, pieces_of(how, (0, nt.num_entries))
+        file.prepared = how, deque(itertools.chain.from_iterable(pieces_of(how, entries) for entries in ranges))
         self._offset += nt.num_entries
         return file.prepared
 
@@ -370,10 +442,11 @@ class _Line:
                     UnreadableWarning,
                 )
 
-    def _opened(self, file: _File) -> NTuple:
-        if isinstance(file.source, NTuple):
-            return file.source
-        return open_pairs([file.source], **self._options) if file.opening is None else file.opening.result()
+    def _opened(self, file: File) -> NTuple:
+        of = file.source.of
+        if isinstance(of, NTuple):
+            return of
+        return open_pairs([of], **self._options) if file.opening is None else file.opening.result()
 
 
 def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: dict[str, str]) -> None:
@@ -388,22 +461,3 @@ def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: d
                     f"no field {named[name]!r} in {nt.file_path}; {name!r} would be {path!r} there",
                     kind="no-such-field",
                 )
-
-
-def _sources(files: object, storage_options: Mapping[str, Any] | None) -> Iterator[_Source]:
-    if isinstance(files, NTuple):
-        yield files
-    elif (
-        isinstance(files, Iterable)
-        and not isinstance(files, (str, bytes, Mapping))
-        and not hasattr(files, "__fspath__")
-        and not hasattr(files, "read")
-    ):
-        for item in files:
-            # a list in a list has the sources of one file
-            if isinstance(item, (list, tuple)):
-                yield from resolve([item], storage_options)
-            else:
-                yield from _sources(item, storage_options)
-    else:
-        yield from resolve(files, storage_options)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -347,7 +348,7 @@ class NTuple(Readable):
         if self._attribute_of is not None:
             return _reopen_attribute, self._attribute_of
         files = [(absolute(path), name) for path, name in self._core.origins()]
-        return self._reopened(files, self._core.states())
+        return _reopen, (files, self._default_threads, self._progress, self._reopen, self._core.states())
 
     def _uncached(self) -> core_module.NTuple:
         """Return what reads all bytes from servers, not those that a cache has of them."""
@@ -357,8 +358,9 @@ class NTuple(Readable):
         options = self._reopen | {"settings": self._reopen.get("settings", {}) | {"cache": "off"}}
         return core_module.NTuple.open(files, states=self._core.states(), **options)
 
-    def _reopened(self, files: list[tuple[str, str]], states: list[Any]) -> tuple[Any, ...]:
-        return _reopen, (files, self._default_threads, self._progress, self._reopen, states)
+    def _options(self) -> bytes:
+        """Return how the files were opened, for `pickled.opened_files`."""
+        return pickle.dumps((self._default_threads, self._progress, self._reopen))
 
     # -- display -----------------------------------------------------------------------------------------
 
@@ -549,9 +551,9 @@ def _reopen(
     threads: int | None,
     progress: bool | None,
     options: dict[str, Any],
-    states: list[tuple[int, int | None, str | None]],
+    states: list[tuple[int, int | None, str | None]] | None = None,
 ) -> NTuple:
-    """Reopen the files of a pickle, which must be unchanged."""
+    """Reopen files, which must be unchanged if their states are given."""
     opened = core_module.NTuple.open(files, states=states, **options)
     return NTuple(opened, threads=threads, progress=progress, reopen=options)
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from femtobarn import _core
+from femtobarn._files.bad_files import BadFiles, SkipBadFiles
 from femtobarn._files.fsspec import pack
 from femtobarn._files.ntuple import NTuple
 from femtobarn._shared.caller import note_line
 from femtobarn._shared.compat import check_open_options, no_mode, with_cache
-from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
+from femtobarn.errors import FemtobarnError, FormatError, KeyNotFoundError, UsageError
 
-__all__ = ["Files", "Opening", "open", "open_pairs", "resolve", "settings_of"]
+__all__ = ["Files", "Opening", "open", "open_pairs", "reopening", "resolve", "settings_of"]
 
 Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
 """A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
+
+_TOGETHER = 16  # files that are tried at the same time
 
 _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
@@ -35,6 +40,7 @@ def open(
     verify_checksums: bool = True,
     memory_map: bool = True,
     allow_missing: bool = False,
+    skip_bad_files: SkipBadFiles = False,
     cache: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
@@ -68,6 +74,8 @@ def open(
         Whether local files may be mapped into memory.
     allow_missing : bool
         Whether files without the ntuple are skipped.
+    skip_bad_files : bool or list
+        Whether files that cannot be opened are left out, with a warning for each. A list gets a `BadFile` for each.
     cache : str or path, optional
         A directory that keeps what is read from servers, with its maximum size if it is a string:
         ``"/scratch/fb-cache:50GB"``; ``"off"`` for none. The same as ``storage_options={"cache": …}``.
@@ -115,6 +123,7 @@ def open(
         memory_map=memory_map,
         allow_missing=allow_missing,
         storage_options=storage_options,
+        bad_files=BadFiles(skip_bad_files),
     )
 
 
@@ -127,14 +136,49 @@ def open_pairs(
     memory_map: bool = True,
     allow_missing: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    bad_files: BadFiles | None = None,
 ) -> NTuple:
     """Open the result of `resolve`; the options are the same as for `open`."""
     note_line()
     since = (time.monotonic(), time.process_time())
     reopen = _reopen(verify_checksums, memory_map, storage_options)
-    with _hinted(pairs, len(pairs) > 1):
-        opened = _core.NTuple.open(pairs, allow_missing=allow_missing, **reopen)
+    try:
+        with _hinted(pairs, len(pairs) > 1):
+            opened = _core.NTuple.open(pairs, allow_missing=allow_missing, **reopen)
+    except FemtobarnError:
+        if bad_files is None or not bad_files.are_skipped or len(pairs) < 2:
+            raise
+        good = list(_good(pairs, {**reopen, "allow_missing": allow_missing}, bad_files))
+        if len(good) in (0, len(pairs)):  # the error is that of the files together
+            raise
+        opened = _core.NTuple.open(good, allow_missing=allow_missing, **reopen)
     return NTuple(opened, threads=threads, progress=progress, reopen=reopen, since=since)
+
+
+def _good(
+    pairs: list[tuple[str, str | None]], options: dict[str, Any], bad_files: BadFiles
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the files that can be opened; several are tried at the same time."""
+    coming = iter(pairs)
+    tried: deque[tuple[tuple[str, str | None], _core.Opening]] = deque()
+    try:
+        while True:
+            for pair in itertools.islice(coming, _TOGETHER - len(tried)):
+                tried.append((pair, _core.Opening([pair], **options)))
+            if not tried:
+                return
+            pair, opening = tried.popleft()
+            try:
+                with _hinted([pair], False):
+                    opening.result()
+            except Exception as error:
+                if not bad_files.skips(pair[0], error):
+                    raise
+                continue
+            yield pair
+    finally:
+        for _, opening in tried:
+            opening.stop()
 
 
 class Opening:
@@ -196,6 +240,23 @@ def _reopen(verify_checksums: bool, memory_map: bool, storage_options: Mapping[s
     if storage_options is not None:
         reopen["settings"] = settings_of(storage_options)
     return reopen
+
+
+def reopening(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which of the options of `open` are used when files are opened in another process.
+
+    Parameters
+    ----------
+    options : dict
+        Options of `open_pairs`.
+
+    Returns
+    -------
+    dict
+        Options of the core.
+    """
+    defaults = {"verify_checksums": True, "memory_map": True, "storage_options": None}
+    return _reopen(*(options.get(name, default) for name, default in defaults.items()))
 
 
 @contextlib.contextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -56,6 +56,10 @@ class How:
         Number of entries in all files before this ntuple.
     lazy : LazyReader, optional
         Reads columns when they are touched; None to read them at once.
+    dataset : str, optional
+        The dataset of the fileset that the ntuple belongs to.
+    metadata : dict
+        The metadata of the dataset.
     """
 
     source: Readable
@@ -67,6 +71,8 @@ class How:
     named: bool
     global_offset: int = 0
     lazy: LazyReader | None = None
+    dataset: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def nt(self) -> NTuple:
@@ -241,8 +247,9 @@ def give(
                     if how.prefetch:
                         advance(piece.n_bytes(done))
                     local = batch.entry_start - piece.first, done - piece.first
-                    where = Report(how.source, *piece.place, *local, piece.first + how.global_offset)
-                    handed_over = [how.output.group(batch, how.global_offset)]
+                    offset = piece.first + how.global_offset
+                    where = Report(how.source, *piece.place, *local, offset, how.dataset, how.metadata)
+                    handed_over = [how.output.labelled(how.output.group(batch, how.global_offset), where)]
                     del batch  # release the memory of this step before the next one is read
                     yield handed_over.pop(), where
                     progress.tick(done - entries[0], entries[1] - entries[0])

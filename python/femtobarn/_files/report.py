@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from femtobarn._files.ntuple import NTuple
@@ -28,6 +29,10 @@ class Report:
         First entry of the batch and the one after its last, counted from the start of the ntuple in the file.
     global_offset : int
         Number of entries in all previous files.
+    dataset : str or None
+        The dataset of the fileset that the file belongs to.
+    metadata : dict
+        The metadata of the dataset.
 
     Examples
     --------
@@ -45,6 +50,8 @@ class Report:
     tree_entry_start: int
     tree_entry_stop: int
     global_offset: int = 0
+    dataset: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def tree(self) -> NTuple:

@@ -36,23 +36,27 @@ _MAGIC = b"femtobarn checkpoint 4\n"
 
 @dataclass
 class State:
-    """Finished work, up to a piece."""
+    """Finished work, up to a piece. `groups` has the values of each dataset, if they are kept apart."""
 
     n_pieces: int = 0
     n_events: int = 0
     after: Any = None
     values: list[Any] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    groups: dict[str, list[Any]] | None = None
     is_whole: bool = True  # not while something is added, nor if that was broken off: `reduce` may change its arguments
 
-    def add(self, outcome: Outcome, reduce: Callable[[Any, Any], Any] | None, after: Any) -> None:
+    def add(
+        self, outcome: Outcome, reduce: Callable[[Any, Any], Any] | None, after: Any, dataset: str | None = None
+    ) -> None:
         """Add what came of the next piece."""
         self.is_whole = False
-        if reduce is None or not self.values:
-            self.values += outcome.values
+        values = self.values if self.groups is None else self.groups.setdefault(dataset or "", [])
+        if reduce is None or not values:
+            values += outcome.values
         else:
             for value in outcome.values:
-                self.values[0] = reduce(self.values[0], value)
+                values[0] = reduce(values[0], value)
         self.failures += outcome.failures
         self.n_pieces += 1
         self.n_events += outcome.n

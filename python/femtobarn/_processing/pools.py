@@ -8,12 +8,12 @@ import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
 import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,17 +26,22 @@ from femtobarn._processing.workers import (
     serve_process,
     timed,
     unpack_outcome,
+    work_of,
     written,
 )
+from femtobarn._shared.optional import optional
 from femtobarn.errors import UsageError, WorkerDiedError
 
 if TYPE_CHECKING:
     from femtobarn._processing.work import Outcome, Piece, Task, Work
 
-__all__ = ["FuturesPool", "Pool", "ProcessPool", "ThreadPool"]
+__all__ = ["FuturesPool", "ProcessPool", "ThreadPool", "Workers", "dask_client"]
 
 
-class Pool(Protocol):
+_LARGE = 100_000  # bytes of a work that the workers of Dask copy from each other
+
+
+class Workers(Protocol):
     """Workers that take pieces and give outcomes."""
 
     n_workers: int
@@ -140,22 +145,39 @@ class _Process:
 class ProcessPool:
     """Processes of this machine, each with a connection of its own.
 
-    One that dies is replaced, and its pieces are done again.
+    One that dies is replaced, and its pieces are done again. With `is_kept`, they wait for other work when all is done.
     """
 
     shares_memory = False
 
-    def __init__(self, work: Work, task: Task, n_workers: int) -> None:
+    def __init__(self, n_workers: int, packed: bytes = b"", *, is_kept: bool = False) -> None:
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             raise UsageError(_GUARD)  # the script is imported again by a process that was started to work for it
         self.n_workers = n_workers
-        self._packed = pickled_work(work, task, by_name=True)
+        self._is_kept = is_kept
+        self._is_used = False
+        self._packed = packed
         self._context = multiprocessing.get_context("spawn")
         self._names = itertools.count()
         self._n_stillborn = 0
         self._workers: dict[Any, _Process] = {}
         for _ in range(n_workers):
             self._start({})
+
+    def begun(self, packed: bytes) -> ProcessPool:
+        """Return itself, with other work for its processes."""
+        if self._is_used:
+            raise UsageError("another call of process uses this pool: use one pool for each thread")
+        self._is_used = True
+        self._packed = packed
+        self._n_stillborn = 0
+        for connection, worker in self._workers.items():
+            worker.has_begun = False
+            with contextlib.suppress(OSError):  # it has died: `wait` detects this
+                connection.send(packed)
+        while len(self._workers) < self.n_workers:
+            self._start({})
+        return self
 
     def _start(self, pieces: dict[int, Piece]) -> None:
         ours, theirs = self._context.Pipe()
@@ -214,12 +236,22 @@ class ProcessPool:
         return first
 
     def close(self, *, ends_early: bool) -> None:
+        self._is_used = False
+        if self._is_kept:
+            if ends_early:  # what they are at is not wanted any more
+                self.end(early=True)
+        else:
+            self.end(early=ends_early)
+
+    def end(self, *, early: bool) -> None:
+        """End the processes, in the midst of their work if `early`."""
         for connection, worker in self._workers.items():
             connection.close()
-            if ends_early:
+            if early:
                 worker.process.terminate()
         for worker in self._workers.values():
             worker.process.join()
+        self._workers = {}
 
 
 _GUARD = (
@@ -235,25 +267,52 @@ def _broken(error: BaseException) -> WorkerDiedError:
     )
 
 
-def _run_future(packed: bytes, piece: Piece, sent: float) -> bytes:
-    """Process a piece in whatever process an executor has."""
-    work, task = pickle.loads(packed)
+def _run_future(key: str, packed: bytes, piece: Piece, sent: float) -> bytes:
+    """Process a piece in whatever process an executor has; returns nothing if this needs the work, and lacks it."""
+    known = work_of(key, packed)
+    if known is None:
+        return b""
+    work, task = known
     worker = f"{os.uname().nodename} {os.getpid()}"
     return pack_outcome(written(work, task, piece, timed(work, task, piece, partial(work.load, piece), worker, sent)))
+
+
+def dask_client() -> Any:
+    """Return the client of Dask of this process."""
+    try:
+        return optional("distributed", "dask").get_client()
+    except ValueError as error:
+        raise UsageError(
+            "executor='dask' needs a client in this process: create one with distributed.Client(…)"
+        ) from error
 
 
 class FuturesPool:
     """An executor of concurrent.futures, or what looks like one.
 
-    Its threads get functions and events as they are; to other processes they are sent. `by_name` tells whether these
-    have the script of this one.
+    Its threads get functions and events as they are. Other processes keep the work by a key: the first pieces come with
+    it, and those of a process that lacks it are sent again with it. `by_name` tells whether these have the script of
+    this one; `scatter` stores a large work on the workers of Dask.
     """
 
-    def __init__(self, work: Work, task: Task, executor: Any, n_workers: int, *, by_name: bool = True) -> None:
+    def __init__(
+        self,
+        work: Work,
+        task: Task,
+        executor: Any,
+        n_workers: int,
+        *,
+        by_name: bool = True,
+        scatter: Callable[..., Any] | None = None,
+    ) -> None:
         self.n_workers = n_workers
         self.shares_memory = isinstance(executor, concurrent.futures.ThreadPoolExecutor)
         self._work, self._task = work, task
         self._packed = b"" if self.shares_memory else pickled_work(work, task, by_name=by_name)
+        self._key = uuid.uuid4().hex
+        self._n_with_work = n_workers  # pieces that are still to be sent with the work
+        self._scatter = scatter if len(self._packed) > _LARGE else None
+        self._scattered: Any = None
         self._executor = executor
         self._ended = threading.Event()
         self._out: dict[Any, Piece] = {}
@@ -266,30 +325,48 @@ class FuturesPool:
         return len(self._out) < 3 * self.n_workers
 
     def send(self, piece: Piece) -> None:
+        self._send(piece, self._n_with_work > 0)
+
+    def _send(self, piece: Piece, with_work: bool) -> None:
         try:
             if self.shares_memory:
                 future = self._executor.submit(self._run_here, piece, time.time())
             else:
-                future = self._executor.submit(_run_future, self._packed, piece.without_loaded(), time.time())
+                packed = self._carried() if with_work else b""
+                future = self._executor.submit(_run_future, self._key, packed, piece.without_loaded(), time.time())
+                self._n_with_work -= with_work
         except concurrent.futures.BrokenExecutor as error:
             raise _broken(error) from error
         self._out[future] = piece
 
+    def _carried(self) -> Any:
+        """Return the work as an argument of a task."""
+        if self._scatter is None:
+            return self._packed
+        if self._scattered is None:
+            self._scattered = self._scatter(self._packed, hash=False)
+        return self._scattered
+
     def wait(self) -> list[Outcome | Piece]:
-        done, _ = concurrent.futures.wait(list(self._out), return_when=concurrent.futures.FIRST_COMPLETED)
         outcomes: list[Outcome | Piece] = []
-        for future in done:
-            piece = self._out.pop(future)
-            try:
-                given = future.result()
-            except concurrent.futures.BrokenExecutor as error:
-                raise _broken(error) from error
-            except Exception as error:  # of the executor: what the function raises is in the outcome
-                if type(error).__name__ not in ("KilledWorker", "CancelledError"):
-                    raise
-                outcomes.append(piece)
-                continue
-            outcomes.append(unpack_outcome(given) if isinstance(given, bytes) else given)
+        while not outcomes:
+            done, _ = concurrent.futures.wait(list(self._out), return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                piece = self._out.pop(future)
+                try:
+                    given = future.result()
+                except concurrent.futures.BrokenExecutor as error:
+                    raise _broken(error) from error
+                except Exception as error:  # of the executor: what the function raises is in the outcome
+                    if type(error).__name__ not in ("KilledWorker", "CancelledError", "FutureCancelledError"):
+                        raise
+                    self._scattered = None  # it may have died with the worker
+                    outcomes.append(piece)
+                    continue
+                if given == b"":
+                    self._send(piece, True)
+                else:
+                    outcomes.append(unpack_outcome(given) if isinstance(given, bytes) else given)
         return outcomes
 
     def close(self, *, ends_early: bool) -> None:

@@ -9,32 +9,37 @@ import pickle
 import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from femtobarn._files.bad_files import BadFile, BadFiles, SkipBadFiles
+from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
+from femtobarn._processing.entries import FilesetWork, NTupleWork
 from femtobarn._processing.mpi import MpiPool, serve_mpi
-from femtobarn._processing.pools import FuturesPool, Pool, ProcessPool, ThreadPool
+from femtobarn._processing.pool import Pool
+from femtobarn._processing.pools import FuturesPool, ProcessPool, ThreadPool, Workers, dask_client
 from femtobarn._processing.statistics import ProcessStatistics
 from femtobarn._processing.work import (
     Failure,
     Lazy,
-    NTupleWork,
     Outcome,
     Piece,
+    Sizes,
     StoreWork,
     Task,
     Work,
     failure,
     is_of_a_store,
 )
-from femtobarn._shared.compat import known_options
+from femtobarn._processing.workers import pickled_work
+from femtobarn._shared.compat import known_options, with_cache
 from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import plural
 from femtobarn._store.arguments import at_least
-from femtobarn._store.containers import Holder, count_events
+from femtobarn._store.containers import Holder
 from femtobarn._store.product_names import listed
 from femtobarn._store.threads import check_wanted
 from femtobarn._store.twins import instead
@@ -42,15 +47,16 @@ from femtobarn._store.write_batch import flush_open
 from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError, WorkerDiedError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from femtobarn._files.open import Files
     from femtobarn._shared.output import Path as PathLike
 
 __all__ = ["ProcessError", "ProcessResult", "process"]
 
 _TRIES = 3
-_BATCH = 64
-_COLUMNS = 1024  # events per batch, if the function takes batches: their cost per call is that of columns
+_FETCHED = 16_384  # events that are fetched together, unless batches of columns choose their size
 _PATIENCE = 0.5  # timeout in seconds for counting all events, for the progress bar
-_PER_WORKER = 8  # minimum number of batches per worker
 _AHEAD = 1024  # pieces that may be finished before the slowest one: allows it to take a thousand times as long
 
 
@@ -69,23 +75,28 @@ class ProcessResult:
     ----------
     value : object
         With `reduce`, the reduced result (None if there were no results); without, the list of all results except None,
-        in the order of the events.
+        in the order of the events. With `by_dataset`, a dict with such a value for each dataset.
     n_events : int
         Number of events whose results are in `value`, including those from a checkpoint.
     failures : list of Failure
         The skipped events.
     statistics : ProcessStatistics
         Work and time of each worker.
+    bad_files : list of BadFile
+        The files that were left out by `skip_bad_files`.
     """
 
     value: Any
     n_events: int
     failures: list[Failure]
     statistics: ProcessStatistics
+    bad_files: list[BadFile] = field(default_factory=list)
 
     def __repr__(self) -> str:
         value = reprlib.repr(self.value)
         failed = f", {self.n_failed:,} failed," if self.failures else ""
+        if self.bad_files:
+            failed += f"{'' if failed else ','} {plural(len(self.bad_files), 'file')} left out,"
         statistics = f"{self.statistics.total_time:.3g} s on {plural(self.statistics.n_workers, 'worker')}"
         return f"<ProcessResult {value}: {plural(self.n_events, 'event')}{failed} in {statistics}>"
 
@@ -97,22 +108,28 @@ class ProcessResult:
 
 @known_options()
 def process(
-    source: Holder[Any] | NTuple,
+    source: Holder[Any] | Files,
     function: Callable[[Any], Any],
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
     virtual: bool = False,
     record: PathLike | Literal[False] | None = None,
     by: str = "event",
+    library: str | ModuleType = "ak",
     executor: Any = "threads",
     workers: int | None = None,
-    input_batch_size: int = 16_384,
+    input_batch_size: int | None = None,
     output_batch_size: int | None = None,
     reduce: Callable[[Any, Any], Any] | None = None,
+    by_dataset: bool = False,
     progress: bool | None = None,
     checkpoint: PathLike | None = None,
     key: str | None = None,
     on_error: str = "raise",
+    skip_bad_files: SkipBadFiles = False,
+    allow_missing: bool = False,
+    cache: PathLike | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> ProcessResult:
     """Call a function for all events on many workers; each event is exactly once in the results.
 
@@ -121,39 +138,47 @@ def process(
 
     Parameters
     ----------
-    source : DataSet, Run, SubRun or NTuple
-        The container of the events.
+    source : DataSet, Run, SubRun, NTuple, str, path, list or dict
+        The container of the events; or files or a fileset, as for `iterate`, which are opened when they are needed.
     function : callable
         Takes an event or a batch. For a store, an event loads the products in `preload` from memory (`Event.load`), and
-        a batch is an `EventBatch`; for an ntuple, they are a record and an array of records.
+        a batch is an `EventBatch`; for an ntuple and files, they are a record and an `EntryBatch`, an array of records
+        that knows its dataset, file and entries.
     preload : str, tuple or list
-        Products to fetch with the events: a label, or a label and a type, or several of these; for an ntuple, the
-        fields to read.
+        Products to fetch with the events: a label, or a label and a type, or several of these; for an ntuple and files,
+        the fields to read.
     virtual : bool
-        For an ntuple, whether to read columns when the function touches them. Later batches are fetched in advance in
-        the columns that the function has touched in most earlier ones.
+        For an ntuple and files, whether to read columns when the function touches them. Later batches are fetched in
+        advance in the columns that the function has touched in most earlier ones.
     record : str, path or False, optional
         A directory that keeps what was learned of the function, for other processes and the next run. Only with
         `virtual`. With False, nothing is learned: each touch reads one column.
     by : str
-        "event", or "batch": `output_batch_size` events at a time.
+        "event", or "batch": `output_batch_size` events at a time. A batch has entries of one file.
+    library : str
+        Type of the batches of an ntuple or of files, as for `NTuple.arrays`; other types than "ak" only with
+        ``by="batch"``, and without an origin.
     executor : str or executor
-        "threads", "processes", "mpi" (all ranks must call this), "dask" (the client of this process), or an object with
-        the interface of ``concurrent.futures.Executor``.
+        "threads", "processes", "mpi" (all ranks must call this), "dask" (the client of this process), an object with
+        the interface of ``concurrent.futures.Executor``, or a `Pool`, whose workers several calls use.
     workers : int, optional
         Number of workers; by default the number of processors, or of the executor's workers.
     input_batch_size : int
-        Events that are fetched together. With `virtual` on threads, whole clusters are.
+        Events that are fetched together; by default 16,384, or a batch if that is larger. With `virtual` on threads,
+        whole clusters are.
     output_batch_size : int, optional
         Number of events that a worker takes together; by default 64, and with ``by="batch"`` 1024, or fewer if a worker
-        would get less than 8 batches; for an ntuple `input_batch_size`, or fewer, down to 64, if a worker would get
-        less than 8 batches (other processes: 2, as adjacent entries are decompressed together).
+        would get less than 8 batches. For an ntuple and files by default up to 16,384, and with ``by="batch"`` up to
+        100,000 in 100 MB, in whole clusters if these are smaller; or fewer, down to 64, if a worker would get less than
+        8 batches (with ``by="batch"`` 4, on other processes 2, as adjacent entries are decompressed together).
     reduce : callable, optional
         Combines two results, each of one event or of several events that were combined before. It must be associative,
         like ``operator.add`` and ``max``. Work on single events belongs in the function: for sums of squares, return
         ``x * x`` and use ``operator.add``, not ``lambda acc, x: acc + x * x``, which also squares sums. It is called in
         the order of the events. Sums of floats are the same for any number of workers if `output_batch_size` is given;
         otherwise, their last digits may differ.
+    by_dataset : bool
+        Whether results of different datasets of a fileset are kept apart: the value is a dict.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook. With True, lines are printed
         elsewhere.
@@ -167,6 +192,11 @@ def process(
         "raise"; "skip" events that fail or cannot be loaded; or "retry" them, three times in total, before the error is
         raised: single events, or with ``by="batch"`` the batch. Errors of the whole store, such as an emptied or
         unreachable one, are always raised.
+    skip_bad_files : bool or list
+        Whether to leave out files that cannot be opened, with a warning for each. They are in the `bad_files` of the
+        result; a list gets them, too. `on_error` is for events that cannot be read.
+    allow_missing, cache, storage_options
+        For files, as for `open`.
 
     Returns
     -------
@@ -193,19 +223,31 @@ def process(
     >>> result.value, result.n_events
     (499500, 1000)
     """
+    kept = None
+    if isinstance(executor, Pool):
+        executor, workers, kept = executor._for_call(workers)
+    executor = dask_client() if executor == "dask" else executor
     comm = _communicator(executor)
     failed: BaseException | None = None
     try:
+        sizes: Sizes = output_batch_size, input_batch_size or _FETCHED
         _check(by, on_error, executor, workers, function, reduce, (input_batch_size, output_batch_size))
-        work = _work(source, preload, _lazy(source, function, virtual, record))
-        sizes = (output_batch_size or input_batch_size, input_batch_size)
+        lazy = _lazy(source, function, virtual, record)
+        opening = _Opening(BadFiles(skip_bad_files), allow_missing, with_cache(storage_options, cache))
+        work = _work(source, preload, lazy, _library(library, by, source), opening)
+        _check_datasets(work, by_dataset)
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
             if output_batch_size is None:
-                size = _noted_size(checkpoint) or _size(source, by, executor, workers)
-                sizes = (min(size, input_batch_size), input_batch_size)
+                size = work.batch_size(by, _n_workers(executor, workers), executor == "threads")
+                size = _noted_size(checkpoint) or size
+                if by == "event" or isinstance(source, Holder) or input_batch_size is not None:
+                    size = size and min(size, sizes[1])
+                sizes = size, max(sizes[1], size or 0)
             state = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
-            pool = _pool(work, task, executor, workers)
+            if by_dataset:
+                state.state.groups = state.state.groups or {}
+            pool = _pool(work, task, executor, workers, kept)
     except BaseException as error:
         failed = error
         raise
@@ -266,21 +308,7 @@ def _check_returns(what: str, function: Any) -> None:
 def _noted_size(checkpoint: PathLike | None) -> int | None:
     """Return the batch size of an interrupted run, which its continuation keeps."""
     noted = {} if checkpoint is None else noted_identity(checkpoint)
-    return int(noted["output_batch_size"]) if "output_batch_size" in noted else None
-
-
-def _size(source: Holder[Any] | NTuple, by: str, executor: Any, workers: int | None) -> int:
-    """Return a batch size that gives each worker several batches."""
-    n_batches = _PER_WORKER * _n_workers(executor, workers)
-    if isinstance(source, NTuple):
-        if executor != "threads":  # others decompress pages again for each batch
-            n_batches //= 4
-        return max(source.num_entries // n_batches, _BATCH)
-    if by == "event":
-        return _BATCH
-    most = n_batches * _COLUMNS
-    n = count_events(source._core, lambda n: n >= most)
-    return _COLUMNS if n >= most else max(n // n_batches, _BATCH)
+    return int(noted["output_batch_size"]) if noted.get("output_batch_size", "None") != "None" else None
 
 
 def _n_workers(executor: Any, workers: int | None) -> int:
@@ -292,7 +320,7 @@ def _n_workers(executor: Any, workers: int | None) -> int:
     return workers or int(getattr(executor, "_max_workers", len(os.sched_getaffinity(0))))
 
 
-def _identity(work: Work, task: Task, by: str, size: int, key: str | None) -> dict[str, str]:
+def _identity(work: Work, task: Task, by: str, size: int | None, key: str | None) -> dict[str, str]:
     """Return the identity of the work, which must be equal to continue it."""
     return {
         **work.identity(),
@@ -315,19 +343,56 @@ def _lazy(
     return None
 
 
-def _work(source: Any, preload: Any, lazy: Lazy | None = None) -> Work:
+def _library(library: str | ModuleType, by: str, source: Any) -> str:
+    known = regularize(library)
+    if known != "ak" and (by != "batch" or isinstance(source, Holder)):
+        raise UsageError(f"library={library!r} is for batches of entries of files: add by='batch'")
+    return known
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """How files are opened that are not open yet."""
+
+    bad_files: BadFiles
+    allow_missing: bool
+    storage_options: Mapping[str, Any] | None
+
+    def check_unused(self, source: Any) -> None:
+        """Raise if an option was given that does not concern the source."""
+        given = {
+            "skip_bad_files": self.bad_files.are_skipped,
+            "allow_missing": self.allow_missing,
+            "cache or storage_options": self.storage_options is not None,
+        }
+        for name in (name for name, is_given in given.items() if is_given):
+            what = "an open ntuple: give it to fb.open" if isinstance(source, NTuple) else "a store"
+            raise UsageError(f"{name} is for files that process opens, not for {what}")
+
+
+def _work(source: Any, preload: Any, lazy: Lazy | None, library: str, opening: _Opening) -> Work:
+    fields = (preload,) if isinstance(preload, str) else tuple(preload)
     if isinstance(source, Holder):
+        opening.check_unused(source)
         if not source.exists():
             raise KeyNotFoundError(f"{source._store.url}: {source} does not exist: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
-        return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload), lazy)
-    given = source if isinstance(source, (list, tuple)) else [source]
-    are_files = all(isinstance(one, (str, os.PathLike, Mapping)) for one in given)
-    hint = "; open files first: fb.process(fb.open(files), …)" if are_files else instead(source, "await aio.process(…)")
-    raise UsageError(
-        f"events must come from a dataset, run or subrun of a store, or from an ntuple, not {source!r}{hint}"
-    )
+        opening.check_unused(source)
+        return NTupleWork(source, fields, lazy, library)
+    hint = instead(source, "await aio.process(…)")
+    if hint or not (isinstance(source, (str, os.PathLike, Iterable)) or hasattr(source, "model_dump")):
+        raise UsageError(
+            f"events must come from a dataset, run or subrun of a store, from an ntuple, or from files, not {source!r}"
+            f"{hint}"
+        )
+    options = {"allow_missing": opening.allow_missing, "storage_options": opening.storage_options}
+    return FilesetWork(source, fields, lazy, library, options, opening.bad_files)
+
+
+def _check_datasets(work: Work, by_dataset: bool) -> None:
+    if by_dataset and not (isinstance(work, FilesetWork) and work.datasets):
+        raise UsageError("by_dataset needs a fileset: give the files as {dataset: [path, …]}")
 
 
 def _communicator(executor: Any) -> Any:
@@ -365,29 +430,23 @@ def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None
     return shared
 
 
-def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
+def _pool(work: Work, task: Task, executor: Any, workers: int | None, kept: ProcessPool | None) -> Workers:
     n = _n_workers(executor, workers)
     if executor == "threads":
         return ThreadPool(work, task, n)
     if executor == "processes":
-        return ProcessPool(work, task, n)
+        packed = pickled_work(work, task, by_name=True)
+        return ProcessPool(n, packed) if kept is None else kept.begun(packed)
     if executor == "mpi":
         return MpiPool(work, task, _communicator(executor))
-    if executor == "dask":
-        try:
-            client = optional("distributed", "dask").get_client()
-        except ValueError as error:
-            raise UsageError(
-                "executor='dask' needs a client in this process: create one with distributed.Client(…)"
-            ) from error
-        return _pool(work, task, client, workers)
     if hasattr(executor, "get_executor"):  # a client of Dask
         futures = executor.get_executor(pure=False, retries=_TRIES - 1)
-        return FuturesPool(work, task, futures, n, by_name=False)
+        return FuturesPool(work, task, futures, n, by_name=False, scatter=executor.scatter)
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, n)
     raise UsageError(
-        f"executor must be 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
+        "executor must be 'threads', 'processes', 'mpi', 'dask', an executor of concurrent.futures or a Pool, not "
+        f"{executor!r}"
     )
 
 
@@ -395,8 +454,8 @@ def _run(
     work: Work,
     task: Task,
     checkpoint: Checkpoint,
-    pool: Pool,
-    sizes: tuple[int, int],
+    pool: Workers,
+    sizes: Sizes,
     on_error: str,
     progress: bool | None,
 ) -> ProcessResult:
@@ -425,12 +484,19 @@ def _run(
         pieces.close()
     checkpoint.remove()
     statistics._end()
-    value = state.values if task.reduce is None else next(iter(state.values), None)
+    datasets = work.datasets if isinstance(work, FilesetWork) else []
+    groups = state.groups
+    value = _value(state.values, task) if groups is None else {n: _value(groups.get(n, []), task) for n in datasets}
     n_failed = sum(one.n_events for one in state.failures)
-    return ProcessResult(value, state.n_events - n_failed, state.failures, statistics)
+    bad_files = work.bad_files if isinstance(work, FilesetWork) else []
+    return ProcessResult(value, state.n_events - n_failed, state.failures, statistics, bad_files)
 
 
-def _pieces(work: Work, sizes: tuple[int, int], state: State, *, loads: bool) -> Generator[Piece, None, None]:
+def _value(values: list[Any], task: Task) -> Any:
+    return values if task.reduce is None else next(iter(values), None)
+
+
+def _pieces(work: Work, sizes: Sizes, state: State, *, loads: bool) -> Generator[Piece, None, None]:
     """Iterate over unfinished pieces; workers load those that cannot be loaded together, and report failures."""
     number, after = state.n_pieces, state.after
     try:
@@ -447,7 +513,7 @@ def _pieces(work: Work, sizes: tuple[int, int], state: State, *, loads: bool) ->
 def _master(
     work: Work,
     task: Task,
-    pool: Pool,
+    pool: Workers,
     pieces: Iterator[Piece],
     checkpoint: Checkpoint,
     statistics: ProcessStatistics,
@@ -491,7 +557,7 @@ def _master(
         while state.n_pieces in early:
             outcome, done = early.pop(state.n_pieces)
             try:
-                state.add(outcome, task.reduce, work.last(done))
+                state.add(outcome, task.reduce, work.last(done), done.dataset)
             except Exception as error:
                 raise ProcessError(f"{work.name}: reduce failed at {work.where(done, None)}: {error!r}") from error
         checkpoint.save(now=False)

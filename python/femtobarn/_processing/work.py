@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from femtobarn import _core
-from femtobarn._files.pickled import pickled_files, unpickled
 from femtobarn._processing.statistics import TimeStatistics
 from femtobarn._shared.caller import name_of
 from femtobarn._store.containers import count_events
 from femtobarn._store.prefetch import EventBatch, opened
 from femtobarn._store.product_names import check_first, resolved
-from femtobarn.errors import FemtobarnError, UsageError
+from femtobarn.errors import FemtobarnError
 
 if TYPE_CHECKING:
-    from femtobarn._core import LazyReader, Loader, SharedPages
-    from femtobarn._files.ntuple import NTuple
+    from femtobarn._core import Loader
+    from femtobarn._files.pickled import Place
     from femtobarn._store.containers import Holder
     from femtobarn._store.datastore import DataStore
 
 __all__ = [
+    "BATCH",
+    "PER_WORKER",
     "Failure",
     "Lazy",
-    "NTupleWork",
     "Outcome",
     "Piece",
+    "Sizes",
     "StoreWork",
     "Task",
     "Work",
@@ -41,17 +41,11 @@ __all__ = [
     "run_singly",
 ]
 
+BATCH = 64
+PER_WORKER = 8  # minimum number of batches per worker
+_COLUMNS = 1024  # events per batch, if the function takes batches: their cost per call is that of columns
 _KEY = 40
 _FIRST = 16  # first events in which products are looked up
-# By which experiments number their events: CMS, ATLAS, FCC and others.
-_NUMBERS = (
-    ("run", "luminosityBlock", "event"),
-    ("runNumber", "lumiBlock", "eventNumber"),
-    ("runNumber", "eventNumber"),
-    ("run", "lumi", "event"),
-    ("run", "subrun", "event"),
-    ("run", "event"),
-)
 
 
 @dataclass(frozen=True)
@@ -62,8 +56,10 @@ class Piece:
     n: int
     keys: bytes = b""
     start: int = 0
-    # for another process: object that unpickles to the ntuple of these entries, and their first index there
-    place: tuple[bytes, int] | None = None
+    # of entries of files: where they are, for another process; the number of the file, and its dataset
+    place: Place | None = None
+    file: int = 0
+    dataset: str | None = None
     loaded: Any = field(default=None, compare=False)  # what came with them, where it can be handed over
 
     def without_loaded(self) -> Piece:
@@ -124,10 +120,16 @@ class Task:
     tries: int = 1  # how often the function is called for an event, or a batch, that it fails for
 
 
+Sizes: TypeAlias = "tuple[int | None, int]"
+"""Events of a piece, None if the work chooses it; and events that are fetched together."""
+
+
 class Work(Protocol):
     """Where events come from."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What errors and the progress bar call the work."""
 
     def identity(self) -> dict[str, str]:
         """Return the identity of the work, for a checkpoint."""
@@ -135,7 +137,10 @@ class Work(Protocol):
     def total(self, patience: float) -> int | None:
         """Return how many events there are; None if counting them takes longer than some seconds."""
 
-    def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
+    def batch_size(self, by: str, n_workers: int, in_threads: bool) -> int | None:
+        """Return a size of pieces that gives each worker several; None if it depends on the file."""
+
+    def pieces(self, sizes: Sizes, number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
         """Iterate over the pieces after a position.
 
         `sizes` are the sizes of pieces and of fetches; `loads` tells whether products are fetched here.
@@ -203,8 +208,16 @@ class StoreWork:
         n = count_events(self._core, lambda _: time.monotonic() > until)
         return None if time.monotonic() > until else n
 
-    def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
-        size, input_size = sizes
+    def batch_size(self, by: str, n_workers: int, in_threads: bool) -> int:
+        if by == "event":
+            return BATCH
+        n_batches = PER_WORKER * n_workers
+        most = n_batches * _COLUMNS
+        n = count_events(self._core, lambda n: n >= most)
+        return _COLUMNS if n >= most else max(n // n_batches, BATCH)
+
+    def pieces(self, sizes: Sizes, number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
+        size, input_size = sizes[0] or BATCH, sizes[1]
         products = self._products if loads else []
         # Fetches are whole pieces, so that the boundaries of pieces do not depend on the fetch size.
         loader = self._core.loader(products, max(input_size // size, 1) * size, 2, after)
@@ -271,153 +284,6 @@ class Lazy:
         code = getattr(called, "__code__", None)
         name = f"{called.__module__}:{called.__qualname__}" if code is None else name_of(called.__module__, code)
         return cls(name, record)
-
-
-class NTupleWork:
-    """The entries of an ntuple, or of many files."""
-
-    def __init__(self, ntuple: NTuple, fields: tuple[str, ...], lazy: Lazy | None = None) -> None:
-        self._whole: NTuple | None = ntuple
-        self._fields = list(fields) or None
-        self._lazy = lazy
-        # pieces that end within a page share it
-        self._pages: SharedPages | None = None
-        files = ntuple.files
-        where = files[0][0] if len(files) == 1 else f"{len(files)} files"
-        self.name = f"{ntuple.name} ({where})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process opens only the files of its pieces."""
-        return {**self.__dict__, "_whole": None, "_pages": None}
-
-    @property
-    def _ntuple(self) -> NTuple:
-        if self._whole is None:
-            raise UsageError("pieces are created where process was called")
-        return self._whole
-
-    def _found(self, piece: Piece) -> tuple[NTuple, int]:
-        """Return the ntuple that has the entries of a piece, and the first of them there."""
-        if self._whole is not None or piece.place is None:
-            return self._ntuple, piece.start
-        packed, start = piece.place
-        return unpickled(packed, os.getpid()), start
-
-    def identity(self) -> dict[str, str]:
-        core = self._ntuple._core
-        files = [(*origin, *state) for origin, state in zip(core.origins(), core.states(), strict=True)]
-        digest = hashlib.sha256(repr(files).encode()).hexdigest()[:16]
-        return {
-            "events": f"{self.name}, {self._ntuple.num_entries} entries (names, sizes and times of files {digest})",
-            "preload": str(self._fields),
-        }
-
-    def total(self, patience: float) -> int:
-        return int(self._ntuple.num_entries)
-
-    def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
-        size, input_size = sizes
-        start = after or 0
-        if not loads:
-            yield from self._unloaded(lambda first, high: size, number, start)
-            return
-        # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
-        steps: Iterator[Any]
-        step_size = max(input_size // size, 1) * size
-        reader = self._reader(self._ntuple, self._ntuple._paths(self._fields, None, None, None, None))
-        if reader is None:
-            steps = self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start)
-        else:
-            # workers that touch a column of the same step fetch it once, and few pages are in two steps
-            def whole_clusters(first: int, high: int) -> int:
-                n = 0
-                while n < min(step_size, high - first):
-                    n += reader.step(first + n, high, 1)
-                return n // size * size or n
-
-            steps = map(self.load, self._unloaded(whole_clusters, 0, start))
-        from femtobarn._files.virtual_arrays import part_of
-
-        for events in steps:
-            for first in range(0, len(events), size):
-                part = part_of(events, first, min(first + size, len(events)))
-                yield Piece(number, len(part), start=start + first, loaded=part)
-                number += 1
-            start += len(events)
-
-    def _unloaded(self, size: Callable[[int, int], int], number: int, start: int) -> Iterator[Piece]:
-        """Iterate over the pieces of each file, after an entry; `size` gives that of the next one, up to an entry."""
-        paths = self._ntuple._paths(self._fields, None, None, None, None)
-        self._ntuple._warn_of_lacking(paths, self._fields, None)
-        low = 0
-        files = zip(self._ntuple._core.file_entries(), pickled_files(self._ntuple), strict=True)
-        for n_entries, (packed, in_place) in files:
-            high = low + n_entries
-            first = max(start, low)
-            while first < high:
-                n = min(size(first, high), high - first)
-                yield Piece(number, n, start=first, place=(packed, in_place + first - low))
-                number += 1
-                first += n
-            low = high
-
-    def _reader(self, ntuple: NTuple, paths: list[str] | None, pages: SharedPages | None = None) -> LazyReader | None:
-        """Return what reads columns when they are touched; None if they are read at once."""
-        lazy = self._lazy
-        if lazy is None:
-            return None
-        return ntuple._lazy_reader(paths, None, True, lazy.record, lazy.function, pages)
-
-    def load(self, piece: Piece) -> Any:
-        ntuple, start = self._found(piece)
-        stop = start + piece.n
-        # those of an ntuple of the caller end with the work
-        holder = ntuple if self._whole is None else self
-        if holder._pages is None:
-            holder._pages = ntuple._core.pages()
-        paths = ntuple._paths(self._fields, None, None, None, None)
-        output = ntuple._output(paths, "ak", None, False, virtual=self._lazy is not None)
-        reader = self._reader(ntuple, paths, holder._pages)
-        if reader is not None:
-            return output.group(reader.read(start, stop, prefetch=True))
-        ntuple._warn_of_lacking(paths, self._fields, None)
-        return output.group(ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), holder._pages))
-
-    def each(self, loaded: Any) -> Iterator[Any]:
-        return iter(loaded)
-
-    def single(self, piece: Piece, at: int) -> Piece:
-        place = piece.place and (piece.place[0], piece.place[1] + at)
-        return Piece(piece.number, 1, start=piece.start + at, place=place)
-
-    def reloaded(self, piece: Piece, at: int | None) -> Iterator[Any]:
-        if self._lazy is None:
-            return
-        # of a step or a piece that is partly damaged, other parts can be read
-        if piece.loaded is not None:
-            alone = self.load(piece.without_loaded())
-            yield alone if at is None else alone[at]
-        if at is not None and piece.n > 1:
-            yield self.load(self.single(piece, at))[0]
-
-    def where(self, piece: Piece, at: int | None) -> str:
-        if at is None and piece.n > 1:
-            return f"entries {piece.start} to {piece.start + piece.n - 1}"
-        entry = piece.start + (at or 0)
-        with contextlib.suppress(Exception):  # the error of an unreadable entry is still raised
-            ntuple, start = self._found(piece)
-            at = start + (at or 0)
-            names = next((names for names in _NUMBERS if all(name in ntuple for name in names)), ())
-            record = ntuple.arrays(list(names), entry_start=at, entry_stop=at + 1)
-            numbers = ", ".join(f"{name} {record[name][0]}" for name in names)
-            return f"entry {entry} ({numbers})" if names else f"entry {entry}"
-        return f"entry {entry}"
-
-    def last(self, piece: Piece) -> int:
-        return piece.start + piece.n
-
-    def check_left(self) -> None:
-        """Files that change while they are read are errors of reading."""
 
 
 def run(

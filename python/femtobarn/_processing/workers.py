@@ -9,7 +9,9 @@ import importlib
 import importlib.util
 import pickle
 import sys
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ __all__ = [
     "serve_process",
     "timed",
     "unpack_outcome",
+    "work_of",
     "written",
 ]
 
@@ -112,24 +115,62 @@ def outcomes_of(work: Work, task: Task, name: str, receive: Callable[[bool], Pie
 
 
 def serve_process(connection: Any, packed: bytes, name: str) -> None:
-    """Process the pieces that come over a connection until it ends. The first message confirms the start."""
+    """Process the pieces that come over a connection until it ends; other work may come between them.
+
+    The first message after work has come confirms it.
+    """
+    following: list[bytes] = []  # the work that comes next
 
     def receive(waits: bool) -> Piece | None:
         try:
-            piece: Piece | None = connection.recv() if waits or connection.poll() else None
+            piece: Piece | bytes | None = connection.recv() if not following and (waits or connection.poll()) else None
         except (EOFError, OSError):
+            return None
+        if isinstance(piece, bytes):
+            following.append(piece)
             return None
         return piece
 
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # all is done, or broken off, meanwhile
-        try:
-            work, task = pickle.loads(packed)
-        except Exception as error:
-            connection.send_bytes(f"{type(error).__name__}: {error}{_of_import(error)}".encode())
-            return
-        connection.send_bytes(b"")
-        for outcome in outcomes_of(work, task, name, receive):
-            connection.send_bytes(pack_outcome(outcome))
+        if not packed:
+            receive(True)
+        while packed or following:
+            try:
+                work, task = pickle.loads(packed or following.pop())
+            except Exception as error:
+                connection.send_bytes(f"{type(error).__name__}: {error}{_of_import(error)}".encode())
+                return
+            packed = b""
+            connection.send_bytes(b"")
+            for outcome in outcomes_of(work, task, name, receive):
+                connection.send_bytes(pack_outcome(outcome))
+
+
+_KEPT = 8  # works that a process of an executor keeps
+_works: OrderedDict[str, tuple[Work, Task]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def work_of(key: str, packed: bytes) -> tuple[Work, Task] | None:
+    """Return work that this process has got before, or gets now; None if it has not got it.
+
+    Parameters
+    ----------
+    key : str
+        Identifies the work.
+    packed : bytes
+        The work as `pickled_work` returns it, or nothing.
+    """
+    with _lock:
+        known = _works.get(key)
+        if known is None:
+            if not packed:
+                return None
+            known = _works[key] = pickle.loads(packed)
+            if len(_works) > _KEPT:
+                _works.popitem(last=False)
+        _works.move_to_end(key)
+        return known
 
 
 def _of_import(error: BaseException) -> str:

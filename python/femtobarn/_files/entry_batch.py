@@ -1,0 +1,96 @@
+"""Arrays of the entries of one file that know where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import awkward as ak
+
+if TYPE_CHECKING:
+    from femtobarn._files.report import Report
+
+__all__ = ["EntryBatch", "labelled"]
+
+
+class EntryBatch(ak.Array):  # type: ignore[misc]
+    """Entries of one file as an Awkward Array of records, with their origin.
+
+    `iterate` and `process` return and pass them. Slices of entries are of this class, too. The origin is also in the
+    `attrs` of all arrays that are computed from the batch. A field with the name of an attribute is read as
+    ``batch["file"]``.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> files = {"zmumu": {"files": {dimuon: "Events"}, "metadata": {"xsec": 2.5}}}
+    >>> for batch in fb.iterate(files, ["nMuon"], step_size=5000):
+    ...     print(batch.dataset, batch.metadata["xsec"], batch.entry_start, batch.entry_stop)
+    zmumu 2.5 0 5000
+    zmumu 2.5 5000 10000
+    zmumu 2.5 10000 12000
+    """
+
+    @property
+    def dataset(self) -> str | None:
+        """The dataset of the fileset; None if the files were not given as a fileset."""
+        return cast("str | None", self.attrs.get("dataset"))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the dataset; an empty dict if there are none."""
+        return cast("Mapping[str, Any]", self.attrs.get("metadata", {}))
+
+    @property
+    def file(self) -> str:
+        """Path of the file."""
+        return str(self.attrs.get("file", ""))
+
+    @property
+    def object_path(self) -> str:
+        """Name of the ntuple in the file."""
+        return str(self.attrs.get("object_path", ""))
+
+    @property
+    def entry_start(self) -> int:
+        """First entry of the batch in the file; the same for slices of the batch."""
+        return int(self.attrs.get("entry_start", 0))
+
+    @property
+    def entry_stop(self) -> int:
+        """The entry after the last one of the batch in the file; the same for slices of the batch."""
+        return int(self.attrs.get("entry_stop", 0))
+
+    # -- internals ---------------------------------------------------------------------------------------
+
+    def _update_class(self, *args: Any, **kwargs: Any) -> None:
+        """Keep the class, which Awkward derives from the names of records."""
+        super()._update_class(*args, **kwargs)
+        self.__class__ = EntryBatch
+
+    def __getitem__(self, where: Any) -> Any:
+        got = super().__getitem__(where)
+        if type(got) is ak.Array and not isinstance(where, str) and got.fields == self.fields:
+            return EntryBatch(got.layout, behavior=self._behavior, attrs=got._attrs)
+        return got
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _restored, tuple(super().__reduce_ex__(protocol)[:2])
+
+
+def _restored(restore: Callable[..., ak.Array], state: tuple[Any, ...]) -> EntryBatch:
+    array = restore(*state)
+    return EntryBatch(array.layout, behavior=array._behavior, attrs=array._attrs)
+
+
+def labelled(array: ak.Array, report: Report) -> EntryBatch:
+    """Return an array of the entries of a report as a batch that knows their origin."""
+    origin = {
+        "dataset": report.dataset,
+        "metadata": report.metadata,
+        "file": report.file_path,
+        "object_path": report.object_path,
+        "entry_start": report.tree_entry_start,
+        "entry_stop": report.tree_entry_stop,
+    }
+    return EntryBatch(array.layout, behavior=array._behavior, attrs={**(array._attrs or {}), **origin})

@@ -1,0 +1,262 @@
+"""Files as a list of sources, and filesets, as coffea has them: datasets with their files and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, SupportsIndex
+
+from femtobarn._core import nearest
+from femtobarn._files.ntuple import NTuple
+from femtobarn._files.open import resolve
+from femtobarn._shared.steps import as_integer
+from femtobarn.errors import FileError, UsageError
+
+__all__ = ["Source", "changed", "is_fileset", "metadata_of", "ranges_of", "sources_of"]
+
+# What the description of a dataset may have. Those of the second group concern other programs.
+_OF_DATASET = ("files", "metadata", "treename")
+_OF_OTHERS = ("form", "compressed_form", "format", "did")
+_OF_FILE = ("object_path", "steps", "num_entries", "uuid")
+_OF_FILE_OF_OTHERS = ("format", "lfn", "pfn", "num_selected_entries")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, or an open ntuple, and what a fileset says about it.
+
+    Parameters
+    ----------
+    of : NTuple or tuple
+        The open ntuple; or the path of a file, and the name of the ntuple in it or None.
+    dataset : str or None
+        The dataset that the file belongs to.
+    metadata : dict
+        The metadata of the dataset.
+    steps : tuple of tuple of int, optional
+        The ranges of entries to read; by default all entries.
+    num_entries : int, optional
+        Number of entries of the ntuple, if the fileset has it.
+    first : int
+        The entries before this one are not read.
+    """
+
+    of: NTuple | tuple[str, str | None]
+    dataset: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    steps: tuple[tuple[int, int], ...] | None = None
+    num_entries: int | None = None
+    first: int = 0
+
+    @property
+    def path(self) -> str:
+        """The path of the file, or of the first file of the ntuple."""
+        return self.of.file_path if isinstance(self.of, NTuple) else self.of[0]
+
+
+def is_fileset(files: object) -> bool:
+    """Return whether files are given as a fileset: a dict from names of datasets to lists or descriptions of files.
+
+    Examples
+    --------
+    >>> from femtobarn._files.filesets import is_fileset
+    >>> is_fileset({"tt": ["a.root", "b.root"]}), is_fileset({"tt": {"files": {"a.root": "Events"}}})
+    (True, True)
+    >>> is_fileset({"a.root": "Events"}), is_fileset({"a.root": {"object_path": "Events"}})
+    (False, False)
+    """
+    files = _plain(files)
+    return isinstance(files, Mapping) and any(
+        isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and "files" in value)
+        for value in map(_plain, files.values())
+    )
+
+
+def sources_of(files: object, storage_options: Mapping[str, Any] | None) -> list[Source]:
+    """Return the sources of files in order.
+
+    Parameters
+    ----------
+    files : str, path, dict, list or NTuple
+        A fileset, or files as for `open`; a list may contain open ntuples, and a dict may have them as values.
+    storage_options : dict, optional
+        Settings for the search for patterns on servers.
+
+    Returns
+    -------
+    list of Source
+        At least one.
+
+    Raises
+    ------
+    NotFoundError
+        If a pattern matches nothing.
+    UsageError
+        If the files or a fileset are described in another way.
+    """
+    files = _plain(files)
+    if isinstance(files, Mapping) and is_fileset(files):
+        found = [one for name, given in files.items() for one in _dataset(name, _plain(given), storage_options)]
+    else:
+        found = [Source(one) for one in _files(files, storage_options)]
+    if not found:
+        raise UsageError("no files given")
+    return found
+
+
+def metadata_of(files: object) -> dict[str, dict[str, Any]]:
+    """Return the metadata of each dataset of a fileset, in its order; an empty dict if there are no datasets."""
+    files = _plain(files)
+    if not (isinstance(files, Mapping) and is_fileset(files)):
+        return {}
+    return {name: _metadata(name, _plain(given)) for name, given in files.items()}
+
+
+def _metadata(name: object, given: object) -> dict[str, Any]:
+    """Return the metadata of one dataset."""
+    metadata = given.get("metadata") if isinstance(given, Mapping) else None
+    if not (metadata is None or isinstance(metadata, Mapping)):
+        raise UsageError(f"dataset {name!r}: metadata must be a dict, not {metadata!r}")
+    return dict(metadata or {})
+
+
+def _plain(given: object) -> object:
+    """Return descriptions of coffea's classes as dicts."""
+    return given.model_dump() if hasattr(given, "model_dump") else given
+
+
+def _dataset(name: object, given: object, storage_options: Mapping[str, Any] | None) -> Iterator[Source]:
+    if not isinstance(name, str):
+        raise UsageError(f"the name of a dataset must be a string, not {name!r}")
+    described = given if isinstance(given, Mapping) else {"files": given}
+    _check_keys(f"dataset {name!r}", described, _OF_DATASET, _OF_OTHERS)
+    own = _metadata(name, described)
+    treename = described.get("treename")
+    if not (treename is None or isinstance(treename, str)):
+        raise UsageError(f"dataset {name!r}: treename must be the name of the ntuple, not {treename!r}")
+    files = described.get("files")
+    if files is None or (isinstance(files, (Mapping, list, tuple)) and not files):
+        raise UsageError(f"dataset {name!r} has no files: give a list of paths, or a dict {{path: name of the ntuple}}")
+    if not isinstance(files, Mapping):
+        for one in _files(files, storage_options):
+            yield Source(one if isinstance(one, NTuple) else (one[0], one[1] or treename), name, own)
+        return
+    for path, value in files.items():
+        described_file = _plain(value)
+        if not isinstance(described_file, Mapping):
+            for one in _files({path: treename if described_file is None else described_file}, storage_options):
+                yield Source(one, name, own)
+            continue
+        where = f"file {path!r} of dataset {name!r}"
+        _check_keys(where, described_file, _OF_FILE, _OF_FILE_OF_OTHERS)
+        if described_file.get("format") not in (None, "root"):
+            raise UsageError(f"{where} has the format {described_file['format']!r}: only ROOT files can be read")
+        steps, n_entries = _steps(where, described_file), _number(where, described_file.get("num_entries"))
+        pairs = resolve({path: described_file.get("object_path") or treename}, storage_options)
+        if len(pairs) > 1 and (steps is not None or n_entries is not None):
+            raise UsageError(
+                f"{where}: steps and num_entries belong to one file, but this pattern matches {len(pairs)}"
+            )
+        for pair in pairs:
+            yield Source(pair, name, own, steps, n_entries)
+
+
+def _check_keys(where: str, given: Mapping[Any, Any], known: tuple[str, ...], of_others: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in known and key not in of_others:
+            near = nearest(str(key), list(known))
+            hint = f"; did you mean {near[0]!r}?" if near else f": use {', '.join(map(repr, known))}"
+            raise UsageError(f"{where}: unknown key {key!r}{hint}")
+
+
+def _number(where: str, value: SupportsIndex | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = as_integer(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"{where}: entries must be counted by integers from 0, not {value!r}")
+    return number
+
+
+def _steps(where: str, described: Mapping[str, Any]) -> tuple[tuple[int, int], ...] | None:
+    given = described.get("steps")
+    if given is None:
+        return None
+    if not isinstance(given, (list, tuple)):
+        raise UsageError(f"{where}: steps must be a list of pairs, as in [[0, 100], [100, 250]], not {given!r}")
+    steps: list[tuple[int, int]] = []
+    for step in given:
+        try:
+            start, stop = (_number(where, limit) or 0 for limit in step)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"{where}: a step must be a pair of its first entry and the one after its last, not {step!r}"
+            ) from None
+        if stop < start or (steps and start < steps[-1][1]):
+            raise UsageError(f"{where}: steps must be in order and not overlap, as in [[0, 100], [100, 250]]")
+        steps.append((start, stop))
+    return tuple(step for step in steps if step[0] < step[1])
+
+
+def ranges_of(source: Source, n_entries: int) -> tuple[tuple[int, int], ...]:
+    """Return the ranges of entries to read from a source.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    n_entries : int
+        Its number of entries.
+
+    Returns
+    -------
+    tuple of tuple of int
+        The steps of a fileset, or all entries.
+
+    Raises
+    ------
+    FileError
+        If the file has another number of entries than the fileset says. The kind is "file-changed".
+    """
+    steps = source.steps
+    expected = source.num_entries
+    if steps and expected is None and steps[-1][1] > n_entries:
+        raise changed(source.path, f"steps up to entry {steps[-1][1]:,}", n_entries)
+    if expected is not None and expected != n_entries:
+        raise changed(source.path, f"{expected:,} entries", n_entries)
+    ranges = ((0, n_entries),) if steps is None else steps
+    clipped = ((max(start, source.first), min(stop, n_entries)) for start, stop in ranges)
+    return tuple((start, stop) for start, stop in clipped if start < stop)
+
+
+def changed(path: str, what: str, n_entries: int) -> FileError:
+    """Return the error of a file that is not the one of the fileset."""
+    return FileError(
+        f"{path} has {n_entries:,} entries, but the fileset has {what}: make the fileset again",
+        kind="file-changed",
+    )
+
+
+def _files(files: object, storage_options: Mapping[str, Any] | None) -> Iterator[NTuple | tuple[str, str | None]]:
+    if isinstance(files, NTuple):
+        yield files
+    elif isinstance(files, Mapping) and any(isinstance(value, NTuple) for value in files.values()):
+        for path, value in files.items():
+            yield from [value] if isinstance(value, NTuple) else resolve({path: value}, storage_options)
+    elif (
+        isinstance(files, Iterable)
+        and not isinstance(files, (str, bytes, Mapping))
+        and not hasattr(files, "__fspath__")
+        and not hasattr(files, "read")
+    ):
+        for item in files:
+            # a list in a list has the sources of one file
+            if isinstance(item, (list, tuple)):
+                yield from resolve([item], storage_options)
+            else:
+                yield from _files(item, storage_options)
+    else:
+        yield from resolve(files, storage_options)  # type: ignore[arg-type]
